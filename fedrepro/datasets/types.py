@@ -1,0 +1,63 @@
+"""The plain arrays that datasets hand to problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Samples:
+    """Samples to factorize or cluster (kind ``samples``).
+
+    X : (M, N) float64 array, or scipy.sparse CSC matrix; one column per sample, as in the papers.
+    labels : (N,) integer array with values 0 .. K-1, or None.
+    K : number of classes, or None where it is not known.
+    facts : what a reader should know of this copy (sizes drawn, outliers, selected features ...).
+    """
+
+    X: Any
+    labels: np.ndarray | None = None
+    K: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Ratings:
+    """Observed entries of a user-item matrix (kind ``ratings``): ids are compact, 0 .. users-1 and 0 .. items-1.
+
+    user : (n,) int32; item : (n,) int32; value : (n,) float64 in rating units (for instance 1..5).
+    """
+
+    user: np.ndarray
+    item: np.ndarray
+    value: np.ndarray
+    users: int
+    items: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Views:
+    """I aligned views of the same J samples (kind ``views``): each (J, N_i), dense float64 or scipy.sparse CSR."""
+
+    views: list[Any]
+    labels: np.ndarray | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Images:
+    """Labelled images (kind ``images``): pixels (n, height, width, channels) uint8, labels (n,), group (n,) or None.
+
+    ``group`` is what client construction needs beside the label (Omniglot: the alphabet); ``split`` is 0 for train and
+    1 for test images where the dataset fixes one, else None.
+    """
+
+    pixels: np.ndarray
+    labels: np.ndarray
+    group: np.ndarray | None = None
+    split: np.ndarray | None = None
+    facts: dict[str, Any] = field(default_factory=dict)

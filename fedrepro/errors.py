@@ -1,0 +1,36 @@
+"""Errors a user can cause, and can mend: they are shown without a traceback and end the command with exit code 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with 2."""
+
+
+class ParameterError(UserError, ValueError):
+    """A parameter of an algorithm, dataset, partition or problem has a value that cannot work.
+
+    ``name`` is the parameter's name, so that a spec can point at the line that set it.
+    """
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
+        self.message = message
+
+
+class DataAbsent(UserError):
+    """A dataset's files are not in the data home; carries ``dataset``, the name to import or fetch."""
+
+    def __init__(self, dataset: str, message: str) -> None:
+        super().__init__(message)
+        self.dataset = dataset
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """Return ``", did you mean 'x'?"`` for the valid name closest to ``word``, or an empty string."""
+    close = difflib.get_close_matches(str(word), [str(v) for v in valid], n=1, cutoff=0.5)
+    return f", did you mean '{close[0]}'?" if close else ""
