@@ -1,0 +1,101 @@
+"""What a spec says once it is read and expanded: plain data that planning, results and drawing share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One dataset, partition, algorithm and parameters: a run without its trial. Panels share equal settings.
+
+    ``series`` names it in the results: equal settings have equal names, different ones different names.
+    """
+
+    series: str
+    problem: str
+    problem_params: Mapping[str, Any]
+    dataset: str
+    dataset_params: Mapping[str, Any]
+    partition: str | None
+    partition_params: Mapping[str, Any]
+    algorithm: str
+    params: Mapping[str, Any]
+    rounds: int
+    record_every: int
+    record_dense: int
+    metrics: tuple[str, ...]
+    artifacts: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  # how the spec calls the dataset and the partition
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: a setting, the label that says what varies in it, and the values a claim selects it by.
+
+    ``role`` is ``curve`` or ``level`` (a method without rounds, or asked to be drawn as a horizontal line).
+    """
+
+    label: str
+    setting: Setting
+    select: Mapping[str, Any]
+    role: str = "curve"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes. ``kind``: ``curves``, ``scatter``, ``table`` or ``bars``; ``options`` belong to the kind."""
+
+    id: str
+    title: str
+    kind: str
+    x: str
+    y: str
+    xscale: str
+    yscale: str
+    xlim: tuple[float | None, float | None]
+    ylim: tuple[float | None, float | None]
+    curves: tuple[Curve, ...]
+    published: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A paper's statement, in our words, with a check over the results fixed before the run."""
+
+    id: str
+    says: str
+    where: str
+    panel: str
+    check: str
+    margin: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure or table at one tier: everything needed to plan, run, store and draw it."""
+
+    paper: str
+    figure: str
+    title: str
+    source: str
+    tier: str
+    path: str
+    trials: int
+    paper_trials: int
+    panels: tuple[Panel, ...]
+    claims: tuple[Claim, ...]
+    columns: int = 2
+    note: str = ""
+
+    def settings(self) -> list[Setting]:
+        """Every distinct setting in the order of panels and curves."""
+        seen: dict[str, Setting] = {}
+        for panel in self.panels:
+            for curve in panel.curves:
+                seen.setdefault(curve.setting.series, curve.setting)
+        return list(seen.values())
