@@ -1,0 +1,134 @@
+"""Taking a copy into the data home: read where it lies, checked, copied, hashed, and only then put in place."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from fedrepro.data import parsed, store
+from fedrepro.data.home import locked, place, room_for, staging, swap
+from fedrepro.data.source import Findings, Source, sources
+from fedrepro.data.trees import walk
+from fedrepro.errors import UserError
+
+FEW = 32  # a folder of more files than this is kept as one zip
+
+
+def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> store.State:
+    """Take files, archives or folders as the copy of dataset ``name``, in place of an earlier one.
+
+    Raises UserError where they are not that dataset, are damaged, or do not fit; nothing is left behind then, and an
+    earlier copy stays.
+    """
+    entry = store.source(name)
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist")
+        _refuse_web_page(path, name)
+    with locked(name), staging(name) as work:
+        new = work / "new"
+        new.mkdir()
+        used: dict[Path, str] = {}
+        found = _parse(entry, paths, new / f"parsed-{entry.version}", used)
+        room_for(sum(file.stat().st_size for file in used), f"the copy of {name}")
+        records = _keep(used, new / "files")
+        official = all(_published(entry, record) for record in records)
+        parts = parsed.parts(new / f"parsed-{entry.version}")
+        store.Manifest(name, how, official, records, entry.version, parts, found.differs, found.facts).write(new)
+        swap(new, place(name))
+    return store.state(name)
+
+
+def _parse(entry: Source, paths: Sequence[Path], out: Path, used: dict[Path, str]) -> Findings:
+    out.mkdir()
+    shown = ", ".join(str(path) for path in paths)
+    try:
+        found = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(out))
+    except UserError as error:
+        if not used:
+            raise UserError(
+                f"{shown}: nothing of {entry.name} is in it{_looks_like(entry, paths)}; pass {entry.layouts}"
+            ) from error
+        if any(str(path) in str(error) for path in paths):
+            raise
+        raise UserError(f"{shown} cannot be taken as {entry.name}: {error}") from error
+    return found
+
+
+def _looks_like(entry: Source, paths: Sequence[Path]) -> str:
+    for other in sources().values():
+        if other.name == entry.name:
+            continue
+        try:
+            if any(True for _ in walk(paths, other.wanted, other.limit)):
+                return f", it looks like {other.name}"
+        except UserError:
+            continue
+    return ""
+
+
+def _refuse_web_page(path: Path, name: str) -> None:
+    if path.is_file() and is_web_page(path):
+        raise UserError(
+            f"{path} is a web page, not a copy of {name}: the download was answered by an error or login page"
+        )
+
+
+def is_web_page(path: Path) -> bool:
+    """Whether a file starts as HTML does: a server's error or login page saved in the place of data."""
+    with path.open("rb") as stream:
+        head = stream.read(512).lstrip().lower()
+    return head.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")) and b"html" in head
+
+
+def _keep(used: dict[Path, str], folder: Path) -> list[dict[str, Any]]:
+    folder.mkdir()
+    if len(used) > FEW:
+        return [_zipped(used, folder / "folder.zip")]
+    records = []
+    for file, name in used.items():
+        target = folder / name
+        if target.exists():
+            raise UserError(f"{file}: another file of the same name was given too; import one folder that holds both")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("rb") as source, target.open("wb") as copy:
+            md5 = _copy(source, copy)
+        shutil.copystat(file, target)
+        records.append(_record(target, name, md5))
+    return records
+
+
+def _zipped(used: dict[Path, str], target: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for file, name in used.items():
+            with file.open("rb") as source, archive.open(zipfile.ZipInfo(name), "w") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+    return _record(target, target.name, "")
+
+
+def _copy(source: IO[bytes], copy: IO[bytes]) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    while piece := source.read(1 << 20):
+        digest.update(piece)
+        copy.write(piece)
+    return digest.hexdigest()
+
+
+def _record(path: Path, name: str, md5: str) -> dict[str, Any]:
+    found = path.stat()
+    return {
+        "path": name,
+        "size": found.st_size,
+        "mtime_ns": found.st_mtime_ns,
+        "sha256": store.sha256(path),
+        "md5": md5,
+    }
+
+
+def _published(entry: Source, record: dict[str, Any]) -> bool:
+    hashes = {f"md5:{record['md5']}", f"sha256:{record['sha256']}"}
+    return any(remote.hash in hashes for remote in entry.files if remote.hash)

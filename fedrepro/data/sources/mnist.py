@@ -1,0 +1,113 @@
+"""MNIST: handwritten digits, IDX files (LeCun, Cortes and Burges)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from fedrepro.data.parsed import Writer
+from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.trees import Entry
+from fedrepro.errors import UserError
+
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+SIZES = {"train": 60_000, "test": 10_000}
+PIECES = {
+    "train-images-idx3-ubyte": ("train", "pixels"),
+    "train-labels-idx1-ubyte": ("train", "labels"),
+    "t10k-images-idx3-ubyte": ("test", "pixels"),
+    "t10k-labels-idx1-ubyte": ("test", "labels"),
+}
+# md5 of the files as published, and of the bytes inside: a copy compressed again holds the same bytes.
+HASHES = {
+    "train-images-idx3-ubyte": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
+    "train-labels-idx1-ubyte": ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
+    "t10k-images-idx3-ubyte": ("9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"),
+    "t10k-labels-idx1-ubyte": ("ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"),
+}
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).name.lower().replace(".idx", "-idx")
+
+
+def _wanted(path: str) -> bool:
+    return _stem(path) in PIECES
+
+
+def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
+    found = Findings()
+    arrays: dict[tuple[str, str], np.ndarray] = {}
+    for entry in entries:
+        stem, raw = _stem(entry.path), entry.read()
+        arrays[PIECES[stem]] = idx(entry.name, raw)
+        if hashlib.md5(raw, usedforsecurity=False).hexdigest() != HASHES[stem][1]:
+            found.differs.append(f"{stem} is not the published file")
+    for part in ("train", "test"):
+        pixels, labels = arrays.get((part, "pixels")), arrays.get((part, "labels"))
+        if pixels is None and labels is None:
+            continue
+        if pixels is None or labels is None:
+            raise UserError(f"the {part} images and their labels are needed together, one of the two is missing")
+        found.differs += _check(part, pixels, labels)
+        out.save(part, "pixels", pixels)
+        out.save(part, "labels", labels)
+    if not arrays:
+        raise UserError("no IDX file of MNIST")
+    absent = [part for part in ("train", "test") if (part, "labels") not in arrays]
+    found.facts["notes"] = [f"without the {part} images" for part in absent]
+    return found
+
+
+def _check(part: str, pixels: np.ndarray, labels: np.ndarray) -> list[str]:
+    if pixels.ndim != 3 or pixels.shape[1:] != (28, 28):
+        raise UserError(f"the {part} images have shape {pixels.shape}, (n, 28, 28) is expected")
+    if labels.shape != pixels.shape[:1]:
+        raise UserError(f"{len(labels):,} labels do not match {len(pixels):,} {part} images")
+    if len(labels) == 0 or labels.max() > 9:
+        raise UserError(f"the {part} labels are not digits 0 to 9")
+    return [] if len(labels) == SIZES[part] else [f"{len(labels):,} {part} images in place of {SIZES[part]:,}"]
+
+
+def idx(name: str, raw: bytes) -> np.ndarray:
+    """The array of unsigned bytes in an IDX file: two zero bytes, type 8, dimensions, their sizes, data."""
+    if len(raw) < 4 or raw[:3] != b"\x00\x00\x08":
+        raise UserError(f"{name} is not an IDX file of unsigned bytes")
+    head = 4 + 4 * raw[3]
+    if len(raw) < head:
+        raise UserError(f"{name} holds {len(raw)} bytes, its header alone takes {head}")
+    shape = tuple(int(s) for s in np.frombuffer(raw[4:head], dtype=">u4"))
+    size = int(np.prod(shape, dtype=object)) if shape else 0
+    if len(raw) != head + size:
+        raise UserError(f"{name} holds {len(raw) - head:,} bytes of data, its header announces {size:,}")
+    return np.frombuffer(raw, dtype=np.uint8, offset=head).reshape(shape)
+
+
+def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    return (str(params.get("split", "test")),)
+
+
+SOURCES = (
+    Source(
+        name="mnist",
+        title="MNIST handwritten digits",
+        homepage="http://yann.lecun.com/exdb/mnist/",
+        licence="CC BY-SA 3.0 as usually stated; see the homepage",
+        files=tuple(
+            Remote(f"{stem}.gz", tuple(f"{mirror}{stem}.gz" for mirror in MIRRORS), f"md5:{md5}")
+            for stem, (md5, _) in HASHES.items()
+        ),
+        wanted=_wanted,
+        parse=_parse,
+        needs=_needs,
+        layouts="the IDX files, compressed or not (train-images-idx3-ubyte.gz ..., or only the t10k pair)",
+        limit=200_000_000,
+    ),
+)

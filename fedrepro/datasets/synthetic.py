@@ -1,0 +1,156 @@
+"""The clustering papers' synthetic data: X = W* H* + E with one-hot H*, clipped at zero, at a fixed SNR.
+
+Two variants. ``authors`` follows the released generator of Wang & Chang (github.com/wshuai317/FedMF; card A (c)) draw
+for draw, its quirks included: the samples left after the cluster sizes are drawn belong to no cluster (all-zero
+columns under label 0), and a few columns are overwritten by outliers. Table I of the paper is reached only with it.
+``clean`` is the model as the paper states it: every sample belongs to a cluster; outliers are an option.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedrepro.datasets.checks import choice, number, whole
+from fedrepro.datasets.types import Samples
+from fedrepro.errors import ParameterError
+from fedrepro.registry import Dataset, add_dataset
+
+SNR_TOLERANCE = 1e-10  # on the power ratio, as in the released generator
+MOST_SCALINGS = 10_000
+
+
+def check(
+    *,
+    variant: str = "authors",
+    M: int = 2000,
+    N: int = 10_000,
+    K: int = 20,
+    snr: float = -3.0,
+    outliers: float = 0.03,
+    seed: int = 0,
+) -> None:
+    """Raise ParameterError where the parameters cannot give data."""
+    choice("variant", variant, ("authors", "clean"))
+    whole("K", K, 1)
+    whole("M", M, 1)
+    whole("N", N, K)
+    number("snr", snr, -40, 40)
+    number("outliers", outliers, 0, 1)
+    whole("seed", seed, 0, 2**32 - 1)
+    _sizes(np.random.RandomState(seed), M, N, K, variant, skip_centroids=True)
+
+
+def load(
+    *,
+    variant: str = "authors",
+    M: int = 2000,
+    N: int = 10_000,
+    K: int = 20,
+    snr: float = -3.0,
+    outliers: float = 0.03,
+    seed: int = 0,
+) -> Samples:
+    """X (M, N) >= 0 in K clusters with ||W* H*||^2 / ||E||^2 at ``snr`` dB before outliers are set.
+
+    ``outliers`` is the number of outlier draws over N (with replacement, so a few fewer columns). ``seed`` is numpy's
+    legacy ``RandomState`` seed. Raises ParameterError where the sizes drawn exceed N, which some seeds do in
+    ``authors``.
+    """
+    check(variant=variant, M=M, N=N, K=K, snr=snr, outliers=outliers, seed=seed)
+    draw = np.random.RandomState(seed)
+    W = draw.uniform(0.0, 1.0, size=(M, K))
+    sizes = _sizes(draw, M, N, K, variant)
+    clustered = int(sizes.sum())
+    # The released program draws rows from a multivariate normal with identity covariance, one cluster after another;
+    # numpy's legacy generator then multiplies by the identity: it is this same stream of standard normals.
+    E = np.zeros((N, M))
+    E[:clustered] = draw.standard_normal((clustered, M))
+    cluster = np.repeat(np.arange(K + 1), [*sizes, N - clustered])  # K: no cluster
+    order = draw.choice(N, N, replace=False)
+    cluster, E = cluster[order], E[order]
+    X = _at_snr(np.vstack([W.T, np.zeros(M)])[cluster], E, 10 ** (snr / 10))
+    where = draw.randint(0, N, size=int(outliers * N))
+    values = draw.uniform(size=(M, len(where)))
+    for j, column in enumerate(where):
+        X[column] = 5 * values[:, j]
+    labels = np.where(cluster == K, 0, cluster)
+    facts = {
+        "variant": variant,
+        "sizes": sizes.tolist(),
+        "without_cluster": N - clustered,
+        "zero_columns": int((X.max(axis=1) == 0).sum()),
+        "outliers": len(np.unique(where)),
+    }
+    return Samples(X.T, labels, K, facts)
+
+
+def _sizes(
+    draw: np.random.RandomState, M: int, N: int, K: int, variant: str, *, skip_centroids: bool = False
+) -> np.ndarray:
+    """Cluster sizes: uniform on [max(1, 0.01 r/(K-i)), 1.5 r/(K-i)) with r samples left for K - i clusters."""
+    if skip_centroids:
+        draw.uniform(0.0, 1.0, size=(M, K))
+    sizes: list[int] = []
+    for i in range(K):
+        left = N - sum(sizes)
+        low, high = int(max(1.0, 0.01 * left / (K - i))), int(1.5 * left / (K - i))
+        if variant == "clean" and i == K - 1:
+            sizes.append(left)  # the last cluster takes the rest
+        elif high <= low:
+            raise ParameterError("N", f"{N} samples are too few to draw the sizes of {K} clusters; raise N or lower K")
+        else:
+            sizes.append(int(draw.randint(low, high)))
+    if sum(sizes) > N:
+        raise ParameterError(
+            "seed",
+            f"the released generator draws {sum(sizes):,} samples for N = {N:,} with this seed and stops; "
+            "use another seed (0 is the authors') or variant: clean",
+        )
+    return np.array(sizes)
+
+
+def _at_snr(S: np.ndarray, E: np.ndarray, ratio: float) -> np.ndarray:
+    """max(0, S + E) with E scaled, and cut by the clipping, until ||S||^2 / ||E||^2 is ``ratio``. Overwrites E."""
+    power = _power(S)
+    if power == 0 or not E.any():
+        raise ParameterError("snr", "signal and noise must both be there to be set in proportion")
+    for _ in range(MOST_SCALINGS):
+        np.add(S, E, out=E)
+        np.maximum(E, 0.0, out=E)
+        np.subtract(E, S, out=E)
+        now = power / _power(E)
+        if abs(now - ratio) <= SNR_TOLERANCE * max(1.0, ratio):
+            return np.maximum(S + E, 0.0)
+        E *= np.sqrt(now / ratio)
+    raise ParameterError("snr", f"this ratio is not reached in {MOST_SCALINGS} rescalings; take one nearer to 0 dB")
+
+
+def _power(A: np.ndarray) -> float:
+    """||A||_F^2, summed row by row so that it does not depend on the number of threads."""
+    return float(np.einsum("ij,ij->i", A, A).sum())
+
+
+def shape(
+    *,
+    variant: str = "authors",
+    M: int = 2000,
+    N: int = 10_000,
+    K: int = 20,
+    snr: float = -3.0,
+    outliers: float = 0.03,
+    seed: int = 0,
+) -> dict[str, int | None]:
+    """The sizes asked for."""
+    return {"M": M, "N": N, "K": K}
+
+
+add_dataset(
+    Dataset(
+        name="synthetic",
+        kind="samples",
+        summary="Gaussian linear model X = W H + E clipped at zero, as the authors generate it or clean",
+        load=load,
+        shape=shape,
+        check=check,
+    )
+)

@@ -1,0 +1,197 @@
+"""The data home: taking copies in, what state they are in, and what happens when files change."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+
+import data_copies
+import numpy as np
+import pytest
+
+from fedrepro import data
+from fedrepro.data import parsed, store
+from fedrepro.data.source import sources
+from fedrepro.errors import DataAbsent, UserError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def leftovers(home):
+    return sorted(p.name for p in home.iterdir() if p.name != ".locks" and any(True for _ in p.iterdir()))
+
+
+def test_home_is_the_variable_else_the_cache_directory(monkeypatch, home):
+    assert data.home() == home
+    monkeypatch.delenv("FEDREPRO_DATA")
+    assert data.home().name == "fedrepro"
+
+
+def test_a_copy_is_taken_in_and_read_back(tmp_path, home):
+    before = data.state("mnist")
+    assert (before.state, before.fingerprint, before.size) == ("absent", "", 0)
+    now = data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert now.state == "variant"
+    assert "40 test images in place of 10,000" in now.note
+    assert len(now.fingerprint) == 64
+    assert now.where == str(home / "mnist")
+    assert data.state("mnist") == now
+    found = data.load("mnist", {"n": 20})
+    assert found.X.shape == (784, 20)
+    assert leftovers(home) == ["mnist"]
+
+
+def test_the_fingerprint_is_of_the_content_not_of_its_wrapping(tmp_path):
+    one = data.adopt("mnist", [data_copies.mnist(tmp_path / "a", compress=True)])
+    archive = shutil.make_archive(str(tmp_path / "b"), "gztar", data_copies.mnist(tmp_path / "a2", compress=False))
+    two = data.adopt("mnist", [tmp_path / "b.tar.gz"])
+    assert archive.endswith("b.tar.gz")
+    assert one.fingerprint == two.fingerprint
+    other = data.adopt("mnist", [data_copies.mnist(tmp_path / "c", n=41)])
+    assert other.fingerprint != one.fingerprint
+
+
+def test_adding_a_part_leaves_the_other_parts_fingerprint_alone(tmp_path):
+    folder = data_copies.mnist(tmp_path / "copy")
+    data.adopt("mnist", [folder])
+    test_only = data.fingerprint("mnist", {"split": "test"})
+    with pytest.raises(DataAbsent, match="mnist is here without train"):
+        data.fingerprint("mnist", {"split": "train"})
+    whole = data.adopt("mnist", [data_copies.mnist(folder, train=True, n=50)])
+    assert data.fingerprint("mnist", {"split": "test"}) == test_only
+    assert data.fingerprint("mnist", {"split": "train"}) != test_only
+    assert whole.fingerprint not in (test_only, data.fingerprint("mnist", {"split": "train"}))
+
+
+def test_absent_says_which_commands_to_try(home):
+    with pytest.raises(DataAbsent) as caught:
+        data.load("tdt2", {})
+    assert str(caught.value) == (
+        f"tdt2 is absent from the data home {home}; try 'fedrepro data fetch tdt2 --accept', or "
+        "'fedrepro data import tdt2 PATH' with TDT2.mat with variables fea and gnd"
+    )
+    assert caught.value.dataset == "tdt2"
+    with pytest.raises(UserError, match="'tdt' is not a dataset with files, did you mean 'tdt2'"):
+        data.state("tdt")
+
+
+@pytest.mark.parametrize("harm", ["missing", "shorter", "changed", "record"])
+def test_damage_is_seen(tmp_path, home, harm):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    file = home / "mnist" / "files" / "t10k-images-idx3-ubyte.gz"
+    if harm == "missing":
+        file.unlink()
+    elif harm == "shorter":
+        file.write_bytes(file.read_bytes()[:-3])
+    elif harm == "changed":
+        raw = bytearray(file.read_bytes())
+        raw[20] ^= 255
+        file.write_bytes(raw)
+    else:
+        (home / "mnist" / "manifest.json").write_text("{")
+    found = data.state("mnist")
+    assert found.state == "damaged"
+    assert "import or fetch it again" in found.note
+    with pytest.raises(DataAbsent, match=r"mnist is damaged \(.*\); try 'fedrepro data fetch mnist'"):
+        data.folder("mnist")
+
+
+def test_a_touched_but_equal_file_is_sound(tmp_path, home):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    os.utime(home / "mnist" / "files" / "t10k-images-idx3-ubyte.gz", ns=(1, 1))
+    assert data.state("mnist").state == "variant"
+
+
+def test_verify_finds_what_sizes_and_times_hide(tmp_path, home):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    file = data.folder("mnist") / "test" / "labels.npy"
+    labels = np.load(file)
+    labels[0] = 7
+    np.save(file, labels)
+    assert data.state("mnist").state == "variant"
+    assert store.state("mnist", verify=True).state == "damaged"
+    assert "parsed arrays have changed" in store.state("mnist", verify=True).note
+
+
+def test_a_newer_parser_reads_the_copy_again(tmp_path, home, monkeypatch):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    before = data.folder("mnist")
+    import dataclasses
+
+    newer = dataclasses.replace(sources()["mnist"], version=99)
+    monkeypatch.setitem(sources(), "mnist", newer)
+    after = data.folder("mnist")
+    assert after.name == "parsed-99"
+    assert not before.exists()
+    assert json.loads((home / "mnist" / "manifest.json").read_text())["parser"] == 99
+    assert data.fingerprint("mnist", {}) == parsed.parts(after)["test"]
+
+
+def test_lost_arrays_are_made_again(tmp_path):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    print_before = data.fingerprint("mnist", {})
+    shutil.rmtree(data.folder("mnist"))
+    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
+    assert data.fingerprint("mnist", {}) == print_before
+
+
+def test_a_refused_copy_leaves_the_earlier_one_and_nothing_else(tmp_path, home):
+    good = data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "t10k-images-idx3-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x05short.")
+    with pytest.raises(UserError, match="t10k-images-idx3-ubyte holds 6 bytes of data, its header announces 5"):
+        data.adopt("mnist", [tmp_path / "bad"])
+    assert data.state("mnist") == good
+    assert leftovers(home) == ["mnist"]
+
+
+def test_what_a_killed_import_left_is_swept(tmp_path, home):
+    (home / ".staging" / "mnist=dead" / "new").mkdir(parents=True)
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert leftovers(home) == ["mnist"]
+
+
+def test_remove(tmp_path, home):
+    assert data.remove("mnist") is False
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert data.remove("mnist") is True
+    assert data.state("mnist").state == "absent"
+    assert leftovers(home) == []
+
+
+def test_many_files_are_kept_as_one(tmp_path, home, monkeypatch):
+    monkeypatch.setattr("fedrepro.data.imports.FEW", 1)
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert [p.name for p in (home / "mnist" / "files").iterdir()] == ["folder.zip"]
+    shutil.rmtree(data.folder("mnist"))
+    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
+
+
+def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "file" / "home"))
+    with pytest.raises(UserError, match=r"cannot be written .* set FEDREPRO_DATA to a folder you can write to"):
+        data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+
+
+def _import(folder):
+    data.adopt("mnist", [folder])
+
+
+def test_processes_that_import_at_once_are_safe(tmp_path, home):
+    folder = data_copies.mnist(tmp_path / "copy")
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_import, args=(folder,)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert store.state("mnist", verify=True).state == "variant"
+    assert leftovers(home) == ["mnist"]

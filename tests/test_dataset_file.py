@@ -1,0 +1,140 @@
+"""A user's own matrix: every format gives the same samples, every mistake one clear error."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from fedrepro import data
+from fedrepro.datasets.file import load
+from fedrepro.errors import ParameterError
+
+X = np.array([[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0], [0.0, 0.0, 5.5, 6.0]])  # M = 3, N = 4
+WORDS = np.array(["b", "a", "b", "c"])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "sparse.npz", "mat", "csv", "mtx"])
+def test_every_format_gives_the_same_matrix(folder, ending):
+    path = f"x.{ending}"
+    if ending == "npy":
+        np.save(path, X)
+    elif ending == "npz":
+        np.savez(path, X=X, labels=WORDS)
+    elif ending == "sparse.npz":
+        sp.save_npz(path, sp.csr_matrix(X))
+    elif ending == "mat":
+        scipy.io.savemat(path, {"fea": sp.csc_matrix(X), "gnd": np.arange(4)[:, None]})
+    elif ending == "csv":
+        np.savetxt(path, X, delimiter=",")
+    else:
+        scipy.io.mmwrite(path, sp.coo_matrix(X))
+    found = load(path=path)
+    assert sp.issparse(found.X) == (ending in ("sparse.npz", "mat", "mtx"))
+    dense = found.X.toarray() if sp.issparse(found.X) else found.X
+    np.testing.assert_array_equal(dense, X)
+    assert dense.dtype == np.float64
+    assert found.labels is None
+    assert found.K is None
+
+
+def test_rows_orientation_is_the_transpose(folder):
+    np.save("x.npy", X.T)
+    np.testing.assert_array_equal(load(path="x.npy", orientation="rows").X, X)
+
+
+def test_labels_from_a_key_a_file_and_a_csv_column(folder):
+    np.savez("x.npz", X=X, kinds=WORDS)
+    by_key = load(path="x.npz", labels="kinds")
+    assert by_key.labels.tolist() == [1, 0, 1, 2]
+    assert by_key.K == 3
+    assert by_key.facts["label_values"] == ["a", "b", "c"]
+    (folder / "y.txt").write_text("\n".join(WORDS) + "\n")
+    assert load(path="x.npz", labels="y.txt").labels.tolist() == [1, 0, 1, 2]
+    rows = "\n".join(",".join(map(str, [*x, w])) for x, w in zip(X.T, WORDS, strict=True))
+    (folder / "x.csv").write_text("f1,f2,f3,kind\n" + rows + "\n")
+    table = load(path="x.csv", labels="kind", orientation="rows")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.labels.tolist() == [1, 0, 1, 2]
+
+
+def test_key_is_chosen_or_asked_for(folder):
+    np.savez("x.npz", A=X, B=2 * X)
+    np.testing.assert_array_equal(load(path="x.npz", key="B").X, 2 * X)
+    with pytest.raises(ParameterError, match=r"key: say which variable of x.npz is the matrix \(it holds A, B\)"):
+        load(path="x.npz")
+    with pytest.raises(
+        ParameterError, match=r"key: x.npz has no variable 'a', did you mean 'A'\?|'a' \(it holds A, B\)"
+    ):
+        load(path="x.npz", key="a")
+
+
+def test_labels_that_do_not_match(folder):
+    np.savez("x.npz", X=X, labels=np.arange(3))
+    message = "labels: 3 labels do not match the 4 samples of x.npz; if samples stand in rows, set orientation: rows"
+    with pytest.raises(ParameterError) as caught:
+        load(path="x.npz", labels="labels")
+    assert str(caught.value) == message
+    with pytest.raises(ParameterError, match=r"labels: x.npz has no variable 'labelz', did you mean 'labels'\?"):
+        load(path="x.npz", labels="labelz")
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.where(X == 5.5, np.nan, X), "path: x.npy has NaN or infinity in 1 places, first at row 2, column 2"),
+        (np.zeros((0, 4)), r"path: x.npy holds an array of shape \(0, 4\); a matrix with entries is needed"),
+        (np.zeros(4), r"path: x.npy holds an array of shape \(4,\)|key: say which variable"),
+        (X.astype(complex), "path: x.npy holds values of type complex128; real numbers are needed"),
+    ],
+)
+def test_bad_values(folder, array, message):
+    np.save("x.npy", array)
+    with pytest.raises(ParameterError, match=message):
+        load(path="x.npy", key="X")
+
+
+def test_files_that_are_not_what_they_say(folder):
+    for name in ("x.npy", "x.npz", "x.mat", "x.mtx"):
+        (folder / name).write_bytes(b"<html>not found</html>")
+        with pytest.raises(ParameterError, match=f"path: {name}"):
+            load(path=name)
+    np.save("p.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(ParameterError, match=r"path: p.npy cannot be read as .npy \(Object arrays cannot be loaded"):
+        load(path="p.npy")
+    (folder / "t.csv").write_text("a,b\n1,x\n2,y\n")
+    with pytest.raises(ParameterError, match="column 'b' holds text; name it with labels: or take it out"):
+        load(path="t.csv")
+
+
+def test_parameters_are_checked_before_reading(folder):
+    with pytest.raises(
+        ParameterError, match=r"path: must name a file ending in .npz, .npy, .mat, .csv, .mtx, not 'a.h5'"
+    ):
+        load(path="a.h5")
+    with pytest.raises(ParameterError, match=r"path: a.npy does not exist \(relative paths start in "):
+        load(path="a.npy")
+    with pytest.raises(
+        ParameterError, match="orientation: must be one of columns, rows, not 'row', did you mean 'rows'"
+    ):
+        load(path="a.npy", orientation="row")
+
+
+def test_fingerprint_follows_the_bytes_of_matrix_and_labels(folder):
+    np.save("x.npy", X)
+    (folder / "y.txt").write_text("1\n2\n1\n2\n")
+    alone = data.fingerprint("file", {"path": "x.npy"})
+    both = data.fingerprint("file", {"path": "x.npy", "labels": "y.txt"})
+    assert alone == hashlib.sha256(hashlib.sha256((folder / "x.npy").read_bytes()).hexdigest().encode()).hexdigest()
+    assert alone != both
+    (folder / "y.txt").write_text("1\n2\n1\n1\n0\n")
+    assert data.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both

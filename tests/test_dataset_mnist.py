@@ -1,0 +1,115 @@
+"""MNIST: which images are taken, in which order, and what is said about it."""
+
+from __future__ import annotations
+
+import data_copies
+import numpy as np
+import pytest
+
+from fedrepro import data, registry
+from fedrepro.datasets.mnist import COUNTS, select
+from fedrepro.errors import ParameterError, UserError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+
+
+def test_images_are_columns_in_file_order_scaled(tmp_path):
+    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    found = data.load("mnist", {"n": 30})
+    assert found.X.shape == (784, 30)
+    np.testing.assert_array_equal(found.X[5], np.arange(30) / 255)
+    np.testing.assert_array_equal(found.labels, np.arange(30) % 10)
+    raw = data.load("mnist", {"n": 30, "scale": 1})
+    np.testing.assert_allclose(found.X * 255, raw.X)
+
+
+def brute_quota(labels, n):
+    """The released selection: the first images of each class by share, kept in file order."""
+    share = (np.array([0.05] * 4 + [0.1] * 3 + [0.15] * 2 + [0.2]) * n).astype(int)
+    taken = [np.where(labels == k)[0][: share[k]] for k in range(10)]
+    return np.sort(np.concatenate(taken))
+
+
+def test_quota_is_the_released_selection_where_it_can_be_met():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), COUNTS["train"]))
+    np.testing.assert_array_equal(select(labels, 10_000, "quota"), brute_quota(labels, 10_000))
+    np.testing.assert_array_equal(np.bincount(labels[select(labels, 10_000, "balanced")]), np.full(10, 1000))
+
+
+@pytest.mark.parametrize(("selection", "size"), [("quota", 5040), ("balanced", 8920)])
+def test_the_test_images_allow_fewer(selection, size):
+    labels = np.repeat(np.arange(10), COUNTS["test"])
+    index = select(labels, 10_000, selection)
+    assert len(index) == size == registry.datasets()["mnist"].shape(selection=selection)["N"]
+    assert (np.diff(index) > 0).all()
+
+
+@pytest.mark.parametrize("selection", ["first", "balanced", "quota"])
+@pytest.mark.parametrize("n", [20, 500, 10_000])
+def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n):
+    entry = registry.datasets()["mnist"]
+    params = {"n": n, "selection": selection}
+    found = data.load("mnist", params, stand_in=True)
+    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.shape(**params)
+    assert "stand_in" in found.facts
+    assert found.X.min() >= 0
+    assert found.X.max() <= 1
+    assert 0.1 < (found.X > 0).mean() < 0.3
+    if selection == "balanced":
+        assert len(set(np.bincount(found.labels, minlength=10))) == 1
+    again = data.load("mnist", params, stand_in=True)
+    assert again.X.tobytes() == found.X.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n": 0}, "n: must be 10 to 10000, not 0"),
+        ({"n": 60_000}, "n: must be 10 to 10000, not 60000"),
+        ({"split": "val"}, "split: must be one of test, train, not 'val'"),
+        ({"selection": "random"}, "selection: must be one of first, balanced, quota, not 'random'"),
+        ({"scale": 0}, "scale: must be 1e-06 to 1000000.0, not 0"),
+        ({"size": 3}, "size: mnist has no such parameter"),
+    ],
+)
+def test_bad_parameters(params, message):
+    with pytest.raises(ParameterError) as caught:
+        data.load("mnist", params)
+    assert str(caught.value).startswith(message)
+
+
+def test_copies_that_are_not_mnist(tmp_path):
+    folder = data_copies.mnist(tmp_path / "copy")
+    (folder / "t10k-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(UserError, match="the test images and their labels are needed together"):
+        data.adopt("mnist", [folder])
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.zeros(39)))
+    with pytest.raises(UserError, match="39 labels do not match 40 test images"):
+        data.adopt("mnist", [folder])
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.full(40, 12)))
+    with pytest.raises(UserError, match="labels are not digits 0 to 9"):
+        data.adopt("mnist", [folder])
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00")
+    with pytest.raises(UserError, match="is not an IDX file of unsigned bytes"):
+        data.adopt("mnist", [folder])
+    with pytest.raises(UserError, match=r"nothing of mnist is in it, it looks like tdt2; pass the IDX files"):
+        data.adopt("mnist", [data_copies.tdt2(tmp_path / "t")])
+    assert data.state("mnist").state == "absent"
+
+
+@pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
+def test_the_real_test_images():
+    now = data.adopt("mnist", [data_copies.SHARED / "mnist"])
+    assert now.state == "present"
+    assert "without the train images" in now.note
+    assert now.fingerprint == "54b5be7f2ef37c1d86702aeb436c0d8add3fd0450a507518068fe182f001ba8f"
+    found = data.load("mnist", {})
+    assert found.X.shape == (784, 10_000)
+    assert np.bincount(found.labels).tolist() == COUNTS["test"].tolist()
+    assert found.X.max() == 1
+    quota = data.load("mnist", {"selection": "quota"})
+    assert quota.facts["fewer"] == "5,040 of 10,000 images: more would break the proportions of 'quota'"
+    assert quota.facts["class_sizes"] == [252] * 4 + [504] * 3 + [756] * 2 + [1008]

@@ -1,0 +1,129 @@
+"""TDT2: sparse throughout, terms by chi-squared, weightings, the real copy."""
+
+from __future__ import annotations
+
+import data_copies
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from fedrepro import data, registry
+from fedrepro.datasets.tdt2 import CLASS_SIZES, prepared, top_by_chi2
+from fedrepro.errors import ParameterError, UserError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+
+
+def naive_chi2(counts, labels):
+    """Pearson's statistic of each column: sum over classes of (observed - expected)^2 / expected."""
+    total, score = counts.sum(axis=0), np.zeros(counts.shape[1])
+    for k in np.unique(labels):
+        expected = (labels == k).mean() * total
+        score += (counts[labels == k].sum(axis=0) - expected) ** 2 / expected
+    return score
+
+
+def small(documents=60, terms=30):
+    draw = np.random.default_rng(1)
+    labels = np.arange(documents) % 3
+    counts = draw.poisson(1.0, size=(documents, terms)).astype(float)
+    counts[np.arange(documents), labels] += 4
+    return counts, labels
+
+
+def test_terms_are_those_of_largest_chi2():
+    counts, labels = small()
+    expected = np.sort(np.argsort(-naive_chi2(counts, labels))[:7])
+    np.testing.assert_array_equal(top_by_chi2(sp.csr_matrix(counts), labels, 7), expected)
+
+
+def test_weightings_by_hand():
+    counts, labels = small()
+    plain = prepared(sp.csr_matrix(counts), labels, 3, 10, "counts", False)
+    chosen = top_by_chi2(sp.csr_matrix(counts), labels, 10)
+    np.testing.assert_array_equal(plain.X.toarray(), counts[:, chosen].T)
+    weighted = prepared(sp.csr_matrix(counts), labels, 3, 10, "tfidf", False).X.toarray()
+    df = (counts[:, chosen] > 0).sum(axis=0)
+    np.testing.assert_allclose(weighted, (counts[:, chosen] * np.log(60 / df)).T)
+    unit = prepared(sp.csr_matrix(counts), labels, 3, 10, "counts", True).X
+    np.testing.assert_allclose(np.sqrt(unit.multiply(unit).sum(axis=0)), 1)
+    for found in (plain.X, unit):
+        assert sp.issparse(found)
+        assert found.format == "csc"
+
+
+def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
+    now = data.adopt("tdt2", [data_copies.tdt2(tmp_path)])
+    assert now.state == "variant"
+    assert "60 documents of 30 terms in place of 9,394 of 36,771" in now.note
+    found = data.load("tdt2", {"features": 5, "classes": 3})
+    assert found.X.shape == (5, 60)
+    assert found.X.dtype == np.float64
+    two = data.load("tdt2", {"features": 5, "classes": 2})
+    assert two.X.shape == (5, 40)
+    assert set(two.labels) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"fea": np.ones((4, 3))}, "has no variables 'fea'"),
+        ({"fea": np.ones((4, 3)), "gnd": np.ones(3)}, r"'fea' \(4, 3\) and 'gnd' \(3 labels\) do not belong together"),
+        ({"fea": np.full((4, 3), np.nan), "gnd": np.ones(4)}, "must hold counts, finite and not negative"),
+        ({"fea": -np.ones((4, 3)), "gnd": np.ones(4)}, "must hold counts, finite and not negative"),
+        ({"fea": np.ones((4, 3)), "gnd": np.full(4, 0.5)}, "must hold whole numbers"),
+    ],
+)
+def test_bad_matrices(tmp_path, content, message):
+    scipy.io.savemat(tmp_path / "TDT2.mat", content)
+    with pytest.raises(UserError, match=message):
+        data.adopt("tdt2", [tmp_path / "TDT2.mat"])
+    assert data.state("tdt2").state == "absent"
+
+
+def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    scipy.io.savemat(tmp_path / "TDT2.mat", {"fea": np.zeros((500, 500)), "gnd": np.ones(500)}, do_compression=True)
+    monkeypatch.setattr("fedrepro.data.matlab.LIMIT", 100_000)
+    with pytest.raises(UserError, match=r"TDT2.mat unpacks to more than 100,000 bytes; it is not read"):
+        data.adopt("tdt2", [tmp_path / "TDT2.mat"])
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ParameterError, match="features: must be 1 to 36771, not 0"):
+        data.load("tdt2", {"features": 0})
+    with pytest.raises(
+        ParameterError, match="weighting: must be one of counts, tfidf, not 'idf', did you mean 'tfidf'"
+    ):
+        data.load("tdt2", {"weighting": "idf"})
+    with pytest.raises(ParameterError, match="n: must be 2 to 3672, not 5000"):
+        data.load("tdt2", {"classes": 2, "n": 5000})
+
+
+def test_stand_in_has_the_shape_and_the_counted_statistics():
+    entry = registry.datasets()["tdt2"]
+    params = {"features": 1000, "n": 1500}
+    found = data.load("tdt2", params, stand_in=True)
+    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.shape(**params)
+    assert sp.issparse(found.X)
+    assert "stand_in" in found.facts
+    assert 0.005 < found.X.nnz / np.prod(found.X.shape) < 0.1
+    np.testing.assert_allclose(
+        np.bincount(found.labels, minlength=30) / 1500, np.array(CLASS_SIZES) / 9394, atol=2 / 1500
+    )
+
+
+@pytest.mark.skipif(not (data_copies.SHARED / "tdt2").exists(), reason="no copy of TDT2 beside the repository")
+def test_the_real_matrix():
+    now = data.adopt("tdt2", [data_copies.SHARED / "tdt2" / "TDT2.mat"])
+    assert now.state == "present"
+    found = data.load("tdt2", {})
+    assert found.X.shape == (5000, 9394)
+    assert tuple(np.bincount(found.labels)) == CLASS_SIZES
+    assert found.X.nnz == 668_763
+    assert found.facts["empty_columns"] == 1
+    counts = sp.csr_matrix(scipy.io.loadmat(data_copies.SHARED / "tdt2" / "TDT2.mat")["fea"])
+    assert counts.nnz == 1_224_135
