@@ -86,7 +86,7 @@ class Problem:
     """A registered problem: what the runner needs to build it once, share it between processes, and measure states.
 
     ``parameters``: spec keys under ``problem:`` with their defaults.
-    ``prepare(folder, data, client, parameters)``: write the arrays into ``folder`` (``.npy``, so that they can be memory
+    ``prepare(folder, data, client, parameters)``: write the arrays into ``folder`` (``.npy``, to be memory
     mapped); ``client`` is the client of each sample, or None where the problem has no partition.
     ``open(folder, parameters)``: the problem held in memory, large arrays memory mapped.
     ``initial(problem, trial, parameters)``: the initial point every method is given in this trial.

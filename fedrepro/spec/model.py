@@ -28,6 +28,7 @@ class Setting:
     record_dense: int
     metrics: tuple[str, ...]
     artifacts: tuple[str, ...] = ()
+    explicit: tuple[str, ...] = ()  # the parameters the spec itself sets
     names: Mapping[str, str] = field(default_factory=dict)  # how the spec calls the dataset and the partition
 
 
@@ -71,13 +72,16 @@ class Claim:
     where: str
     panel: str
     check: str
-    margin: float = 0.0
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure or table at one tier: everything needed to plan, run, store and draw it."""
+    """One figure or table at one tier: everything needed to plan, run, store and draw it.
+
+    ``trials`` are to be run; ``wanted_trials`` is what the tier asks for before any ``--set``, ``paper_trials`` what the
+    paper tier asks for.
+    """
 
     paper: str
     figure: str
@@ -86,11 +90,13 @@ class Figure:
     tier: str
     path: str
     trials: int
+    wanted_trials: int
     paper_trials: int
     panels: tuple[Panel, ...]
     claims: tuple[Claim, ...]
     columns: int = 2
     note: str = ""
+    sets: tuple[str, ...] = ()
 
     def settings(self) -> list[Setting]:
         """Every distinct setting in the order of panels and curves."""

@@ -1,0 +1,49 @@
+# Every target sets up what it needs; nothing has to be installed by hand but Python (3.11 or later) and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+TIER   ?= quick
+JOBS   ?=
+SPECS  := $(sort $(wildcard experiments/*/*.yaml))
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help all figures verdict test lint types bench clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+all: $(VENV)/.core ## set up and regenerate every figure (TIER=quick by default) into plots/
+	$(BIN)/fedrepro run $(SPECS) --tier $(TIER) --stand-in $(if $(JOBS),--jobs $(JOBS))
+	$(BIN)/fedrepro plot --tier $(TIER)
+	$(BIN)/fedrepro verdict --tier $(TIER)
+
+verdict: $(VENV)/.core ## print which claims held (TIER=quick by default)
+	$(BIN)/fedrepro verdict --tier $(TIER)
+
+test: $(VENV)/.dev ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## check style and formatting
+	$(BIN)/ruff check fedrepro tests bench
+	$(BIN)/ruff format --check fedrepro tests bench
+
+types: $(VENV)/.dev ## check types
+	$(BIN)/mypy
+
+bench: $(VENV)/.core ## measure speed and memory against the aims
+	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+clean: ## remove finished runs, scratch data and caches (results, plots and the environment stay)
+	rm -rf results/.runs results/.scratch results/.locks .pytest_cache .mypy_cache .ruff_cache
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[test,dev]"
+	touch $@ $(VENV)/.core

@@ -1,0 +1,25 @@
+"""The compiled inner loop of the max-norm quantizer: one pass over a matrix, shared by every method that quantizes."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def levels_and_values(
+    D: np.ndarray, U: np.ndarray, largest: float, S: int, step: float, levels: np.ndarray, values: np.ndarray
+) -> None:
+    """Fill ``levels`` (signed, -S .. S) and ``values`` (= step * levels) for the entries ``D``; all one-dimensional.
+
+    ``U``: independent uniforms on [0, 1). The division comes first, so that the largest entry gets exactly level S.
+    """
+    for j in range(D.size):
+        a = abs(D[j]) / largest * S
+        low = int(a)
+        if U[j] < a - low:  # eq. (18): up with probability a - floor(a)
+            low += 1
+        if D[j] < 0.0:
+            low = -low
+        levels[j] = low
+        values[j] = step * low  # eq. (19), (20)

@@ -1,0 +1,137 @@
+"""The little language in which claims are written, and its checks before anything runs.
+
+A check compares numbers read off the curves of a panel, trial by trial::
+
+    y(at=20, Q1=10) < y(at=20, Q1=1)
+    y(at=[100, 200, 500], algorithm='fedcavg') > y(at=[100, 200, 500], algorithm='fedcgds', m=100)
+    reach(0.46, axis='uplink_scalars', m=10) < reach(0.46, axis='uplink_scalars', m=100)
+
+Functions, whose other keywords select exactly one curve by any of its values (algorithm, a parameter, ``label``):
+
+``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
+``y(cost=C)``         the panel's metric when C numbers have been sent up (the last round at or below that cost)
+``total(axis)``       the last value of ``round``, ``uplink_scalars`` or ``uplink_bits``
+``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
+                      direction; infinite where it never gets there
+``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
+
+``panel='b'`` reads another panel; ``metric='rmse'`` another recorded metric. Numbers, ``+ - * /``, ``abs``, ``min``,
+``max``, ``log10``, comparisons (also chained) and ``and`` combine them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fedrepro.errors import UserError, nearest
+from fedrepro.spec.model import Claim, Curve, Panel
+
+READERS: dict[str, tuple[str, ...]] = {
+    "y": ("at", "cost"),
+    "total": ("axis",),
+    "reach": ("level", "axis"),
+    "lowest": ("since",),
+    "highest": ("since",),
+}
+PLAIN = ("abs", "min", "max", "log10")
+AXES = ("round", "uplink_scalars", "uplink_bits")
+_NODES = (
+    ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
+    ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,
+)  # fmt: skip
+
+
+def parse(check: str) -> ast.Expression:
+    """The check's syntax tree; raises UserError where it is not an expression of this language."""
+    try:
+        tree = ast.parse(check.strip(), mode="eval")
+    except SyntaxError as error:
+        raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            raise UserError(
+                f"the check may not contain '{ast.unparse(node)}'; it compares y(), total(), reach(), "
+                "lowest() and highest() of curves"
+            )
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+            raise UserError(f"the check may not call '{ast.unparse(node.func)}'")
+    if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
+        raise UserError("the check must compare two values with <, <=, > or >=")
+    return tree
+
+
+def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
+    """Every call that reads a curve: the node, the function's name, its keywords (the positional one named)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
+            own = READERS[node.func.id]
+            keywords = {own[i] if i < len(own) else f"argument {i + 1}": a for i, a in enumerate(node.args)}
+            keywords.update({k.arg or "**": k.value for k in node.keywords})
+            yield node, node.func.id, keywords
+
+
+def constant(node: ast.expr) -> Any:
+    """The plain value of a literal (also a negative number or a list)."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise UserError(f"'{ast.unparse(node)}' must be a plain value here") from None
+
+
+def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
+    """The one curve whose values agree with every selector; raises UserError where there is none or several."""
+    valid = {k for c in curves for k in c.select}
+    for key in selectors:
+        if key not in valid:
+            raise UserError(f"no curve of the panel has '{key}'{nearest(key, valid)}")
+    found = [c for c in curves if all(k in c.select and c.select[k] == v for k, v in selectors.items())]
+    if len(found) != 1:
+        words = ", ".join(f"{k}={v!r}" for k, v in selectors.items()) or "nothing given"
+        names = ", ".join(f"'{c.label}'" for c in (found or curves))
+        said = f"selects {len(found)} curves ({names})" if found else f"selects no curve (there are: {names})"
+        raise UserError(f"{words} {said}; name exactly one")
+    return found[0]
+
+
+def problems(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
+    """Every reason why the claim's check could not be evaluated on these panels."""
+    try:
+        tree = parse(claim.check)
+    except UserError as error:
+        yield str(error)
+        return
+    names = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    known = (*READERS, *PLAIN)
+    for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
+        yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
+    if not names & set(READERS):
+        yield "the check reads no curve; use y(), total(), reach(), lowest() or highest()"
+    for node, function, keywords in readers(tree):
+        try:
+            _check_reader(ast.unparse(node), function, keywords, claim, panels)
+        except UserError as error:
+            yield str(error)
+
+
+def _check_reader(
+    shown: str, function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
+) -> None:
+    own = (*READERS[function], "panel", "metric")
+    if function == "y" and len({"at", "cost"} & set(keywords)) != 1:
+        raise UserError(f"{shown}: y() needs at=ROUND or cost=NUMBER, one of the two")
+    if function == "reach" and "level" not in keywords:
+        raise UserError(f"{shown}: reach() needs the level to reach as its first argument")
+    axis = keywords.get("axis")
+    if axis is not None and constant(axis) not in AXES:
+        raise UserError(
+            f"{shown}: '{constant(axis)}' is not an axis{nearest(constant(axis), AXES)} (axes: {', '.join(AXES)})"
+        )
+    name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
+    if name not in panels:
+        raise UserError(f"{shown}: there is no panel '{name}'{nearest(name, panels)}")
+    curve = pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
+    metric = constant(keywords["metric"]) if "metric" in keywords else panels[name].y
+    if metric not in curve.setting.metrics:
+        raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")

@@ -1,0 +1,76 @@
+"""Shared pieces of the tests: an empty data home, small specs, and the command line run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+ROOT = Path(__file__).parents[1]
+
+SMALL = """\
+paper: beyond
+figure: small
+title: "a small figure"
+problem: {name: clustering}
+trials: 2
+rounds: 5
+datasets:
+  syn: {name: synthetic, variant: clean, M: 12, N: 60, K: 3}
+partitions:
+  unf: {name: uniform, P: 6}
+dataset: syn
+partition: unf
+panels:
+  a:
+    title: "left"
+    yscale: log
+    curves:
+      - {algorithm: fedcavg, Q1: 2, Q2: [1, 5]}
+      - {algorithm: fedcgds, zip: {m: [2, 6], Q1: [3, 2]}, Q2: 4}
+  b: {like: a, x: uplink_scalars}
+claims:
+  - id: small.1
+    says: "more local steps help"
+    where: "nowhere"
+    panel: a
+    check: y(at='end', algorithm='fedcavg', Q2=5) < y(at='end', algorithm='fedcavg', Q2=1)
+tiers:
+  smoke: {rounds: 2}
+  quick: {}
+  paper: {trials: 3}
+"""
+
+
+@pytest.fixture(autouse=True)
+def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test starts without any dataset, whatever the machine has."""
+    home = tmp_path_factory.mktemp("data-home")
+    monkeypatch.setenv("FEDREPRO_DATA", str(home))
+    return home
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A spec that runs in a moment."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def fedrepro(tmp_path: Path) -> Callable[..., Result]:
+    """Call the command line: ``fedrepro("run", spec)``; results and plots go to the test's folder."""
+    from fedrepro.cli import main
+
+    def call(*arguments: object) -> Result:
+        words = [str(a) for a in arguments]
+        if words[0] in ("run", "plan", "plot", "verdict") and "--results" not in words:
+            words += ["--results", str(tmp_path / "results")]
+        if words[0] == "plot" and "--plots" not in words:
+            words += ["--plots", str(tmp_path / "plots")]
+        return CliRunner().invoke(main, words)
+
+    return call

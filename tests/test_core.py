@@ -1,0 +1,95 @@
+"""Seeds, ledger, sources, store: the small parts that everything stands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedrepro import sources
+from fedrepro.execute import wanted
+from fedrepro.ledger import Ledger
+from fedrepro.seeds import generator, streams
+from fedrepro.store import Record, Store, atomically
+
+
+def test_streams_depend_on_what_is_drawn_and_on_nothing_else() -> None:
+    first = generator("data", dataset="x", trial=1).random(3)
+    assert np.array_equal(first, generator("data", trial=1, dataset="x").random(3))
+    for axis, facts in (("run", {"dataset": "x", "trial": 1}), ("data", {"dataset": "x", "trial": 2})):
+        assert not np.array_equal(first, generator(axis, **facts).random(3))
+
+
+def test_client_draws_are_shared_whatever_else_is_drawn() -> None:
+    one, two = (streams(generator("run", trial=1)) for _ in range(2))
+    one.compressor.random(1000)
+    assert np.array_equal(one.clients.permutation(50), two.clients.permutation(50))
+    assert not np.array_equal(one.clients.random(4), one.other.random(4))
+
+
+def test_the_ledger_counts_messages_and_keeps_setup_apart() -> None:
+    ledger = Ledger()
+    ledger.up(100, kind="G", setup=True, clients=3)
+    ledger.up(10, kind="W", clients=4)
+    ledger.up(10, kind="q", bits=33)
+    ledger.down(5, kind="W", clients=2)
+    assert ledger.totals() == {
+        "uplink_scalars": 50, "uplink_bits": 40 * 32 + 33, "downlink_scalars": 10, "downlink_bits": 320,
+    }  # fmt: skip
+    assert ledger.setup_scalars == 300
+    assert ledger.by_kind == {"uplink:W": 40, "uplink:q": 10, "downlink:W": 10}
+    with pytest.raises(ValueError, match="negative"):
+        ledger.up(-1, kind="W")
+
+
+def test_recorded_rounds_are_dense_first_and_always_include_the_last() -> None:
+    assert [r for r in range(24) if wanted(r, 23, 10, 4)] == [0, 1, 2, 3, 4, 10, 20, 23]
+
+
+def test_code_behind_a_number_is_found_through_imports() -> None:
+    modules = sources.closure(["fedrepro.algorithms.fedmgs"])
+    assert "fedrepro.problems.clustering" in modules
+    assert not any(name.startswith(("fedrepro.plotting", "fedrepro.cli", "fedrepro.spec")) for name in modules)
+    assert set(sources.libraries(["fedrepro.algorithms.fedmgs"])) >= {"numpy", "scipy"}
+
+
+def test_comments_and_docstrings_change_no_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(name: str, text: str) -> str:
+        (tmp_path / f"{name}.py").write_text(text)
+        return sources._digest(name)
+
+    monkeypatch.syspath_prepend(tmp_path)
+    base = digest("probe_a", "def f(x):\n    return x + 1\n")
+    assert digest("probe_b", '"""Said."""\n# why\ndef f(x):\n    """Also."""\n    return x + 1  # so\n') == base
+    assert digest("probe_c", "def f(x):\n    return x + 2\n") != base
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    record = Record({"status": "ok"}, np.arange(3), np.zeros((3, 4), dtype=np.int64), {"f": np.array([1.5, np.nan, 2])},
+                    np.array([0.0, 0.1, 0.2]), {"labels": np.array([1, 2])})  # fmt: skip
+    store.fail("abc", {"why": "no"})
+    assert store.failure("abc") == {"why": "no"}
+    store.write("abc", record)
+    back = store.read("abc")
+    assert back is not None
+    assert store.has("abc")
+    assert store.failure("abc") is None
+    assert np.array_equal(back.metrics["f"], record.metrics["f"], equal_nan=True)
+    assert np.array_equal(back.artifacts["labels"], [1, 2])
+    store.forget("abc")
+    assert store.read("abc") is None
+
+
+def test_nothing_half_written_gets_its_name(tmp_path: Path) -> None:
+    def fail(stream: object) -> None:
+        stream.write(b"half")  # type: ignore[attr-defined]
+        raise OSError("disk full")
+
+    target = tmp_path / "x.csv"
+    target.write_bytes(b"old")
+    with pytest.raises(OSError, match="disk full"):
+        atomically(target, fail)
+    assert target.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]

@@ -1,0 +1,253 @@
+"""From a spec to results: resuming, sharing runs, failures, and the same bytes whatever happened on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+
+from fedrepro import plan as planning
+from fedrepro.algorithms.fedmgs import FedMGS
+from fedrepro.results import COLUMNS
+from fedrepro.spec.read import load
+from fedrepro.store import Store
+
+Call = Callable[..., Result]
+
+
+def csv_of(root: Path, tier: str = "quick") -> Path:
+    return root / "results" / tier / "beyond" / "small.csv"
+
+
+def test_a_figure_from_spec_to_picture(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    ran = fedrepro("run", small, "--jobs", 1)
+    assert ran.exit_code == 0, ran.output
+    assert "8 runs computed, 0 reused, 0 failed" in ran.output  # 4 settings x 2 trials, though two panels draw them
+    frame = pd.read_csv(csv_of(tmp_path))
+    assert tuple(frame.columns) == COLUMNS
+    assert len(frame) == 4 * 2 * 6
+    assert sorted(frame["series"].unique())[0] == "fedcavg Q1=2 Q2=1 @ syn / unf"
+    drawn = fedrepro("plot", small)
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "plots" / "quick" / "beyond" / "small.png").stat().st_size > 10_000
+    assert (tmp_path / "plots" / "quick" / "beyond" / "small.pdf").exists()
+
+
+def test_a_finished_figure_is_a_no_op_that_says_so(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--jobs", 1)
+    before = csv_of(tmp_path).stat().st_mtime_ns
+    again = fedrepro("run", small)
+    assert again.exit_code == 0
+    assert again.output == "beyond/small (quick): finished, nothing to do (--fresh computes again)\n"
+    assert csv_of(tmp_path).stat().st_mtime_ns == before
+    assert "8 runs computed" in fedrepro("run", small, "--jobs", 1, "--fresh").output
+
+
+def test_the_same_bytes_for_any_number_of_workers(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--jobs", 1)
+    one = csv_of(tmp_path).read_bytes()
+    fedrepro("run", small, "--jobs", 2, "--results", tmp_path / "other")
+    assert (tmp_path / "other" / "quick" / "beyond" / "small.csv").read_bytes() == one
+
+
+def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    text = small.read_text().replace(
+        "  b: {like: a, x: uplink_scalars}", "  b: {like: a, curves: [{algorithm: fedcpalm, Q: 2}]}"
+    )
+    small.write_text(text)
+    part = fedrepro("run", small, "--jobs", 1, "--only", "b")
+    assert part.exit_code == 0, part.output
+    assert "2 runs computed" in part.output
+    sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
+    assert sidecar["complete"] is False
+    assert "fedcavg Q1=2 Q2=1 @ syn / unf: 0 of 2 trials" in sidecar["missing"]
+    assert "8 runs computed, 2 reused" in fedrepro("run", small, "--jobs", 1).output
+    wrong = fedrepro("run", small, "--only", "c")
+    assert wrong.exit_code == 2
+    assert "there is no panel 'c'" in wrong.stderr
+
+
+def test_plan_counts_what_is_there_and_what_is_not(fedrepro: Call, small: Path) -> None:
+    assert "0 runs reused, 8 to do" in fedrepro("plan", small).output
+    fedrepro("run", small, "--jobs", 1)
+    after = fedrepro("plan", small, "--tier", "paper").output
+    assert "8 runs reused, 4 to do" in after  # the third trial of four settings
+    assert "4 of 4 runs predicted from earlier runs" in after
+
+
+def test_two_figures_share_equal_runs(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(small.read_text().replace("figure: small", "figure: other").replace("fedcgds", "fedmgs"))
+    assert (
+        "8 runs computed, 0 reused" in fedrepro("run", small, other, "--jobs", 1).output
+    )  # another preset, same method
+    names = {p.stem for p in (tmp_path / "results" / "quick" / "beyond").glob("*.csv")}
+    assert names == {"small", "other"}
+
+
+def test_a_failing_run_is_recorded_and_the_others_go_on(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = FedMGS.rounds
+
+    def fail_with_two(self: FedMGS, *args: object, **kwargs: object) -> object:
+        if self.m == 2:
+            raise ArithmeticError("no luck today")
+        return rounds(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FedMGS, "rounds", fail_with_two)
+    ran = fedrepro("run", small, "--jobs", 1)
+    assert ran.exit_code == 1
+    assert "6 runs computed, 0 reused, 2 failed" in ran.output
+    assert "ArithmeticError: no luck today" in ran.stderr
+    frame = pd.read_csv(csv_of(tmp_path))
+    failed = frame[frame["status"] == "failed"]
+    assert list(failed["trial"]) == [1, 2]
+    assert failed["value"].isna().all()
+    assert fedrepro("plot", small).exit_code == 0  # drawn without them, and saying so
+    monkeypatch.undo()
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+    mended = fedrepro("run", small, "--jobs", 1)
+    assert "2 runs computed, 6 reused, 0 failed" in mended.output
+
+
+def test_a_diverging_run_ends_there_and_is_marked(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = FedMGS.rounds
+
+    def explode(self: FedMGS, *args: object, **kwargs: object) -> object:
+        for s, state in enumerate(rounds(self, *args, **kwargs)):  # type: ignore[arg-type]
+            if s == 3 and self.m == 2:
+                state.W[:] = np.inf
+            yield state
+
+    monkeypatch.setattr(FedMGS, "rounds", explode)
+    with np.errstate(all="ignore"):
+        ran = fedrepro("run", small, "--jobs", 1)
+    assert ran.exit_code == 0, ran.output
+    assert "2 diverged" in ran.output
+    frame = pd.read_csv(csv_of(tmp_path))
+    rows = frame[frame["status"] == "diverged"]
+    assert rows["series"].unique().tolist() == ["fedcgds m=2 Q1=3 Q2=4 @ syn / unf"]
+    assert rows["round"].max() == 3
+
+
+def test_overrides_are_remembered_with_the_results(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    assert fedrepro("run", small, "--jobs", 1, "--set", "rounds=3", "--set", "panels.a.curves.1.Q2=9").exit_code == 0
+    sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
+    assert sidecar["sets"] == ["rounds=3", "panels.a.curves.1.Q2=9"]
+    assert fedrepro("plot", small).exit_code == 0
+    assert "changed by --set rounds=3" in fedrepro("verdict", small).output
+
+
+def test_fewer_trials_than_the_tier_asks_for_are_partial(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--jobs", 1, "--set", "trials=1")
+    sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
+    assert (sidecar["complete"], sidecar["trials_done"], sidecar["trials_wanted"]) == (False, 1, 2)
+
+
+def test_a_run_is_known_by_everything_that_changes_its_numbers(small: Path) -> None:
+    def ids(*sets: str, tier: str = "quick") -> set[str]:
+        return set(planning.make([load(small, tier, sets)], stand_in=False).runs)
+
+    base = ids()
+    assert ids() == base
+    for change in ("rounds=6", "datasets.syn.M=13", "partitions.unf.P=7", "problem.rho=1e-7", "panels.a.curves.1.Q2=5",
+                   "record_dense=1"):  # fmt: skip
+        assert ids(change) != base, change
+    assert ids("trials=3") > base
+    for drawing in ("panels.a.title=other", "panels.a.yscale=linear", "title=new", "columns=1"):
+        assert ids(drawing) == base, drawing
+
+
+def test_a_damaged_record_is_computed_again(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--jobs", 1)
+    whole = csv_of(tmp_path).read_bytes()
+    record = next((tmp_path / "results" / ".runs").glob("*/*.npz"))
+    record.write_bytes(record.read_bytes()[:100])
+    csv_of(tmp_path).unlink()
+    assert "1 runs computed, 7 reused" in fedrepro("run", small, "--jobs", 1).output
+    assert csv_of(tmp_path).read_bytes() == whole
+
+
+def test_a_damaged_record_reads_as_absent(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    path = store.path("abcd")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"not a record")
+    assert store.read("abcd") is None
+    assert not store.has("abcd")
+
+
+def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path) -> None:
+    small.write_text(
+        small.read_text().replace("{name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "{name: mnist, n: 100}")
+    )
+    ran = fedrepro("run", small)
+    assert ran.exit_code == 2
+    assert "fedrepro data import mnist PATH" in ran.stderr
+    assert "--stand-in" in ran.stderr
+    stood = fedrepro("run", small, "--stand-in", "--jobs", 1)
+    assert stood.exit_code == 0, stood.output
+    assert "stand-in: mnist" in stood.output
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "long.yaml"
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 1500").replace("trials: 2", "trials: 3"))
+    command = [sys.executable, "-m", "fedrepro.cli", "run", str(spec), "--quiet"]
+
+    def start(root: Path, *more: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--results", str(root), *more], start_new_session=True)
+
+    assert start(tmp_path / "whole", "--jobs", "1").wait() == 0
+    interrupted = tmp_path / "killed"
+    kills = 0
+    for wanted in (1, 5):
+        process = start(interrupted, "--jobs", "2")
+        while len(list(interrupted.glob(".runs/*/*.npz"))) < wanted and process.poll() is None:
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills > 0
+    assert not list(interrupted.glob("**/*.csv"))
+    assert start(interrupted, "--jobs", "2").wait() == 0
+    name = Path("quick", "beyond", "small.csv")
+    assert (interrupted / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not list(interrupted.glob("quick/**/*.part"))
+
+
+@pytest.mark.slow
+def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "long.yaml"
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 3000").replace("trials: 2", "trials: 4"))
+    root = tmp_path / "results"
+    command = [sys.executable, "-m", "fedrepro.cli", "run", str(spec), "--quiet", "--results", str(root)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while len(list(root.glob(".runs/*/*.npz"))) < 2 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"interrupted: what is finished is kept" in errors
+    assert b"Traceback" not in errors
+    assert 2 <= len(list(root.glob(".runs/*/*.npz"))) < 16
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    said = [process.communicate(timeout=120)[0].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    counted = [int(text.split(" runs computed")[0].split()[-1]) if "runs computed" in text else 0 for text in said]
+    assert sum(counted) < 16  # nothing was computed twice, and the first command's runs were kept

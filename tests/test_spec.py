@@ -1,0 +1,164 @@
+"""Specs: what they expand to, and the errors, whose texts are part of the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedrepro import registry
+from fedrepro.errors import UserError
+from fedrepro.spec import nodes
+from fedrepro.spec.nodes import SpecErrors
+from fedrepro.spec.read import load
+
+from .conftest import ROOT
+
+Call = Callable[..., Result]
+SPECS = sorted((ROOT / "experiments").glob("*/*.yaml"))
+
+
+def errors_of(path: Path, text: str, *sets: str, tier: str = "quick") -> list[str]:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecErrors) as caught:
+        load(path, tier, sets)
+    return [message.replace(f"{path}:", "") for message in caught.value.messages]
+
+
+@pytest.mark.parametrize("tier", ["smoke", "quick", "paper"])
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_every_spec_of_the_project_is_valid(spec: Path, tier: str) -> None:
+    figure = load(spec, tier)
+    assert (figure.paper, figure.figure) == (spec.parent.name, spec.stem)
+    assert figure.claims or figure.paper == "beyond"
+    assert figure.source
+    series: dict[str, object] = {}
+    for panel in figure.panels:
+        assert len({c.label for c in panel.curves}) == len(panel.curves), f"equal labels in panel {panel.id}"
+        for curve in panel.curves:
+            assert series.setdefault(curve.setting.series, curve.setting) == curve.setting
+
+
+def test_lists_are_crossed_and_zipped_lists_run_in_step(small: Path) -> None:
+    figure = load(small, "quick")
+    left = figure.panels[0]
+    assert [c.label for c in left.curves] == ["FedCAvg Q2=1", "FedCAvg Q2=5", "FedCGds m=2 Q1=3", "FedCGds m=6 Q1=2"]
+    assert [s.series for s in figure.settings()] == [c.setting.series for c in left.curves]
+    assert figure.panels[1].x == "uplink_scalars"
+
+
+def test_tiers_override_and_options_override_them(small: Path) -> None:
+    assert load(small, "smoke").panels[0].curves[0].setting.rounds == 2
+    assert load(small, "quick").panels[0].curves[0].setting.rounds == 5
+    figure = load(small, "paper", ["trials=2", "datasets.syn={N: 70, M: 9}"])
+    assert (figure.trials, figure.wanted_trials) == (2, 3)
+    assert dict(figure.panels[0].curves[0].setting.dataset_params)["N"] == 70
+    assert dict(figure.panels[0].curves[0].setting.dataset_params)["K"] == 3
+
+
+def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> None:
+    text = small.read_text()
+    text = text.replace("rounds: 5", "rounds: ten").replace("yscale: log", "yscal: log")
+    text = text.replace("algorithm: fedcavg, Q1: 2", "algorithm: fedcavg, Q1: 0").replace(
+        "name: uniform", "name: unifrom"
+    )
+    assert errors_of(small, text) == [
+        "6:9: rounds must be a whole number of at least 0, not 'ten'  (in: rounds: ten)",
+        "10:15: 'unifrom' is not a partition, did you mean 'uniform'? (valid: "
+        + ", ".join(registry.partitions())
+        + ")  (in: unf: {name: unifrom, P: 6})",
+        "16:5: 'yscal' is not a key of a panel, did you mean 'yscale'? (valid: title, kind, x, y, xscale, yscale, "
+        "xlim, ylim, like, dataset, partition, problem, rounds, metrics, artifacts, curves, published, options)"
+        "  (in: yscal: log)",
+        "18:34: 'fedcavg': Q1 must be an integer of at least 1, not 0  (in: - {algorithm: fedcavg, Q1: 0, Q2: [1, 5]})",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("m: [2, 6]", "m: [2, 7]", "19:43: 'fedcgds': m must be at most the number of clients P = 6, not 7"),
+        ("P: 6", "P: 61", "10:27: P = 61 clients are more than the 60 samples of the dataset; use P <= 60 or a larger"),
+        ("P: 6", "P: 0", "10:27: P must be a whole number of at least 1 client, not 0"),
+        ("Q1: [3, 2]", "Q1: [3]", "19:35: zip must hold lists of one length, for instance zip: {m: [10, 100], Q1: [100, 10]}"
+         " (lengths: m 2, Q1 1)"),
+        ("like: a", "like: q", "20:13: like: panel 'q' does not exist"),
+        ("yscale: log", "y: objectve", "16:8: 'objectve' is not a metric of the problem 'clustering', did you mean 'objective'?"),
+        ("algorithm: fedcgds", "algorithm: fedcgd", "19:21: 'fedcgd' is not an algorithm, did you mean 'fedcgds'?"),
+        ("Q2: 4", "Q5: 4", "'Q5' is not a key of a curve of 'fedcgds', did you mean 'Q2'?"),
+        ("dataset: syn\n", "dataset: snn\n", "11:10: 'snn' is not a dataset, did you mean 'syn'?"),
+        ("variant: clean", "variant: cleen", "8:35: the dataset 'synthetic': variant"),
+        ("trials: 2", "trials: 0", "5:9: trials must be a whole number of at least 1, not 0"),
+        ("algorithm='fedcavg', Q2=5)", "algorithm='fedcavg')", "selects 2 curves ('FedCAvg Q2=1', 'FedCAvg Q2=5'); name exactly one"),
+        ("algorithm='fedcavg', Q2=5)", "Q3=5)", "no curve of the panel has 'Q3', did you mean 'Q"),
+        ("y(at='end', algorithm='fedcavg', Q2=5)", "yy(at=3)", "'yy' is not a function of checks"),
+        ("y(at='end', algorithm='fedcavg', Q2=5)", "__import__('os')", "'__import__' is not a function of checks"),
+        ("figure: small", "figure: small\nfigure: again", "the key 'figure' is written twice"),
+        ("  paper: {trials: 3}", "  papr: {trials: 3}", "'papr' is not a key of tiers, did you mean 'paper'?"),
+        ("problem: {name: clustering}", "problem: {name: completion}", "solves the problem 'clustering', not 'completion'"),
+    ],
+)  # fmt: skip
+def test_each_error_says_where_what_and_how(small: Path, old: str, new: str, message: str) -> None:
+    text = small.read_text()
+    assert old in text
+    found = errors_of(small, text.replace(old, new))
+    assert any(message in one for one in found), found
+
+
+def test_yaml_that_is_none_has_its_place(small: Path) -> None:
+    (one,) = errors_of(small, "paper: [fedc\nfigure: x\n")
+    assert one.startswith("2:7: not valid YAML")
+    (empty,) = errors_of(small, "")
+    assert empty == "1:1: the file is empty; start with 'paper:' and 'figure:'"
+    assert errors_of(small, "- a\n- b\n") == ["1:1: a spec is a mapping; start with 'paper:' and 'figure:'"]
+
+
+def test_options_are_checked_like_the_file(small: Path) -> None:
+    found = errors_of(small, small.read_text(), "rouns=3", "panels.a.curves.0.Q1=0", "panels.a.curves.9.Q1=1")
+    assert "'rouns' is not a key of a spec, did you mean 'rounds'?" in " ".join(found)
+    assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in found
+    assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in found
+    with pytest.raises(UserError, match="write --set KEY=VALUE"):
+        load(small, "quick", ["rounds"])
+
+
+def test_numbers_are_read_as_people_write_them() -> None:
+    node = nodes.parse("a: 1e-8\nb: 1.5E3\nc: 10\nd: 1e\n", "x")
+    assert node.plain() == {"a": 1e-8, "b": 1500.0, "c": 10, "d": "1e"}
+
+
+def test_merge_keys_work_and_are_no_duplicates() -> None:
+    node = nodes.parse("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n", "x")
+    assert node.plain()["b"] == {"x": 1, "y": 3}
+
+
+def test_the_command_line_prints_errors_without_traceback(fedrepro: Call, small: Path) -> None:
+    small.write_text(small.read_text().replace("rounds: 5", "rounds: ten"))
+    for command in ("run", "plan", "validate"):
+        answer = fedrepro(command, small)
+        assert answer.exit_code == 2
+        assert "error: 1 error:" in answer.stderr
+        assert "rounds must be a whole number of at least 0, not 'ten'" in answer.stderr
+        assert "Traceback" not in answer.stderr
+    missing = fedrepro("run", "fedc/fig99")
+    assert missing.exit_code == 2
+    assert "fedc/fig99: no such spec" in missing.stderr
+
+
+def test_unknown_commands_are_answered_with_the_nearest(fedrepro: Call) -> None:
+    answer = fedrepro("vaildate")
+    assert answer.exit_code == 2
+    assert "'vaildate' is not a command, did you mean 'validate'?" in answer.stderr
+
+
+def test_every_command_has_examples_in_its_help() -> None:
+    from click.testing import CliRunner
+
+    from fedrepro.cli import main
+
+    context = main.make_context("fedrepro", ["list"])
+    for name in main.list_commands(context):
+        said = CliRunner().invoke(main, [name, "--help"]).output
+        assert "fedrepro " in said.split("Usage:")[1].split("\n", 1)[1], name
