@@ -1,0 +1,207 @@
+"""Samples as rows, one client after another: the form in which the clustering problem holds its data.
+
+The papers write a sample as a column of ``X`` and client ``p``'s data as the columns ``X_p``. Kept as rows and ordered
+by client, every ``X_p`` is one contiguous slice, whether X is dense (a C-contiguous array) or sparse (CSR), and it can
+be memory mapped and shared by processes. ``order`` remembers where each row came from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedrepro.errors import UserError
+
+_BLOCK_BYTES = 1 << 24
+"""Copies and statistics go through X in pieces of this size, so that no second X is ever made beside the result."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The data of all clients.
+
+    rows : (N, M) float64, C-contiguous array or scipy.sparse CSR matrix; row i is sample ``order[i]`` of the caller.
+    order : (N,) intp. starts : (P + 1,) intp; client p holds rows ``starts[p]`` to ``starts[p + 1]``.
+    labels : (N,) integers 0 .. K-1 in the order of the rows, or None.
+    facts : ``norm2`` (||X||_F^2), ``min``, ``max``, ``abs_mean`` (mean of |X_ij|), ``K`` (classes, or None).
+    """
+
+    rows: Any
+    order: np.ndarray
+    starts: np.ndarray
+    labels: np.ndarray | None
+    facts: dict[str, Any]
+
+
+def arrange(X: Any, client: Any, labels: Any, K: int | None) -> Ordered:
+    """Order samples held in memory by client, with at most one copy (none where they are ordered already).
+
+    X : (M, N) array or sparse matrix, one column per sample. client : (N,) ids 0 .. P-1, None for one client.
+    Raises UserError where shapes, ids or values cannot work.
+    """
+    _check_matrix(X)
+    order, starts = _by_client(client, X.shape[1])
+    labels, K = _classes(labels, K, X.shape[1])
+    rows = _sorted_rows(X, order)
+    return Ordered(rows, order, starts, None if labels is None else labels[order], {**_facts(rows, order), "K": K})
+
+
+def write(folder: Path, X: Any, client: Any, labels: Any, K: int | None) -> None:
+    """Write the ordered form into ``folder``, block by block, for ``read``. Arguments and errors as ``arrange``."""
+    _check_matrix(X)
+    folder = Path(folder)
+    order, starts = _by_client(client, X.shape[1])
+    labels, K = _classes(labels, K, X.shape[1])
+    np.save(folder / "order.npy", order)
+    np.save(folder / "starts.npy", starts)
+    if labels is not None:
+        np.save(folder / "labels.npy", labels[order])
+    if sparse.issparse(X):
+        _write_sparse(folder, X, order)
+    else:
+        _write_dense(folder / "rows.npy", X, order)
+    facts = {**_facts(_read_rows(folder), order), "K": K}
+    (folder / "facts.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read(folder: Path) -> Ordered:
+    """What ``write`` wrote, with the samples memory mapped read-only."""
+    folder = Path(folder)
+    labels = np.load(folder / "labels.npy") if (folder / "labels.npy").exists() else None
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    return Ordered(_read_rows(folder), np.load(folder / "order.npy"), np.load(folder / "starts.npy"), labels, facts)
+
+
+def take(rows: Any, part: slice) -> Any:
+    """Rows ``part`` as a view: an array slice, or a CSR matrix on slices of the same buffers."""
+    if not sparse.issparse(rows):
+        return rows[part]
+    first, last = rows.indptr[part.start], rows.indptr[part.stop]
+    indptr = rows.indptr[part.start : part.stop + 1] - first
+    shape = (part.stop - part.start, rows.shape[1])
+    return sparse.csr_matrix((rows.data[first:last], rows.indices[first:last], indptr), shape=shape)
+
+
+def pieces(first: int, last: int, size: int) -> Iterator[slice]:
+    """Cut rows ``first`` to ``last`` into slices of at most ``size`` rows."""
+    for start in range(first, last, size):
+        yield slice(start, min(start + size, last))
+
+
+def _check_matrix(X: Any) -> None:
+    if not sparse.issparse(X) and not isinstance(X, np.ndarray):
+        raise UserError(f"X: must be a NumPy array or a scipy.sparse matrix, not {type(X).__name__}")
+    if X.ndim != 2 or 0 in X.shape:
+        raise UserError(f"X: must be a matrix with one column per sample, not of shape {X.shape}")
+    if X.dtype.kind not in "fiub":
+        raise UserError(f"X: must hold real numbers, not {X.dtype}")
+
+
+def _by_client(client: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of client 0, then of client 1 ...; within a client in the caller's order."""
+    if client is None:
+        return np.arange(N), np.array([0, N])
+    client = np.asarray(client)
+    if client.shape != (N,):
+        raise UserError(f"client: must hold one client id for each of the {N} samples, not shape {client.shape}")
+    if client.dtype.kind not in "iu" or client.min() < 0:
+        raise UserError("client: ids must be the integers 0 to P-1")
+    counts = np.bincount(client)
+    if not counts.all():
+        empty = int(np.flatnonzero(counts == 0)[0])
+        raise UserError(
+            f"client: client {empty} of 0 to {counts.size - 1} has no samples; number the clients 0 to P-1 without gaps"
+        )
+    return np.argsort(client, kind="stable"), np.concatenate(([0], np.cumsum(counts)))
+
+
+def _classes(labels: Any, K: int | None, N: int) -> tuple[np.ndarray | None, int | None]:
+    """Labels as 0 .. K-1, and K (the number of distinct labels where it is not given)."""
+    if labels is None:
+        return None, K
+    labels = np.asarray(labels)
+    if labels.shape != (N,):
+        raise UserError(f"labels: must hold one label for each of the {N} samples, not shape {labels.shape}")
+    distinct, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.intp), int(distinct.size) if K is None else int(K)
+
+
+def _row_bytes(X: Any, N: int) -> float:
+    return 12.0 * X.nnz / N if sparse.issparse(X) else 8.0 * X.size / N
+
+
+def _blocks(X: Any, N: int) -> Iterator[slice]:
+    return pieces(0, N, max(1, int(_BLOCK_BYTES / max(1.0, _row_bytes(X, N)))))
+
+
+def _sorted_rows(X: Any, order: np.ndarray) -> Any:
+    in_order = np.array_equal(order, np.arange(order.size))
+    if sparse.issparse(X):
+        rows = sparse.csr_matrix(X.T).astype(np.float64, copy=False)
+        return rows if in_order else rows[order]
+    if in_order and X.dtype == np.float64 and X.T.flags.c_contiguous:
+        return X.T
+    rows = np.empty((X.shape[1], X.shape[0]))
+    for part in _blocks(X, order.size):
+        rows[part] = X[:, order[part]].T
+    return rows
+
+
+def _facts(rows: Any, order: np.ndarray) -> dict[str, float]:
+    """Sums are taken sample by sample in the caller's order: the same to the last bit for every partition."""
+    N, M = rows.shape
+    square, absolute = np.empty(N), np.empty(N)
+    lowest, highest = np.inf, -np.inf
+    for part in _blocks(rows, N):
+        block = take(rows, part)
+        if sparse.issparse(block):
+            square[order[part]] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
+            absolute[order[part]] = np.asarray(abs(block).sum(axis=1)).ravel()
+        else:
+            square[order[part]] = np.einsum("ij,ij->i", block, block)
+            absolute[order[part]] = np.abs(block).sum(axis=1)
+        lowest, highest = min(lowest, block.min()), max(highest, block.max())
+    norm2 = float(square.sum())
+    if not np.isfinite(norm2):
+        bad = int(np.flatnonzero(~np.isfinite(square))[0])
+        raise UserError(f"X: sample {bad} (counted from 0) holds a value that is not finite")
+    if norm2 == 0.0:
+        raise UserError("X: is zero everywhere, so there is nothing to factorize")
+    return {
+        "norm2": norm2,
+        "abs_mean": float(absolute.sum() / (M * N)),
+        "min": float(lowest),
+        "max": float(highest),
+    }
+
+
+def _write_dense(path: Path, X: np.ndarray, order: np.ndarray) -> None:
+    """A ``.npy`` file written block by block: what ``numpy.save`` of the whole would write."""
+    header = {"descr": "<f8", "fortran_order": False, "shape": (X.shape[1], X.shape[0])}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in _blocks(X, order.size):
+            file.write(np.ascontiguousarray(X[:, order[part]].T, dtype="<f8").data)
+
+
+def _write_sparse(folder: Path, X: Any, order: np.ndarray) -> None:
+    rows = _sorted_rows(X, order)
+    for name in ("data", "indices", "indptr"):
+        np.save(folder / f"rows_{name}.npy", getattr(rows, name))
+    np.save(folder / "rows_shape.npy", np.array(rows.shape))
+
+
+def _read_rows(folder: Path) -> Any:
+    def mapped(name: str) -> np.ndarray:
+        return np.asarray(np.load(folder / name, mmap_mode="r"))
+
+    if (folder / "rows.npy").exists():
+        return mapped("rows.npy")
+    parts = (mapped("rows_data.npy"), mapped("rows_indices.npy"), mapped("rows_indptr.npy"))
+    return sparse.csr_matrix(parts, shape=tuple(np.load(folder / "rows_shape.npy")))

@@ -1,0 +1,392 @@
+r"""Clustering by non-negative matrix factorization over clients: the problem of the papers ``fedmf`` and ``fedc``.
+
+Samples are the columns of :math:`X = [X_1, \dots, X_P] \in R^{M \times N}`; client p holds :math:`X_p`, N_p columns,
+and :math:`\omega_p = N_p / N`. Centroids W (M x K) are shared, assignments H_p (K x N_p) stay with the client
+(fedmf (2), (35); fedc (4), (104)):
+
+.. math::
+    F(W, H) = \frac{1}{N} \|X - WH\|_F^2 + \frac{\rho}{2} \sum_j \big( (1^T h_j)^2 - \|h_j\|^2 \big)
+              + \frac{\nu}{2} \|H\|_F^2, \qquad W_{min} \le W_{ij} \le W_{max}, \quad H \ge 0,
+
+and :math:`F = \sum_p \omega_p F_p` with local costs
+:math:`F_p = \|X_p - W H_p\|^2 / N_p + R(H_p) / \omega_p` and gradients (card A, section (a))
+
+.. math::
+    \nabla_{H_p} F_p = A_p H_p - \frac{2}{N_p} W^T X_p, \quad
+        A_p = \frac{1}{N_p} \big[ 2 W^T W + N \rho\, 1 1^T + N (\nu - \rho) I \big], \\
+    \nabla_W F_p = W B_p - \frac{2}{N_p} X_p H_p^T, \quad B_p = \frac{2}{N_p} H_p H_p^T .
+
+What is recorded as ``objective`` is the scale-free :math:`\bar F = N F / \|X\|_F^2`, as in the authors' program.
+
+**Penalties.** rho and nu are given and kept *relative* to :math:`\|X\|_F^2 / N` (fedmf, section V-A); with
+``relative=False`` the given numbers are the absolute rho and nu of the formula (fedc, section V), and are converted.
+
+**Storage.** Samples are rows, ordered by client (see ``_storage``): ``problem.X`` is (N, M), ``state.Hs`` is H
+transposed, (N, K), in the same order. ``state.H`` is H itself, (K, N), in the caller's order of the columns.
+
+**States.** A method yields one ``State`` object again and again, updated in place: what must outlive the next round has
+to be copied (``State.copy``). ``state.rho`` is read by every method at the start of a round and by ``objective``, so a
+procedure that raises rho between rounds (successive penalties) needs no code of the methods::
+
+    for state in method.rounds(problem, rng, init=init):
+        ...                               # measure: the rho in force is still state.rho
+        state.rho = min(1.5 * state.rho, cap)    # in force from the next round on
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedrepro.algorithms._checks import flag, number, one_of, whole
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.problems import _storage
+from fedrepro.problems.labels import SCORES, from_rows
+from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.seeds import streams
+
+METRICS = {
+    "objective": Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
+    "objective_raw": Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
+    "accuracy": Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
+    "nmi": Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
+    "ami": Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
+    "ari": Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
+    "purity": Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
+    "curvature_ratio": Metric(
+        "curvature_ratio",
+        "largest local curvature / global",
+        "lower",
+        "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable while it stays under 2 gamma2",
+    ),
+    "rho": Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
+}
+
+PARAMETERS: dict[str, Any] = {
+    "K": None,
+    "rho": 1e-8,
+    "nu": 1e-10,
+    "relative": True,
+    "w_min": "data_min",
+    "init": "authors",
+}
+
+ARTIFACTS = ("W", "H", "found", "labels")
+
+_RESIDUAL_BELOW = 1e-4
+"""Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
+
+_BLOCK_BYTES = 1 << 22
+"""Samples are passed over in blocks of about this size: read once from memory, then used from the cache."""
+
+
+@dataclass
+class State:
+    """One point (W, H) of a run, updated in place from round to round.
+
+    W : (M, K). Hs : (N, K), H transposed, in the problem's order of samples. order : (N,), that order.
+    rho : the relative penalty in force; may be set between rounds.
+    HH : (K, K), H H^T of the current H.
+    XH : (M, K), X H^T of the current H, or None where the method does not keep it.
+    XW : (N, K), X^T W of the current W, or None until somebody needs it (``Clustering.XW``).
+    lost : sum of the traces added to and taken from HH since HH and XH were last formed afresh; times machine precision
+    it bounds what rounding may have left in them.
+    """
+
+    W: np.ndarray
+    Hs: np.ndarray
+    order: np.ndarray
+    rho: float
+    HH: np.ndarray
+    XH: np.ndarray | None = None
+    XW: np.ndarray | None = None
+    lost: float = 0.0
+
+    @property
+    def H(self) -> np.ndarray:
+        """H as in the papers, (K, N), columns in the order in which the caller gave the samples (a copy)."""
+        H = np.empty((self.Hs.shape[1], self.Hs.shape[0]))
+        H[:, self.order] = self.Hs.T
+        return H
+
+    def copy(self) -> State:
+        """A state that later rounds leave alone."""
+        XH = None if self.XH is None else self.XH.copy()
+        XW = None if self.XW is None else self.XW.copy()
+        return dataclasses.replace(self, W=self.W.copy(), Hs=self.Hs.copy(), HH=self.HH.copy(), XH=XH, XW=XW)
+
+
+class Clustering:
+    """The clustering problem held in memory.
+
+    X : (M, N) real array or scipy.sparse matrix, one column per sample (units are the caller's; nothing is scaled).
+    client : (N,) integers 0 .. P-1, the client of each sample; None for a single client.
+    K : clusters; None for the number of distinct labels. labels : (N,) class of each sample, or None.
+    rho, nu : penalties, at least 0, relative to ||X||_F^2 / N unless ``relative`` is False.
+    w_min : lower bound of W: ``"data_min"`` (min X), ``"zero"``, or a number; the upper bound is max X.
+
+    A dense X is copied once (not at all where its transpose is C-contiguous float64 and ordered by client), a sparse X
+    stays sparse. Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    """
+
+    name = "clustering"
+
+    def __init__(
+        self,
+        X: Any,
+        client: Any = None,
+        *,
+        K: int | None = None,
+        labels: Any = None,
+        rho: float = 1e-8,
+        nu: float = 1e-10,
+        relative: bool = True,
+        w_min: str | float = "data_min",
+    ) -> None:
+        parameters = {"K": K, "rho": rho, "nu": nu, "relative": relative, "w_min": w_min}
+        check(parameters, {})
+        self._set_up(_storage.arrange(X, client, labels, None), parameters)
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Clustering:
+        """The problem in a folder written by ``prepare``; its samples are memory mapped, read-only."""
+        check(parameters, {})
+        problem = cls.__new__(cls)
+        problem._set_up(_storage.read(folder), {**PARAMETERS, **parameters})
+        return problem
+
+    def _set_up(self, data: _storage.Ordered, parameters: Mapping[str, Any]) -> None:
+        self.X, self.order, self.starts, self.labels = data.rows, data.order, data.starts, data.labels
+        self.N, self.M = self.X.shape
+        self.P = self.starts.size - 1
+        self.sizes = np.diff(self.starts)
+        self.omega = self.sizes / self.N
+        self.K = _clusters(parameters["K"], data.facts["K"])
+        self.norm2, self.abs_mean = data.facts["norm2"], data.facts["abs_mean"]
+        scale = 1.0 if parameters["relative"] else self.N / self.norm2
+        self.rho, self.nu = float(parameters["rho"] * scale), float(parameters["nu"] * scale)
+        self.w_max = data.facts["max"]
+        self.w_min = _lower_bound(parameters["w_min"], data.facts["min"], self.w_max)
+        row_bytes = 8.0 * self.M if not sparse.issparse(self.X) else 12.0 * self.X.nnz / self.N
+        self.block = int(np.clip(_BLOCK_BYTES / max(1.0, row_bytes), 64, 4096))
+
+    # Parts of the data
+
+    def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[slice]:
+        """Slices of rows that together hold the samples of ``clients`` (ids in increasing order; None for all)."""
+        if clients is None:
+            return list(_storage.pieces(0, self.N, self.block))
+        runs = np.split(np.asarray(clients), np.flatnonzero(np.diff(clients) > 1) + 1)
+        spans = [(int(self.starts[r[0]]), int(self.starts[r[-1] + 1])) for r in runs if r.size]
+        return [part for first, last in spans for part in _storage.pieces(first, last, self.block)]
+
+    def client(self, p: int) -> slice:
+        """The rows of client p."""
+        return slice(int(self.starts[p]), int(self.starts[p + 1]))
+
+    def samples(self, part: slice) -> Any:
+        """X_p^T for the rows ``part``: (n, M), a view."""
+        return _storage.take(self.X, part)
+
+    # Initial points
+
+    def initial(self, trial: int) -> tuple[np.ndarray, np.ndarray]:
+        """The authors' random initial point (W0, H0) number ``trial``, H0 in the caller's order of samples.
+
+        a = sqrt(mean|X| / K); NumPy's legacy generator seeded with ``trial`` draws W0 (M x K), then H0 as an (N, K)
+        block, each entry a U[0,1). Card A, section (b), "Initialisation".
+        """
+        whole("trial", trial, 0)
+        draw, a = np.random.RandomState(trial), np.sqrt(self.abs_mean / self.K)
+        W0 = a * draw.random_sample((self.M, self.K))
+        return W0, (a * draw.random_sample((self.N, self.K))).T
+
+    def start(self, init: Any, rng: np.random.Generator) -> State:
+        """The state at ``init`` = (W0, H0), (M, K) and (K, N) with H0 >= 0; at a random point where it is None."""
+        if init is None:
+            draw, a = streams(rng).other, np.sqrt(self.abs_mean / self.K)
+            init = a * draw.random((self.M, self.K)), a * draw.random((self.K, self.N))
+        W, H = (np.asarray(part, dtype=np.float64) for part in init)
+        self._check_init(W, H)
+        Hs = np.take(H.T, self.order, axis=0)
+        return State(W.copy(order="C"), Hs, self.order, self.rho, Hs.T @ Hs)
+
+    def _check_init(self, W: np.ndarray, H: np.ndarray) -> None:
+        for name, part, shape in (("W0", W, (self.M, self.K)), ("H0", H, (self.K, self.N))):
+            if part.shape != shape:
+                raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
+            if not np.isfinite(part).all():
+                raise UserError(f"init: {name} holds values that are not finite")
+        if (H < 0).any():
+            raise UserError("init: H0 must not be negative")
+
+    # Statistics of a state
+
+    def XW(self, state: State) -> np.ndarray:
+        """X^T W, (N, K), formed at the first call and kept in the state until W changes."""
+        if state.XW is None:
+            state.XW = np.asarray(self.X @ state.W)
+        return state.XW
+
+    def refresh(self, state: State) -> None:
+        """Form HH and XH of the state afresh."""
+        state.HH = state.Hs.T @ state.Hs
+        state.XH = np.asarray(self.X.T @ state.Hs)
+        state.lost = 0.0
+
+    def grams(self, state: State, clients: Sequence[int] | np.ndarray) -> np.ndarray:
+        """H_p H_p^T for each of ``clients``: (len(clients), K, K)."""
+        out = np.empty((len(clients), self.K, self.K))
+        for i, p in enumerate(clients):
+            Hp = state.Hs[self.client(p)]
+            np.matmul(Hp.T, Hp, out=out[i])
+        return out
+
+    # Measures
+
+    def objective(self, state: State) -> float:
+        """N F(W, H) / ||X||^2 at the state's rho.
+
+        ||X - WH||^2 = ||X||^2 - 2 <W, X H^T> + <W^T W, H H^T>, from statistics the methods keep anyway.
+        """
+        cross = np.vdot(state.W, state.XH) if state.XH is not None else np.vdot(self.XW(state), state.Hs)
+        fit = self.norm2 - 2.0 * float(cross) + float(np.vdot(state.W.T @ state.W, state.HH))
+        if fit < _RESIDUAL_BELOW * self.norm2:
+            fit = self.residual(state)
+        trace = float(np.trace(state.HH))
+        penalty = 0.5 * state.rho * (float(state.HH.sum()) - trace) + 0.5 * self.nu * trace
+        return fit / self.norm2 + penalty
+
+    def residual(self, state: State) -> float:
+        """||X - W H||_F^2, formed block by block."""
+        total = 0.0
+        for part in self.blocks():
+            error = state.Hs[part] @ state.W.T
+            block = self.samples(part)
+            error -= block.toarray() if sparse.issparse(block) else block
+            total += float(np.vdot(error, error))
+        return total
+
+    def curvature_ratio(self, state: State) -> float:
+        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN where H is zero. Card A, discrepancy 2."""
+        local = np.linalg.eigvalsh(self.grams(state, range(self.P)))[:, -1] / self.sizes
+        whole_ = np.linalg.eigvalsh(state.HH)[-1] / self.N
+        return float(local.max() / whole_) if whole_ > 0 else float("nan")
+
+    def found(self, state: State) -> np.ndarray:
+        """The cluster of every sample in the caller's order, (N,) integers 0 .. K-1."""
+        labels = np.empty(self.N, dtype=np.intp)
+        labels[self.order] = from_rows(state.Hs)
+        return labels
+
+    def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state. Raises UserError for label scores where there are no labels."""
+        values: dict[str, float] = {}
+        found = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
+        for name in names:
+            if name in SCORES:
+                if self.labels is None:
+                    raise UserError(f"the metric '{name}' needs the samples' true labels, and this dataset has none")
+                values[name] = SCORES[name](self.labels, found)
+            elif name == "objective":
+                values[name] = self.objective(state)
+            elif name == "objective_raw":
+                values[name] = self.objective(state) * self.norm2 / self.N
+            elif name == "curvature_ratio":
+                values[name] = self.curvature_ratio(state)
+            elif name == "rho":
+                values[name] = state.rho
+            else:
+                one_of("metrics", name, tuple(METRICS))
+        return values
+
+    def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Named arrays of a state to keep: ``W``, ``H``, ``found`` (clusters) and ``labels`` (true classes)."""
+        for name in names:
+            one_of("artifacts", name, ARTIFACTS)
+        arrays: dict[str, np.ndarray] = {"W": state.W.copy(), "H": state.H, "found": self.found(state)}
+        if self.labels is not None:
+            arrays["labels"] = np.empty_like(self.labels)
+            arrays["labels"][self.order] = self.labels
+        return {name: arrays[name] for name in names if name in arrays}
+
+
+def _clusters(K: int | None, classes: int | None) -> int:
+    if K is None and classes is None:
+        raise ParameterError("K", "give the number of clusters: these samples have no labels to count")
+    return int(K if K is not None else classes)  # type: ignore[arg-type]
+
+
+def _lower_bound(w_min: str | float, lowest: float, highest: float) -> float:
+    bound = {"data_min": lowest, "zero": 0.0}[w_min] if isinstance(w_min, str) else float(w_min)
+    if bound > highest:
+        raise ParameterError("w_min", f"must not exceed the largest entry of X, {highest:g}; it is {bound:g}")
+    return bound
+
+
+def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+    """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
+    given = {**PARAMETERS, **parameters}
+    if given["K"] is not None:
+        whole("K", given["K"])
+    number("rho", given["rho"], least=0.0)
+    number("nu", given["nu"], least=0.0)
+    flag("relative", given["relative"])
+    if isinstance(given["w_min"], str):
+        one_of("w_min", given["w_min"], ("data_min", "zero"))
+    else:
+        number("w_min", given["w_min"])
+    one_of("init", given["init"], ("authors",))
+    N = facts.get("N")
+    if N is not None and given["K"] is not None and given["K"] > N:
+        raise ParameterError("K", f"must be at most the number of samples N = {N}, not {given['K']}")
+
+
+def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
+    _storage.write(folder, data.X, client, data.labels, data.K)
+
+
+def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+    """Why a run counts as diverged, or None: a value that is not finite, or an objective that ended above its start.
+
+    An objective that blows up and comes back is no divergence. ``values["round"]``, where it is given, holds the round
+    of each recorded value; else they count from 0.
+    """
+    for name, column in values.items():
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size and name != "curvature_ratio":
+            return f"{name} is not finite in round {_round(values, int(bad[0]))}"
+    for name in ("objective", "objective_raw"):
+        column = values.get(name, np.empty(0))
+        if len(column) > 1 and column[-1] > column[0]:
+            last = _round(values, len(column) - 1)
+            return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+    return None
+
+
+def _round(values: Mapping[str, np.ndarray], index: int) -> int:
+    return int(values["round"][index]) if "round" in values else index
+
+
+add_problem(
+    Problem(
+        name="clustering",
+        summary="Clustering by non-negative matrix factorization, samples shared out to clients",
+        data_kind="samples",
+        metrics=METRICS,
+        parameters=PARAMETERS,
+        prepare=prepare,
+        open=Clustering.stored,
+        initial=lambda problem, trial, parameters: problem.initial(trial),
+        measure=Clustering.measure,
+        diverged=diverged,
+        check=check,
+    )
+)

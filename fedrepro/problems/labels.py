@@ -1,0 +1,65 @@
+"""Cluster labels read off the assignment matrix H, and how well they agree with given classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def from_rows(Hs: np.ndarray) -> np.ndarray:
+    """The cluster of every sample: argmax_k H_kj, ties to the smallest k, an all-zero column to cluster 0.
+
+    ``Hs`` is H transposed, (N, K): one row per sample. Card A, section (b), "Labels, accuracy".
+    """
+    return np.argmax(Hs, axis=1)
+
+
+def contingency(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """How many samples of class i were put into cluster j, as integers (classes, clusters)."""
+    shape = (int(labels.max()) + 1, int(found.max()) + 1)
+    return np.bincount(labels * shape[1] + found, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def accuracy(labels: np.ndarray, found: np.ndarray) -> float:
+    """Largest fraction of samples matched by a one-to-one map between classes and clusters (Hungarian method)."""
+    from scipy.optimize import linear_sum_assignment
+
+    table = contingency(labels, found)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / labels.size)
+
+
+def purity(labels: np.ndarray, found: np.ndarray) -> float:
+    """Fraction of samples that belong to the most frequent class of their cluster."""
+    return float(contingency(labels, found).max(axis=0).sum() / labels.size)
+
+
+def nmi(labels: np.ndarray, found: np.ndarray) -> float:
+    """Normalized mutual information, arithmetic mean of the two entropies."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    return float(normalized_mutual_info_score(labels, found))
+
+
+def ami(labels: np.ndarray, found: np.ndarray) -> float:
+    """Mutual information adjusted for chance (what the authors' program prints as "NMI")."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    return float(adjusted_mutual_info_score(labels, found))
+
+
+def ari(labels: np.ndarray, found: np.ndarray) -> float:
+    """Rand index adjusted for chance."""
+    from sklearn.metrics import adjusted_rand_score
+
+    return float(adjusted_rand_score(labels, found))
+
+
+SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": accuracy,
+    "nmi": nmi,
+    "ami": ami,
+    "ari": ari,
+    "purity": purity,
+}
+"""Score of found labels against true ones, by metric name; both are integers from 0."""
