@@ -1,0 +1,42 @@
+"""Users shared out to clients: the partition of matrix completion, a client holds whole rows (fedmc, section 5.1).
+
+``rule``: ``equal`` shares out all users, sizes differing by at most one, as the paper says (m_1 + ... + m_100 = m).
+``released`` gives every client floor(users / P) ids drawn without replacement and drops the remainder, as the authors'
+program does; it counts ids up to the largest one in the file, so give it data that keeps unused ids. Card C, section
+(c) and section (e), 13.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedrepro.algorithms._checks import one_of, whole
+from fedrepro.datasets.types import Ratings
+from fedrepro.errors import ParameterError
+from fedrepro.registry import Partition, add_partition
+
+RULES = ("equal", "released")
+
+
+def assign(data: Ratings, rng: np.random.Generator, *, P: int = 100, rule: str = "equal") -> np.ndarray:
+    """The client 0 .. P-1 of each user, (users,) int64; -1 for a user who is left out. Raises ParameterError."""
+    check(P=P, rule=rule)
+    if data.users < P:
+        raise ParameterError("P", f"must be at most the number of users, {data.users}, not {P}")
+    order = rng.permutation(data.users)
+    client = np.full(data.users, -1, dtype=np.int64)
+    if rule == "released":
+        order = order[: data.users // P * P]
+    client[order] = np.arange(order.size) % P
+    return client
+
+
+def check(*, P: int = 100, rule: str = "equal", **_: Any) -> None:
+    """Raise ParameterError where a parameter cannot work."""
+    whole("P", P)
+    one_of("rule", rule, RULES)
+
+
+add_partition(Partition("users", "Users in random order, dealt out to clients in equal numbers", assign, check))

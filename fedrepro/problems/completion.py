@@ -1,0 +1,439 @@
+r"""Matrix completion over clients: the problem of the paper ``fedmc``.
+
+Ratings are the observed entries of a users x items matrix. Client i of p holds the rows :math:`M_i` of its users,
+observed at :math:`\Omega_i` (training) and :math:`T_i` (test). User factors :math:`U_i` (m_i x r) stay with the client,
+item factors V (r x n) are shared (fedmc (1), (2), sections 5.2 and 5.3):
+
+.. math::
+    F(U, V) = \frac{1}{p} \sum_{i=1}^p \big[ f_i(U_i, V) + R_i(U_i) \big] + R(V), \qquad
+    f_i(U_i, V) = \frac12 \| P_{\Omega_i}(M_i - U_i V) \|_F^2 ,
+
+with :math:`R_i = \frac{\lambda}{2}\|U_i\|_F^2, R = \frac{\gamma}{2}\|V\|_F^2` (``reg: l2``) or
+:math:`R_i = \lambda\|U_i\|_1, R = \gamma\|V\|_1` (``reg: l1``, no halves). The data term is not divided by the number
+of ratings. An entry is observed when the data lists it; the paper writes "M_tj != 0", which is the same for ratings
+that are never 0.
+
+**Storage.** V and every local copy W_i are kept transposed, (n, r), one row an item. ``state.U`` is (rows, r) with the
+users of client 0 first, then those of client 1 ...; ``problem.user`` holds the caller's user of each row. A user whom
+the partition leaves out (client -1) has no row. A row or item without training ratings is legitimate: nothing but the
+regulariser moves it.
+
+**Scales.** ``scale: raw`` keeps ratings as they are; ``zscore`` subtracts the mean and divides by the standard
+deviation (n - 1) of all ratings, training and test, as the released program does (card C, section (e), 3). ``rmse`` and
+``rmse_train`` are in rating units under both.
+
+**The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1`` (card C,
+section (e), 3, 4, 7), with the partition rule ``released`` and the methods' ``-released`` presets; what it plots is
+``objective_local`` and ``rmse_truncated``.
+
+**Cost of a measurement.** V changes in every round and with it the residual of every rating, so nothing kept per client
+can be reused. Keeping sum_t u_t u_t^T per item instead, and updating it for the clients that worked, would take
+(r^2 + 3r)/2 multiplications twice for a tenth of the ratings, against r for all of them: no less from r = 7 on. The
+residuals are therefore summed directly, once over the training and once over the test ratings, in float64.
+
+**Threads.** Kernels release the interpreter lock; ``threads`` clients (or blocks of rows) are worked on at a time: one
+by default, or as the environment variable FEDREPRO_THREADS says. Results are the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedrepro.algorithms._checks import number, one_of, whole
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.problems import _ratings
+from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.seeds import generator, streams
+
+METRICS = {
+    m.name: m
+    for m in (
+        Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
+        Metric(
+            "objective_local",
+            "objective at local copies",
+            "lower",
+            "what the released program plots: data term at (U_i, W_i), regularisers halved for l1 too",
+        ),
+        Metric("rmse", "test RMSE", "lower", "root mean square error of the test ratings at (U, V), rating units"),
+        Metric("rmse_train", "training RMSE", "lower", "the same of the training ratings"),
+        Metric(
+            "rmse_truncated",
+            "test RMSE, truncated targets",
+            "lower",
+            "what the released program plots: targets cut to integers after scaling, in the problem's rating scale",
+        ),
+        Metric("nnz", "nonzero entries", "lower", "fractions of nonzero entries of U and of V, averaged"),
+        Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
+        Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
+        Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
+        Metric(
+            "work",
+            "inner passes",
+            "lower",
+            "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
+        ),
+    )
+}
+
+PARAMETERS: dict[str, Any] = {
+    "r": 5,
+    "reg": "l2",
+    "lam": 1e-6,
+    "gam": 1e-6,
+    "scale": "raw",
+    "init": 1.0,
+    "train": 0.8,
+    "range": None,
+}
+
+ARTIFACTS = ("U", "V")
+
+T = TypeVar("T")
+
+
+@dataclass
+class State:
+    """One point of a run, updated in place from round to round: what must outlive a round has to be copied.
+
+    U : (rows, r) user factors. V : (n, r) the server's item factors. W, Y : (p, n, r) local copies and duals, or None
+    where the method keeps none. work : inner passes so far. beta : the penalty in force, where the method has one.
+    """
+
+    U: np.ndarray
+    V: np.ndarray
+    W: np.ndarray | None = None
+    Y: np.ndarray | None = None
+    work: float = 0.0
+    beta: float | None = None
+
+
+class Completion:
+    """The completion problem held in memory.
+
+    data : ``fedrepro.datasets.types.Ratings``, ids from 0. client : (users,) the client 0 .. p-1 of each *user*, -1 for
+    a user who is left out; None for a single client.
+    r : rank, 1 .. min(rows, items). reg : ``l2`` or ``l1``. lam, gam : at least 0. scale : ``raw`` or ``zscore``.
+    init : entries of the initial factors are uniform in [0, init]. train : fraction of each client's ratings, rounded
+    down, in the training set, in (0, 1]. range : [lowest, highest] rating allowed, or None.
+    rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
+
+    Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    """
+
+    name = "completion"
+
+    def __init__(
+        self,
+        data: Any,
+        client: Any = None,
+        *,
+        rng: np.random.Generator | None = None,
+        threads: int | None = None,
+        **parameters: Any,
+    ) -> None:
+        unknown = sorted(set(parameters) - set(PARAMETERS))
+        if unknown:
+            one_of("parameters", unknown[0], tuple(PARAMETERS))
+        check(parameters, {})
+        given = {**PARAMETERS, **parameters}
+        self._set_up(_ratings.arrange(data, client, given["train"], rng, given["range"]), given, threads)
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any], threads: int | None = None) -> Completion:
+        """The problem in a folder written by ``prepare``; its ratings are memory mapped, read-only."""
+        check(parameters, {})
+        problem = cls.__new__(cls)
+        problem._set_up(_ratings.read(folder), {**PARAMETERS, **parameters}, threads)
+        return problem
+
+    def _set_up(self, stored: _ratings.Stored, given: Mapping[str, Any], threads: int | None) -> None:
+        self.threads = _threads() if threads is None else threads
+        self.user, self.starts, self.train, self.test = stored.user, stored.starts, stored.train, stored.test
+        self._col_ptr, self._col_row, self._col_code = stored.col_ptr, stored.col_row, stored.col_code
+        self.users, self.n = stored.facts["users"], stored.facts["items"]
+        self.rows, self.p = self.user.size, self.starts.size - 1
+        self.P = self.p
+        self.r, self.reg = given["r"], given["reg"]
+        self.lam, self.gam, self.init = float(given["lam"]), float(given["gam"]), float(given["init"])
+        top = min(self.rows, self.n)
+        if self.r > top:
+            raise ParameterError("r", f"must be at most {top}: {self.rows} users x {self.n} items carry no higher rank")
+        self.mean, self.sd = stored.facts["mean"], stored.facts["sd"]
+        self.unit = 1.0 if given["scale"] == "raw" else self.sd
+        if self.unit == 0.0:
+            raise ParameterError("scale", "zscore needs ratings that differ; all of these are equal")
+        self.levels = stored.levels if given["scale"] == "raw" else (stored.levels - self.mean) / self.sd
+        _freeze(self.levels, self._col_ptr, self._col_row, self._col_code, *self.train.arrays, *self.test.arrays)
+
+    # Parts of the data, as kernels take them
+
+    def client(self, i: int) -> slice:
+        """The rows of client i."""
+        return slice(int(self.starts[i]), int(self.starts[i + 1]))
+
+    def by_user(self, rows: slice) -> tuple[np.ndarray, ...]:
+        """Training buckets of the users ``rows``: ptr, index (item), code, levels."""
+        return (*self.train.part(rows), self.levels)
+
+    def by_item(self, i: int) -> tuple[np.ndarray, ...]:
+        """Training buckets of client i by item: ptr, index (row within the client), code, levels."""
+        return self._col_ptr[i], self._col_row, self._col_code, self.levels
+
+    @functools.cached_property
+    def columns(self) -> _ratings.Buckets:
+        """Training buckets by item over all clients, index = row; made when the centralised method first asks."""
+        columns = _ratings.all_columns(self.train, self.n)
+        _freeze(*columns.arrays)
+        return columns
+
+    def blocks(self, buckets: _ratings.Buckets) -> list[slice]:
+        """All buckets, cut into ``threads`` pieces with about the same number of entries."""
+        ptr, count = buckets.ptr, buckets.ptr.size - 1
+        cuts = np.searchsorted(ptr, [buckets.count * b // self.threads for b in range(1, self.threads)])
+        edges = [0, *np.minimum(cuts, count).tolist(), count]
+        return [slice(a, b) for a, b in itertools.pairwise(edges) if a < b]
+
+    def each(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> list[T]:
+        """``function`` of every task, in order, ``threads`` at a time."""
+        if self.threads == 1 or len(tasks) < 2:
+            return [function(task) for task in tasks]
+        return list(_pool(self.threads).map(function, tasks))
+
+    # Initial points
+
+    def initial(self, trial: int) -> tuple[np.ndarray, np.ndarray]:
+        """The initial point (U0, V0) number ``trial``: (users, r) in the caller's order of users, and (n, r)."""
+        whole("trial", trial, 0)
+        return self._uniform(generator("init", problem="completion", trial=trial))
+
+    def _uniform(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        V0 = self.init * rng.random((self.n, self.r))  # fedmc section 5: uniform over [0, 1]
+        return self.init * rng.random((self.users, self.r)), V0
+
+    def start(self, init: Any, rng: np.random.Generator) -> State:
+        """The state at ``init`` = (U0, V0), (users, r) and (n, r); at a random point where it is None."""
+        U0, V0 = self._uniform(streams(rng).other) if init is None else (np.asarray(a, dtype=np.float64) for a in init)
+        for name, part, shape in (("U0", U0, (self.users, self.r)), ("V0", V0, (self.n, self.r))):
+            if part.shape != shape:
+                raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
+            if not np.isfinite(part).all():
+                raise UserError(f"init: {name} holds values that are not finite")
+        return State(np.take(U0, self.user, axis=0), V0.copy(order="C"))
+
+    # Measures
+
+    def residual(self, U: np.ndarray, V: np.ndarray, test: bool = False, levels: np.ndarray | None = None) -> float:
+        """sum over the training (or test) ratings of (rating - <U[t], V[j]>)^2, in the problem's scale."""
+        from fedrepro.kernels.observed import squared_residuals
+
+        buckets, levels = self.test if test else self.train, self.levels if levels is None else levels
+        out = np.empty(self.rows)
+        self.each(lambda b: squared_residuals(out[b], U[b], V, *buckets.part(b), levels), self.blocks(buckets))
+        return float(out.sum())
+
+    def local_residual(self, U: np.ndarray, W: np.ndarray) -> float:
+        """The same over the training ratings with every client's own W_i (n, r) in place of V."""
+        from fedrepro.kernels.observed import squared_residuals
+
+        out = np.empty(self.rows)
+
+        def one(i: int) -> None:
+            b = self.client(i)
+            squared_residuals(out[b], U[b], W[i], *self.by_user(b))
+
+        self.each(one, range(self.p))
+        return float(out.sum())
+
+    def penalty(self, U: np.ndarray, V: np.ndarray, half_l1: bool = False) -> float:
+        """(1/p) sum_i R_i(U_i) + R(V); ``half_l1`` halves the l1 norms as the released program does."""
+        if self.reg == "l2":
+            norms, half = (float(np.vdot(U, U)), float(np.vdot(V, V))), 0.5
+        else:
+            norms, half = (float(np.abs(U).sum()), float(np.abs(V).sum())), 0.5 if half_l1 else 1.0
+        return half * (self.lam * norms[0] / self.p + self.gam * norms[1])
+
+    def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state; inf or NaN where the state is not finite."""
+        for name in names:
+            one_of("metrics", name, tuple(METRICS))
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = _Measured(self, state)
+            return {name: float(getattr(seen, name)) for name in names}
+
+    def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Arrays of a state to keep: ``U`` (users, r) in the caller's order, NaN for users left out; ``V`` (n, r)."""
+        for name in names:
+            one_of("artifacts", name, ARTIFACTS)
+        U = np.full((self.users, self.r), np.nan)
+        U[self.user] = state.U
+        arrays = {"U": U, "V": state.V.copy()}
+        return {name: arrays[name] for name in names}
+
+
+class _Measured:
+    """The metrics at one state; passes over the ratings are made when asked for, and once."""
+
+    def __init__(self, problem: Completion, state: State) -> None:
+        self.problem, self.state, self.work = problem, state, state.work
+
+    @functools.cached_property
+    def train(self) -> float:
+        return self.problem.residual(self.state.U, self.state.V)
+
+    def test(self, levels: np.ndarray | None = None) -> float:
+        """Mean squared error over the test ratings, problem scale."""
+        if self.problem.test.count == 0:
+            raise ParameterError("train", "leaves no test rating to measure the RMSE on; choose a smaller fraction")
+        return self.problem.residual(self.state.U, self.state.V, True, levels) / self.problem.test.count
+
+    @property
+    def data_term(self) -> float:
+        return 0.5 * self.train / self.problem.p
+
+    @property
+    def objective(self) -> float:
+        return self.data_term + self.problem.penalty(self.state.U, self.state.V)  # fedmc (1)
+
+    @property
+    def objective_local(self) -> float:
+        U, W = self.state.U, self.state.W
+        residual = self.train if W is None else self.problem.local_residual(U, W)
+        return 0.5 * residual / self.problem.p + self.problem.penalty(U, self.state.V, half_l1=True)
+
+    @property
+    def rmse(self) -> float:
+        return np.sqrt(self.test()) * self.problem.unit  # fedmc section 5.1
+
+    @property
+    def rmse_train(self) -> float:
+        return np.sqrt(self.train / self.problem.train.count) * self.problem.unit
+
+    @property
+    def rmse_truncated(self) -> float:
+        return np.sqrt(self.test(np.trunc(self.problem.levels)))
+
+    @property
+    def nnz_u(self) -> float:
+        return np.count_nonzero(self.state.U) / self.state.U.size
+
+    @property
+    def nnz_v(self) -> float:
+        return np.count_nonzero(self.state.V) / self.state.V.size
+
+    @property
+    def nnz(self) -> float:
+        return 0.5 * (self.nnz_u + self.nnz_v)
+
+
+def client_draws(rng: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
+    """The clients of each round, in increasing order: m of p, uniform without replacement (first m of a permutation).
+
+    For one generator a smaller m draws a part of the larger. ``clients`` : ids to take instead of drawing, one sequence
+    a round; they end the run.
+    """
+    if clients is not None:
+        for k, ids in enumerate(clients, start=1):
+            drawn = np.unique(np.asarray(ids))
+            named = drawn.dtype.kind in "iu" and 0 < drawn.size == len(ids)
+            if not named or drawn[0] < 0 or drawn[-1] >= p:
+                raise UserError(f"clients: round {k} must name different clients of 0 to {p - 1}, not {list(ids)}")
+            yield drawn.tolist()
+        return
+    draw = streams(rng).clients
+    while True:
+        yield sorted(draw.permutation(p)[:m].tolist())
+
+
+def _freeze(*arrays: np.ndarray) -> None:
+    """Read-only like memory-mapped arrays: kernels are compiled for one of the two kinds alone."""
+    for array in arrays:
+        array.flags.writeable = False
+
+
+def _threads() -> int:
+    text = os.environ.get("FEDREPRO_THREADS", "1")
+    if not text.isdigit() or int(text) < 1:
+        raise UserError(f"FEDREPRO_THREADS: must be a whole number of at least 1, not '{text}'")
+    return int(text)
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+    """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
+    given = {**PARAMETERS, **parameters}
+    whole("r", given["r"])
+    one_of("reg", given["reg"], ("l2", "l1"))
+    number("lam", given["lam"], least=0.0)
+    number("gam", given["gam"], least=0.0)
+    one_of("scale", given["scale"], ("raw", "zscore"))
+    number("init", given["init"], above=0.0)
+    number("train", given["train"], above=0.0, most=1.0)
+    bounds = given["range"]
+    if bounds is not None:
+        if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+            raise ParameterError("range", f"must be null or [lowest, highest], not {bounds!r}")
+        number("range", bounds[0])
+        number("range", bounds[1], least=bounds[0])
+    for name in ("users", "items"):
+        count = facts.get(name)
+        if count is not None and given["r"] > count:
+            raise ParameterError("r", f"must be at most {count}, as {count} {name} carry no higher rank")
+
+
+def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    """Write ``Ratings`` in the form the problem uses; ``client`` is the client of each *user*. Uses train and range."""
+    given = {**PARAMETERS, **parameters}
+    _ratings.write(folder, _ratings.arrange(data, client, given["train"], None, given["range"]))
+
+
+def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+    """Why a run counts as diverged, or None: a value that is not finite, or a fit that ended worse than it started.
+
+    The fit is judged by ``data_term`` where it is recorded, else by ``objective`` and ``rmse``, all of those recorded:
+    an objective may well rise by its regulariser alone (a large gam and a small initial point), and a test error by
+    overfitting alone. ``values["round"]``, where given, holds the round of each recorded value; else they count from 0.
+    """
+    rounds = values.get("round")
+    for name, column in values.items():
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            return f"{name} is not finite in round {int(bad[0]) if rounds is None else int(rounds[bad[0]])}"
+    judges = [n for n in ("data_term",) if n in values] or [n for n in ("objective", "rmse") if n in values]
+    worse = [n for n in judges if len(values[n]) > 1 and values[n][-1] > values[n][0]]
+    if not worse or worse != judges:
+        return None
+    column = values[worse[0]]
+    last = len(column) - 1 if rounds is None else int(rounds[-1])
+    return f"{worse[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+
+
+add_problem(
+    Problem(
+        name="completion",
+        summary="Matrix completion with private user factors and shared item factors, users shared out to clients",
+        data_kind="ratings",
+        metrics=METRICS,
+        parameters=PARAMETERS,
+        prepare=prepare,
+        open=Completion.stored,
+        initial=lambda problem, trial, parameters: problem.initial(trial),
+        measure=Completion.measure,
+        diverged=diverged,
+        default_metrics=("objective", "rmse"),
+        check=check,
+    )
+)
