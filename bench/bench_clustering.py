@@ -11,6 +11,7 @@ whatever else is running); ``--N 2000`` and the like for other sizes.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from fedrepro.algorithms.fedmgs import FedMGS
 from fedrepro.algorithms.fedpalm import FedPALM
 from fedrepro.datasets.types import Samples
 from fedrepro.partitions.uniform import assign
-from fedrepro.problems.clustering import Clustering, prepare
+from fedrepro.problems.clustering import Clustering, State, prepare
 
 AIMS = {"FedMGS  Q1=10 Q2=100": 1.6, **{f"FedMAvg Q1=10 Q2={q}": 2.0 for q in (1, 10, 100)}}
 FLATNESS_AIM, MEMORY_AIM = 1.2, 2.5
@@ -90,8 +91,12 @@ def timed(folder: Path, repeats: int) -> dict[str, float]:
     for name, method in methods(problem.P).items():
         states = method.rounds(problem, np.random.default_rng(0), init=(W0, H0))
         problem.objective(next(states))
-        seconds[name] = best(lambda states=states: problem.objective(next(states)), repeats)
+        seconds[name] = best(functools.partial(_round, problem, states), repeats)
     return seconds
+
+
+def _round(problem: Clustering, states: Iterator[State]) -> float:
+    return problem.objective(next(states))
 
 
 def run(folder: Path, row: int) -> float:
@@ -113,7 +118,8 @@ def child(threads: int, *task: Any) -> Any:
 def answer(task: list[str]) -> Any:
     """Do a task in this process."""
     name, folder, *numbers = task
-    return {"fill": fill, "timed": timed, "run": run}[name](Path(folder), *map(int, numbers))
+    tasks: dict[str, Callable[..., Any]] = {"fill": fill, "timed": timed, "run": run}
+    return tasks[name](Path(folder), *map(int, numbers))
 
 
 def verdict(value: float, aim: float | None) -> str:

@@ -7,7 +7,8 @@ classes. Three ways to cut:
   classes are: with the authors' class quotas of 5 to 20 % they hold 50 to 200 of 10000 samples (card A, section (c)).
 * ``balanced``: shards of about equal size, so larger classes give more of them.
 * ``powerlaw``: as ``quota``, but a class is cut in proportion to its clients' weights, rank^(-exponent) in random
-  order: client sizes follow a power law, as the papers say (after Li et al., 2020) and the authors' program does not.
+  order: client sizes fall about as that power of their rank (a class has no more samples than it has), as the papers
+  say (after Li et al., 2020) and the authors' program does not.
 
 The pairing is constructed, not searched for: shards sorted by class, shard i with shard i + P. As no class has more
 than P shards, the two always differ. Random swaps that keep them different then mix the pairs.
