@@ -1,0 +1,150 @@
+"""What a figure says of itself: title and source, tags for anything short of the published experiment, a footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fedrepro import registry
+from fedrepro.plotting import style
+from fedrepro.plotting.data import Source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MplFigure
+
+MARGIN, TAG = 0.12, 0.32
+"""Outer margin of the figure and height of a line of tags, in inches."""
+
+STATES = {"present": "real", "none needed": "generated"}
+"""How a reader calls the states in which planning finds a dataset."""
+
+
+def tags(source: Source) -> list[str]:
+    """What sets these results apart from the published experiment, most serious first."""
+    sidecar, figure = source.sidecar, source.figure
+    result = []
+    if sidecar.get("stand_ins"):
+        result.append("STAND-IN DATA")
+    if sidecar.get("variants"):
+        result.append("VARIANT DATA")
+    if sidecar.get("sets"):
+        result.append("CHANGED SETTINGS")
+    if not sidecar.get("complete", True):
+        fewest, most, wanted = _trials(source)
+        missing = len(sidecar.get("missing", ()))
+        if fewest < wanted:
+            result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
+        else:
+            result.append(f"PARTIAL: {missing} without results" if missing else "PARTIAL")
+    if figure.tier != "paper":
+        result.append(f"{figure.tier.upper()} TIER")
+    return result
+
+
+def _trials(source: Source) -> tuple[int, int, int]:
+    """The fewest and most trials with results that any curve has, and the number wanted."""
+    wanted = int(source.sidecar.get("trials_wanted", source.figure.wanted_trials))
+    rows = source.frame[source.frame["status"] != "failed"]
+    most = int(rows.groupby("series")["trial"].nunique().max()) if len(rows) else 0
+    fewest = int(source.sidecar.get("trials_done", most))
+    return fewest, max(fewest, most), wanted
+
+
+def _count(fewest: int, most: int, wanted: int) -> str:
+    if fewest == most == wanted:
+        return f"{wanted} trial" + "s" * (wanted != 1)
+    done = str(fewest) if fewest == most else f"{fewest} to {most}"
+    return f"{done} of {wanted} trials"
+
+
+def footer(source: Source, notes: Iterable[str]) -> str:
+    """Tier, data, trials, and what lines and marks mean: ``quick tier · mnist (real) · 2 of 10 trials · ...``."""
+    sidecar, figure = source.sidecar, source.figure
+    count = _count(*_trials(source))
+    if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
+        count += f" (paper tier: {figure.paper_trials})"
+    parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
+    parts += [f"changed by --set {item}" for item in sidecar.get("sets", ())]
+    parts += [f"{item['dataset']}: {item['note']}" for item in sidecar.get("variants", ()) if item.get("note")]
+    missing = list(sidecar.get("missing", ()))
+    if missing:
+        more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
+        parts.append("missing: " + "; ".join(str(m) for m in missing[:3]) + more)
+    return " · ".join(parts)
+
+
+def _datasets(source: Source) -> list[str]:
+    """Each dataset used with its kind: ``mnist (real)``, generated, variant, stand-in, absent."""
+    sidecar = source.sidecar
+    used = sidecar.get("datasets") or [s.dataset for s in source.figure.settings()]
+    names = [d if isinstance(d, str) else str(d["dataset"]) for d in used]
+    kinds = {d["dataset"]: STATES.get(d["state"], d["state"]) for d in used if not isinstance(d, str) and "state" in d}
+    kinds |= {item["dataset"]: "variant" for item in sidecar.get("variants", ())}
+    kinds |= dict.fromkeys(sidecar.get("stand_ins", ()), "stand-in")
+    for name in names:
+        entry = registry.datasets().get(name)
+        if name not in kinds and entry is not None:
+            kinds[name] = "real" if entry.source else "generated"
+    return [f"{name} ({kinds[name]})" if name in kinds else name for name in dict.fromkeys(names)]
+
+
+class Header:
+    """Title and source at the left of the top; the tags at its right, or in lines above where they need the room."""
+
+    def __init__(self, source: Source, inches: float) -> None:
+        figure, self.inches = source.figure, inches
+        room = inches - 2 * MARGIN
+        found = tags(source)
+        beside = room - sum(_tag_width(tag) for tag in found) - 0.2
+        self.title = style.wrap(figure.title, max(beside, 0.55 * room), style.TITLE, True)
+        self.above: list[list[str]] = []
+        self.beside = found
+        if style.width(self.title, style.TITLE, True) > beside:
+            self.title = style.wrap(figure.title, room, style.TITLE, True)
+            self.above, self.beside = _tag_lines(found, room), []
+        self.source = style.wrap(figure.source, room, 8.5) if figure.source else ""
+        self.title_height = 0.21 * (self.title.count("\n") + 1)
+        below = 0.16 * (self.source.count("\n") + 1) if self.source else 0
+        self.height = 0.22 + TAG * len(self.above) + self.title_height + below
+
+    def paint(self, picture: MplFigure, total: float) -> None:
+        """Write the header into the top of a figure ``total`` inches high."""
+        left, y = MARGIN / self.inches, total - 0.1
+        for line in self.above:
+            self._paint_tags(picture, line, y, total)
+            y -= TAG
+        self._paint_tags(picture, self.beside, y, total)
+        words: dict[str, Any] = {"va": "top", "in_layout": False}
+        picture.text(left, y / total, self.title, fontsize=style.TITLE, weight="bold", gid="title", **words)
+        y -= self.title_height + 0.03
+        if self.source:
+            picture.text(left, y / total, self.source, fontsize=8.5, color=style.FAINT, gid="source", **words)
+
+    def _paint_tags(self, picture: MplFigure, line: Sequence[str], y: float, total: float) -> None:
+        box = {"boxstyle": "round,pad=0.32", "facecolor": style.AMBER, "edgecolor": style.AMBER_EDGE, "linewidth": 0.9}
+        look: dict[str, Any] = {
+            "fontsize": 9.0,
+            "weight": "bold",
+            "ha": "right",
+            "va": "top",
+            "in_layout": False,
+            "bbox": box,
+        }
+        right = self.inches - MARGIN - 0.05
+        for tag in reversed(line):
+            picture.text(right / self.inches, (y - 0.04) / total, tag, gid="tag", **look)
+            right -= _tag_width(tag)
+
+
+def _tag_width(tag: str) -> float:
+    return style.width(tag, 9.0, True) + 0.28
+
+
+def _tag_lines(found: Sequence[str], room: float) -> list[list[str]]:
+    lines: list[list[str]] = []
+    for tag in found:
+        if lines and sum(_tag_width(t) for t in (*lines[-1], tag)) <= room:
+            lines[-1].append(tag)
+        else:
+            lines.append([tag])
+    return lines

@@ -1,0 +1,211 @@
+"""A whole figure: its panels laid out in a grid, legends below them, and files.
+
+``draw`` reads results only; it computes nothing that is not an average of them. What the reader must know of the
+results stands on the picture (see ``face``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import ParameterError, nearest
+from fedrepro.plotting import bars, curves, scatter, style, tables
+from fedrepro.plotting.data import Source
+from fedrepro.plotting.face import MARGIN, Header, footer, tags
+from fedrepro.plotting.legend import arrange
+from fedrepro.spec.model import Figure, Panel
+from fedrepro.store import atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure as MplFigure
+
+KINDS = {"curves": curves.prepare, "table": tables.prepare, "scatter": scatter.prepare, "bars": bars.prepare}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "curves": ("variables", "average", "lines", "xlabel", "ylabel", "parameter", "final"),
+    "bars": ("parameter", "final", "average", "lines", "xlabel", "ylabel"),
+    "table": (
+        "rows",
+        "columns",
+        "metrics",
+        "scale",
+        "digits",
+        "final",
+        "reach",
+        "axis",
+        "saving_from",
+        "variables",
+    ),
+    "scatter": ("columns", "trial", "score", "xy", "group", "align"),
+}
+"""The options each kind of panel knows, for checking specs; each module says what they mean."""
+
+PUBLISHED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "curves": (("label", "algorithm"), ("x", "y")),
+    "bars": (("label", "x"), ("y",)),
+    "table": (("row", "column"), ("value",)),
+    "scatter": ((), ()),
+}
+"""The keys of a published number in each kind of panel: texts, and numbers."""
+
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
+"""No dates and no versions in the files: the same results give the same bytes."""
+
+ALONE = 5.4
+"""Least width in inches of a figure of one column: room for title, tags and footer."""
+
+
+def draw(
+    figure: Figure,
+    frame: pd.DataFrame,
+    sidecar: Mapping[str, Any],
+    stem: Path,
+    formats: Sequence[str] = ("png", "pdf"),
+    points: pd.DataFrame | None = None,
+) -> list[Path]:
+    """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
+
+    ``frame`` is the figure's tidy CSV, ``points`` its points file where it has scatter panels. Files are replaced
+    atomically. Raises ParameterError for an unknown format, or options of a panel that cannot be drawn.
+    """
+    for name in formats:
+        if name not in METADATA:
+            raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
+    check(figure)
+    source = Source(figure, frame, sidecar, points)
+    stem = Path(stem)
+    written = []
+    with style.context():
+        picture = build(figure, frame, sidecar, points)
+        for name in formats:
+            target = stem.with_name(f"{stem.name}.{name}")
+            save = functools.partial(picture.savefig, format=name, metadata=METADATA[name])
+            atomically(target, save)
+            written.append(target)
+    return written + _write_tables(source, stem)
+
+
+def check(figure: Figure) -> None:
+    """Raise ParameterError where a panel's options or published numbers cannot be drawn; needs no results."""
+    import pandas as pd
+
+    empty = pd.DataFrame({name: [] for name in ("series", "trial", "status", "round", "metric", "value")})
+    for panel in figure.panels:
+        for name in panel.options:
+            if name not in OPTIONS[panel.kind]:
+                valid = OPTIONS[panel.kind]
+                raise ParameterError(
+                    "options",
+                    f"panel '{panel.id}' ({panel.kind}) has no option '{name}'{nearest(name, valid)} "
+                    f"(options: {', '.join(valid)})",
+                )
+        for item in (*panel.published, *panel.options.get("lines", ())):
+            _check_published(panel, item)
+        KINDS[panel.kind](panel, Source(figure, empty))
+
+
+def _check_published(panel: Panel, item: Any) -> None:
+    texts, numbers = PUBLISHED[panel.kind]
+    where = f"panel '{panel.id}' ({panel.kind})"
+    if not isinstance(item, Mapping) or not set(item) <= {*texts, *numbers}:
+        valid = ", ".join((*texts, *numbers)) or "nothing"
+        raise ParameterError("published", f"{where} takes mappings of {valid}, not {item!r}")
+    for name in numbers:
+        value = item.get(name, 0)
+        values = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+            raise ParameterError("published", f"{where}: {name} must be a number, not {value!r}")
+
+
+def _write_tables(source: Source, stem: Path) -> list[Path]:
+    panels = [p for p in source.figure.panels if p.kind == "table"]
+    written = []
+    for panel in panels:
+        name = stem.name if len(panels) == 1 else f"{stem.name}.{panel.id}"
+        cells = tables.table(source.figure, panel, source.frame, source.sidecar)
+        caveats = "; ".join(tags(source))
+        text = f"**{source.figure.title}**" + (f" - {panel.title}" if panel.title else "") + "\n\n"
+        text += (f"> {caveats}\n\n" if caveats else "") + tables.markdown(panel, cells) + f"\n{footer(source, ())}\n"
+        csv = cells.assign(tier=source.figure.tier, caveats=caveats).to_csv(index=False, lineterminator="\n")
+        for suffix, content in (("csv", csv), ("md", text)):
+            target = stem.with_name(f"{name}.{suffix}")
+            _write_text(target, content)
+            written.append(target)
+    return written
+
+
+def _write_text(target: Path, content: str) -> None:
+    atomically(target, lambda stream: stream.write(content.encode()) and None)
+
+
+def build(
+    figure: Figure, frame: pd.DataFrame, sidecar: Mapping[str, Any], points: pd.DataFrame | None = None
+) -> MplFigure:
+    """The matplotlib figure that ``draw`` saves."""
+    with style.context():
+        return _build(Source(figure, frame, sidecar, points))
+
+
+def _build(source: Source) -> MplFigure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    figure = source.figure
+    prepared = [KINDS[panel.kind](panel, source) for panel in figure.panels]
+    across = min(max(figure.columns, 1), max(len(prepared), 1))
+    widths = [max(p.size[0] for p in prepared[c::across]) for c in range(across)]
+    if across == 1:
+        widths = [max(widths[0], ALONE)]
+    rows = [prepared[i : i + across] for i in range(0, len(prepared), across)]
+    legends = arrange(rows, widths)
+
+    ratios, height = [], 0.0
+    for row, strip in zip(rows, legends, strict=True):
+        tall, decoration = max(p.size[1] for p in row), max(p.decoration for p in row)
+        ratios.append(tall - decoration)
+        height += tall
+        if strip:
+            ratios.append(max(legend.height for legend in strip))
+            height += ratios[-1]
+    width = sum(widths) + 2 * MARGIN
+    top = Header(source, width)
+    foot = style.wrap(footer(source, [n for p in prepared for n in p.notes]), width - 2 * MARGIN, 8.0)
+    below = 0.14 * (foot.count("\n") + 1) + 0.13
+    total = height + top.height + below
+
+    picture = Canvas(figsize=(width, total), dpi=160, layout="constrained")
+    FigureCanvasAgg(picture)
+    engine: Any = picture.get_layout_engine()
+    inside = (MARGIN / width, below / total, 1 - 2 * MARGIN / width, height / total)
+    engine.set(rect=inside, w_pad=0.05, h_pad=0.06, wspace=0.03, hspace=0.0)
+    grid = picture.add_gridspec(len(ratios), across, width_ratios=widths, height_ratios=ratios)
+    line = place = 0
+    for row, strip in zip(rows, legends, strict=True):
+        for column, panel in enumerate(row):
+            panel.paint(picture, grid[line, column], _panel_title(figure, place))
+            place += 1
+        line += 1
+        for legend in strip:
+            legend.paint(picture, grid[line, legend.start : legend.stop])
+        line += bool(strip)
+    top.paint(picture, total)
+    picture.text(
+        MARGIN / width, 0.09 / total, foot, fontsize=8.0, color=style.FAINT, va="bottom", gid="footer", in_layout=False
+    )
+    return picture
+
+
+def _panel_title(figure: Figure, place: int) -> str:
+    title = figure.panels[place].title
+    if len(figure.panels) == 1:
+        return title
+    ids = [panel.id for panel in figure.panels]
+    letter = ids[place] if all(len(i) == 1 for i in ids) else chr(ord("a") + place) if place < 26 else str(place + 1)
+    return f"({letter}) {title}".strip()

@@ -1,0 +1,170 @@
+"""Scatter panels: one small picture per curve, the same group in the same colour and shape in all of them.
+
+The points come from ``<figure>.points.csv``. Either it has the columns series, trial, index, x, y, group; or it holds
+arrays that runs have kept (series, trial, array, index, v0, v1 ...), of which ``options.xy`` names the one with the
+coordinates in v0 and v1, and ``options.group`` the one with the groups (without it: v2 of the coordinates, or none).
+
+Further options: ``columns`` (pictures side by side), ``trial`` (default: the first one a curve has), ``score`` (a
+metric whose final value in that trial is written above), ``align``: groups are renamed, one to one, to those they share
+most points with in another grouping of the same points: an array's name (true classes), or another curve's label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError, nearest
+from fedrepro.plotting import data, style
+from fedrepro.plotting.data import Prepared, Source
+from fedrepro.spec.model import Curve, Panel
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MplFigure
+
+SIDE = 2.35
+MARKERS = ("o", "^", "s", "D", "v")
+"""As many as share no factor with the number of colours: neighbouring groups differ in both, 40 can be told apart."""
+
+
+def prepare(panel: Panel, source: Source) -> Prepared:
+    """Work out a scatter panel."""
+    clouds = _clouds(panel, source)
+    groups = sorted({g for c in clouds if c is not None for g in c["group"].tolist()})
+    across = min(int(panel.options.get("columns", 3)), max(len(clouds), 1))
+    down = -(-len(clouds) // across)
+    shown = sorted({int(c["trial"].iloc[0]) for c in clouds if c is not None})
+    notes = (f"points: trial {', '.join(map(str, shown))}",) if shown else ()
+    titles = [_title(panel, curve, c, source) for curve, c in zip(panel.curves, clouds, strict=True)]
+
+    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
+        head = 0.2 if title else 0.01
+        grid = spec.subgridspec(1 + down, across, height_ratios=[head, *[SIDE] * down])
+        strip = fig.add_subplot(grid[0, :])
+        strip.set_axis_off()
+        strip.text(0, 0, title, fontsize=10, va="bottom", transform=strip.transAxes)
+        axes = []
+        for i, (points, text) in enumerate(zip(clouds, titles, strict=True)):
+            ax = fig.add_subplot(grid[1 + i // across, i % across])
+            ax.set_title(text, fontsize=style.SMALL)
+            _paint(ax, points, groups)
+            axes.append(ax)
+        return axes
+
+    return Prepared((SIDE * across + 0.3, (SIDE + 0.4) * down + 0.25), paint, notes=notes, decoration=0.4 * down + 0.05)
+
+
+def _clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
+    """The points of every curve (index, x, y, group), aligned where the panel asks for it."""
+    clouds = [cloud(panel, curve, source) for curve in panel.curves]
+    wanted = panel.options.get("align")
+    if wanted is None or source.points is None:
+        return clouds
+    labels = [c.label for c in panel.curves]
+    arrays = set(source.points["array"]) if "array" in source.points else set()
+    if wanted not in labels and wanted not in arrays:
+        valid = [*labels, *sorted(arrays)]
+        raise ParameterError("align", f"panel '{panel.id}' has no curve or array '{wanted}'{nearest(wanted, valid)}")
+    result = []
+    for curve, points in zip(panel.curves, clouds, strict=True):
+        base = clouds[labels.index(wanted)] if wanted in labels else _array(panel, curve, source, str(wanted))
+        if points is not None and base is not None and points is not base:
+            points = align(points, base.rename(columns={"v0": "group"}) if "v0" in base else base)
+        result.append(points)
+    return result
+
+
+def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
+    """The points of one curve in one trial, by index, with columns index, x, y, group; None where there are none."""
+    if source.points is None or "array" not in source.points:
+        return _rows(panel, curve, source.points)
+    name = panel.options.get("xy")
+    if name is None:
+        raise ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array with the coordinates of its points")
+    points = _array(panel, curve, source, str(name))
+    if points is None:
+        return None
+    points = points.rename(columns={"v0": "x", "v1": "y", "v2": "group"})
+    if "group" in panel.options:
+        groups = _array(panel, curve, source, str(panel.options["group"]))
+        if groups is None:
+            return None
+        points = points.drop(columns="group", errors="ignore")
+        points = points.merge(groups[["trial", "index", "v0"]], on=["trial", "index"]).rename(columns={"v0": "group"})
+    if "group" not in points or points["group"].isna().all():
+        points = points.assign(group=0)
+    return points[["trial", "index", "x", "y", "group"]]
+
+
+def _array(panel: Panel, curve: Curve, source: Source, name: str) -> pd.DataFrame | None:
+    points = source.points
+    return None if points is None else _rows(panel, curve, points[points["array"] == name])
+
+
+def _rows(panel: Panel, curve: Curve, points: pd.DataFrame | None) -> pd.DataFrame | None:
+    """The rows of one curve and one trial, in the order of their indices."""
+    if points is None:
+        return None
+    points = points[points["series"] == curve.setting.series]
+    if points.empty:
+        return None
+    points = points[points["trial"] == panel.options.get("trial", points["trial"].min())]
+    return None if points.empty else points.sort_values("index", kind="stable").reset_index(drop=True)
+
+
+def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
+    """``points`` with its groups renamed to those of ``base`` that share most points (by index) with them, one to one.
+
+    Groups in excess keep a number of their own.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    both = base[["index", "group"]].merge(points[["index", "group"]], on="index", suffixes=("_base", ""))
+    theirs, ours = sorted(set(base["group"])), sorted(set(points["group"]))
+    shared = np.zeros((len(ours), len(theirs)), dtype=int)
+    for own, other in zip(both["group"], both["group_base"], strict=True):
+        shared[ours.index(own), theirs.index(other)] += 1
+    rows, columns = linear_sum_assignment(-shared)
+    names = {ours[i]: theirs[j] for i, j in zip(rows, columns, strict=True)}
+    spare = (g for g in range(len(ours) + len(theirs)) if g not in theirs)
+    names |= {own: next(spare) for own in ours if own not in names}
+    return points.assign(group=[names[g] for g in points["group"]])
+
+
+def _title(panel: Panel, curve: Curve, points: pd.DataFrame | None, source: Source) -> str:
+    metric = panel.options.get("score")
+    text = style.wrap(curve.label, SIDE - 0.2, style.SMALL)
+    if metric is None or points is None:
+        return text
+    for trial in data.trials(source, curve, panel, metric=metric):
+        value = data.final(trial)
+        if trial.number == int(points["trial"].iloc[0]) and np.isfinite(value):
+            return f"{text}\n{data.metric_label(panel, metric)} {value:#.3g}"
+    return text
+
+
+def _paint(ax: Axes, points: pd.DataFrame | None, groups: list[Any]) -> None:
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(True)
+    if points is None:
+        ax.text(0.5, 0.5, "no results", transform=ax.transAxes, ha="center", va="center", color=style.FAINT)
+        return
+    size = float(np.clip(6000 / len(points), 2.0, 16.0))
+    for place, group in enumerate(groups):
+        part = points[points["group"] == group]
+        tones = len(style.PALETTE)
+        ax.scatter(
+            part["x"],
+            part["y"],
+            s=size,
+            c=style.PALETTE[place % tones],
+            marker=MARKERS[place % len(MARKERS)],
+            linewidths=0,
+            alpha=0.85,
+            label=str(group),
+        )

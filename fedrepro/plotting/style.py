@@ -1,0 +1,276 @@
+"""How things look: one colour and marker per method in every figure of every paper, and shades inside one method.
+
+Colours are Okabe and Ito's palette (their yellow is too pale on white and is left out). Where one method has several
+curves in a panel (a sweep over Q2, over m ...) they go from light to dark in the method's own colour, and differ in
+dash pattern and marker fill too, so that the picture can be read in grey.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro import registry
+from fedrepro.spec.model import Curve
+
+BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#7F7F7F", "#1A1A1A"
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY, BLACK)
+AMBER, AMBER_EDGE, FAINT = "#FFC533", "#8A5A00", "#5A5A5A"
+
+# Normalised name -> colour, marker. A pair stands for one method in all papers; colours are distinct inside a paper.
+METHODS: dict[str, tuple[str, str]] = {
+    "fedmavg": (BLUE, "o"),
+    "fedmgs": (VERMILLION, "s"),
+    "fedpalm": (GREEN, "^"),
+    "sncp": (BLACK, "D"),
+    "kmeanspp": (PURPLE, "P"),
+    "kmparallel": (SKY, "v"),
+    "bel": (GREY, "<"),
+    "cal": (ORANGE, ">"),
+    "fedmcadmm": (ORANGE, "D"),
+    "als": (GREY, "s"),
+    "cutemaxvar": (VERMILLION, "^"),
+    "altmaxvar": (BLUE, "v"),
+    "mvlsa": (GREEN, "P"),
+    "optimal": (BLACK, "_"),
+    "perfedsi": (VERMILLION, "D"),
+    "fedavg": (BLUE, "p"),
+    "ditto": (GREEN, "d"),
+    "srph": (ORANGE, "h"),
+    "prsh": (PURPLE, "X"),
+    "local": (GREY, "o"),
+    "theory": (BLACK, "|"),
+}
+ALIASES = {
+    "fedcavg": "fedmavg",
+    "fedcgds": "fedmgs",
+    "fedcpalm": "fedpalm",
+    "kmeans": "kmeanspp",
+    "kmeansplusplus": "kmeanspp",
+    "kmpp": "kmeanspp",
+    "kmeansparallel": "kmparallel",
+    "cutemaxvardeep": "cutemaxvar",
+    "altmaxvardeep": "altmaxvar",
+    "optimum": "optimal",
+}
+UNTOLD = ("series", "label", "algorithm")
+"""Keys of ``select`` that differ between any two curves, or that the method's own colour tells."""
+FALLBACK_MARKERS = ("8", "H")  # used by no known method
+
+# From light to dark: pale lines stay solid, because a pale dotted line cannot be seen. The long dash starts off its
+# beginning, because its gap would lie under the marker of a legend's sample.
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (3.0, (6.0, 1.6)),
+    (0, (6.0, 1.6, 1.4, 1.6)),
+    (0, (3.0, 1.4)),
+    (0, (4.0, 1.3, 1.2, 1.3, 1.2, 1.3)),
+    (0, (1.4, 1.2)),
+)
+FILLS = ("full", "none", "left", "bottom")
+
+FONT, SMALL, TITLE = 9.5, 8.5, 12.0
+HANDLE, HANDLE_PAD, COLUMN_GAP = 3.0, 0.6, 1.3  # of a legend, in its font size
+
+RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same letters on every machine
+    "font.size": FONT,
+    "axes.titlesize": 10.0,
+    "axes.labelsize": FONT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-3, 4),
+    "axes.xmargin": 0.02,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "legend.handlelength": HANDLE,
+    "legend.handletextpad": HANDLE_PAD,
+    "legend.columnspacing": COLUMN_GAP,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 5.0,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "fedrepro",  # fixed ids: two draws of one figure are the same file
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one curve is drawn."""
+
+    color: str
+    marker: str
+    dash: Any = "solid"
+    fill: str = "full"
+
+    def line(self) -> dict[str, Any]:
+        """Keyword arguments of a line without markers."""
+        return {"color": self.color, "linestyle": self.dash}
+
+    def points(self) -> dict[str, Any]:
+        """Keyword arguments of the markers: open markers are white inside, so that lines do not show through."""
+        face = "white" if self.fill == "none" else self.color
+        style = "full" if self.fill == "none" else self.fill
+        return {
+            "marker": self.marker,
+            "fillstyle": style,
+            "markerfacecolor": face,
+            "markerfacecoloralt": "white",
+            "markeredgecolor": self.color,
+            "markeredgewidth": 1.1,
+        }
+
+
+def context() -> AbstractContextManager[None]:
+    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving."""
+    import matplotlib.style
+
+    return matplotlib.style.context(["default", RC])
+
+
+def key(name: str) -> str:
+    """The method's name without dialect: lower case, ``++`` and ``||`` spelled out, an alias resolved."""
+    text = name.lower().replace("++", "pp").replace("||", "parallel")
+    text = re.sub(r"[^a-z0-9]", "", text)
+    return ALIASES.get(text, text)
+
+
+def method(name: str) -> tuple[str, str]:
+    """Colour and marker of a method: by name, by a known name inside it, by class (presets share one), or by hash."""
+    return METHODS[identity(name)] if identity(name) in METHODS else _fallback(identity(name))
+
+
+@functools.cache
+def identity(name: str) -> str:
+    """The name in ``METHODS`` whose look ``name`` shares, or its own normalised name."""
+    own = key(name)
+    if own in METHODS:
+        return own
+    inside = [known for known in (*METHODS, *ALIASES) if len(known) >= 5 and known in own]
+    if inside:
+        best = max(inside, key=len)
+        return ALIASES.get(best, best)
+    entries = registry.algorithms()
+    if name not in entries:
+        return own
+    kin = sorted(key(other) for other, entry in entries.items() if entry.cls is entries[name].cls)
+    return next((other for other in kin if other in METHODS), kin[0])
+
+
+def _fallback(name: str) -> tuple[str, str]:
+    digest = hashlib.sha256(name.encode()).digest()
+    return PALETTE[digest[0] % len(PALETTE)], FALLBACK_MARKERS[digest[1] % len(FALLBACK_MARKERS)]
+
+
+def looks(curves: Sequence[Curve]) -> list[Look]:
+    """One look per curve of a panel; the curves of one method are told apart by shade, dash and marker fill.
+
+    Where two values vary inside a method and are crossed (each m with each Q1), the one with more values sets the shade
+    and the fill and the other the dash, so that related curves look related.
+    """
+    groups: dict[str, list[int]] = {}
+    for i, curve in enumerate(curves):
+        groups.setdefault(identity(curve.setting.algorithm), []).append(i)
+    result: list[Look] = [Look(BLACK, "o")] * len(curves)
+    for members in groups.values():
+        color, marker = method(curves[members[0]].setting.algorithm)
+        places = _places([curves[i].select for i in members])
+        tones = shades(color, 1 + max(shade for shade, _ in places))
+        for i, (shade, dash) in zip(members, places, strict=True):
+            fill = FILLS[shade % len(FILLS)]
+            result[i] = Look(tones[shade], marker, DASHES[dash % len(DASHES)], fill)
+    return result
+
+
+def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
+    """The (shade, dash) number of each curve of one method."""
+    names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in UNTOLD]
+    columns = {name: [repr(select.get(name)) for select in selects] for name in names}
+    varying = [name for name in names if len(set(columns[name])) > 1]
+    if len(varying) == 2:
+        shade, dash = sorted(varying, key=lambda name: -len(set(columns[name])))
+        orders = [list(dict.fromkeys(columns[name])) for name in (shade, dash)]
+        pairs = [(orders[0].index(a), orders[1].index(b)) for a, b in zip(columns[shade], columns[dash], strict=True)]
+        repeated = [place for place in range(len(orders[0])) if sum(shade == place for shade, _ in pairs) > 1]
+        if len(set(pairs)) == len(pairs) and len(repeated) > 1:
+            return pairs
+    return [(i, i) for i in range(len(selects))]
+
+
+def shades(color: str, n: int) -> list[str]:
+    """``n`` tones of one hue from light to dark, evenly spaced in OKLab lightness; the colour itself for n = 1."""
+    if n == 1:
+        return [color]
+    lab = _oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))
+    return [_tone(lab, lightness) for lightness in np.linspace(0.76, 0.36, n)]
+
+
+# OKLab, B. Ottosson, "A perceptual color space for image processing" (2020).
+_TO_CONE = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
+def _oklab(rgb: np.ndarray) -> np.ndarray:
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return _TO_LAB @ np.cbrt(_TO_CONE @ linear)
+
+
+def _tone(lab: np.ndarray, lightness: float) -> str:
+    """The colour of the hue of ``lab`` at another lightness; chroma shrinks until the colour can be shown."""
+    for chroma in np.linspace(1.0, 0.0, 41):
+        cone = np.linalg.solve(_TO_LAB, np.array([lightness, *(chroma * lab[1:])])) ** 3
+        linear = np.linalg.solve(_TO_CONE, cone)
+        if linear.min() >= -1e-6 and linear.max() <= 1 + 1e-6:
+            break
+    linear = linear.clip(0, 1)
+    rgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{round(255 * v):02X}" for v in rgb)
+
+
+@functools.lru_cache(maxsize=4096)
+def width(text: str, size: float, bold: bool = False) -> float:
+    """Width in inches of the widest line of ``text`` set in ``size`` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+    lines = [line for line in text.split("\n") if line.strip()]
+    return max((float(TextPath((0, 0), line, prop=font).get_extents().x1) / 72 for line in lines), default=0.0)
+
+
+def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
+    """``text`` broken at spaces into lines not wider than ``inches``."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and width(longer, size, bold) <= inches:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return "\n".join(lines)

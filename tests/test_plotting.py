@@ -1,0 +1,981 @@
+"""Drawing: what stands on a picture is what is in the results, and nothing on it hides anything else."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.text import Text
+from PIL import Image
+
+from fedrepro import registry
+from fedrepro.errors import ParameterError
+from fedrepro.plotting import curves, data, scatter, style, sweep, tables
+from fedrepro.plotting.data import Average, Source, Trial
+from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting.figure import METADATA, build, check, draw
+from fedrepro.plotting.legend import arrange
+from fedrepro.spec.model import Curve, Figure, Panel, Setting
+
+# Made-up figures ------------------------------------------------------------------------------------------------------
+
+
+def curve(algorithm: str, label: str, role: str = "curve", dataset: str = "mnist", **params: object) -> Curve:
+    series = " ".join([algorithm, *(f"{k}={v}" for k, v in params.items()), "@", dataset])
+    setting = Setting(
+        series=series,
+        problem="clustering",
+        problem_params={},
+        dataset=dataset,
+        dataset_params={},
+        partition="similarity",
+        partition_params={"P": 100},
+        algorithm=algorithm,
+        params=params,
+        rounds=500,
+        record_every=5,
+        record_dense=20,
+        metrics=("objective", "accuracy"),
+        names={"dataset": dataset, "partition": "noniid"},
+    )
+    select = {**params, "dataset": dataset, "algorithm": algorithm, "series": series, "label": label}
+    return Curve(label, setting, select, role)
+
+
+def panel(id: str, *lines: Curve, **changes: object) -> Panel:
+    given = {"title": "", "kind": "curves", "x": "round", "y": "objective", "xscale": "linear", "yscale": "linear"}
+    given |= {"xlim": (None, None), "ylim": (None, None), "curves": lines, **changes}
+    return Panel(id=id, **given)  # type: ignore[arg-type]
+
+
+def figure(*panels: Panel, **changes: object) -> Figure:
+    given = {
+        "paper": "fedc",
+        "figure": "fig5",
+        "title": "FedCAvg and FedCGds on MNIST",
+        "tier": "paper",
+        "path": "x.yaml",
+    }
+    given |= {"source": "Federated Clustering via Matrix Factorization Models, Fig. 5", "trials": 3}
+    given |= {"wanted_trials": 3, "paper_trials": 3}
+    return Figure(panels=panels, claims=(), **{**given, **changes})  # type: ignore[arg-type]
+
+
+def rows(line: Curve, trial: int, rounds, values, metric: str = "objective", status: str = "ok", cost: int = 40000):
+    rounds = np.asarray(rounds)
+    table = pd.DataFrame({"round": rounds, "value": values, "metric": metric})
+    fixed = {"series": line.setting.series, "algorithm": line.setting.algorithm, "trial": trial, "status": status}
+    table = table.assign(parameters="", dataset=line.setting.dataset, partition="noniid", **fixed)
+    for way, factor in (("uplink_scalars", 1), ("uplink_bits", 32), ("downlink_scalars", 1), ("downlink_bits", 32)):
+        table[way] = rounds * cost * factor
+    return table
+
+
+def failed(line: Curve, trial: int) -> pd.DataFrame:
+    return rows(line, trial, [0], [np.nan], metric="", status="failed").assign(round=np.nan, metric=np.nan)
+
+
+def grid(rounds: int = 500) -> np.ndarray:
+    return np.unique(np.concatenate([np.arange(20), np.arange(20, rounds + 1, 5)]))
+
+
+def decay(
+    line: Curve, trials: int, rate: float, floor: float, noise: float = 0.04, cost: int = 40000
+) -> list[pd.DataFrame]:
+    tables_ = []
+    for trial in range(1, trials + 1):
+        rng = np.random.default_rng([trial, len(line.setting.series)])
+        level = floor * (1 + noise * rng.standard_normal())
+        s = grid()
+        tables_.append(rows(line, trial, s, level + (0.95 - level) * np.exp(-rate * s**0.6), cost=cost))
+    return tables_
+
+
+SIZES = (10, 30, 50, 70, 100)
+
+
+def fig5(**changes: object) -> tuple[Figure, pd.DataFrame]:
+    """Four panels, six curves of two methods, three trials; round and communication cost side by side."""
+    panels, tables_ = [], []
+    for dataset, letters in (("mnist_ubls", "ab"), ("mnist_bals", "cd")):
+        lines = [curve("fedcavg", "FedCAvg", dataset=dataset, Q1=10)]
+        lines += [curve("fedcgds", f"FedCGds m={m}", dataset=dataset, m=m) for m in SIZES]
+        for letter, x in zip(letters, ("round", "uplink_scalars"), strict=True):
+            panels.append(panel(letter, *lines, title=f"{dataset}, {x}", x=x, yscale="log"))
+        tables_ += decay(lines[0], 3, 0.10, 0.33, cost=4_000_000)
+        for line, m in zip(lines[1:], SIZES, strict=True):
+            tables_ += decay(line, 3, 0.08 + 0.002 * m, 0.30 - 0.0004 * m, cost=40400 * m)
+    return figure(*panels, **changes), pd.concat(tables_)
+
+
+def sweep_of_one_method() -> tuple[Figure, pd.DataFrame]:
+    """Six curves of one method, and a grid of two parameters of another beside it."""
+    one = [curve("fedcavg", f"FedCAvg Q2={q}", Q2=q) for q in (1, 5, 10, 20, 50, 100)]
+    two = [curve("fedcgds", f"FedCGds Q1={a} Q2={b}", Q1=a, Q2=b) for a in (10, 100) for b in (1, 20, 50, 100)]
+    tables_ = [t for i, line in enumerate(one) for t in decay(line, 3, 0.05 + 0.03 * i, 0.35 + 0.02 * i)]
+    tables_ += [t for i, line in enumerate(two) for t in decay(line, 1, 0.05 + 0.03 * i, 0.35 - 0.02 * i)]
+    return figure(panel("a", *one, yscale="log", title="sweep"), panel("b", *two, title="grid")), pd.concat(tables_)
+
+
+def troubled() -> tuple[Figure, pd.DataFrame, dict]:
+    """A transient blow-up, a diverged run, one diverged trial of three, a failed curve, a missing one, a level."""
+    calm = curve("fedcavg", "FedCAvg Q2=1", Q2=1)
+    burst = curve("fedcavg", "FedCAvg Q2=100", Q2=100)
+    gone = curve("fedcpalm", "FedCPALM Q=200", Q=200)
+    third = curve("fedcgds", "FedCGds m=10", m=10)
+    broken = curve("fedcgds", "FedCGds m=1", m=1)
+    absent = curve("sncp", "SNCP")
+    level = curve("kmeans++", "K-means++", role="level")
+    s = grid()
+    tables_ = decay(calm, 3, 0.1, 0.45, noise=0.002)
+    blow = 0.5 + 170 * s * np.exp(-(((s - 6) / 4.0) ** 2)) / 6 + 0.45 * np.exp(-s / 60)
+    tables_ += [rows(burst, t, s, blow * (1 + 0.01 * t)) for t in (1, 2, 3)]
+    up = 0.95 * np.exp(np.minimum(0.15 * s[:60], 60))
+    up[55:] = np.inf
+    tables_ += [rows(gone, t, s[:60], up * t, status="diverged") for t in (1, 2, 3)]
+    tables_ += decay(third, 2, 0.15, 0.40, noise=0.01)
+    tables_ += [rows(third, 3, s[:40], 0.9 + 0.01 * s[:40], status="diverged")]
+    tables_ += [failed(broken, t) for t in (1, 2, 3)]
+    tables_ += [rows(level, t, [0], [0.47 + 0.004 * t]) for t in (1, 2, 3)]
+    sidecar = {
+        "tier": "quick",
+        "complete": False,
+        "trials_done": 0,
+        "trials_wanted": 3,
+        "missing": ["sncp @ mnist: the data file is absent", f"{broken.setting.series}: 0 of 3 trials"],
+    }
+    lines = (calm, burst, gone, third, broken, absent, level)
+    return figure(panel("a", *lines, yscale="log"), tier="quick"), pd.concat(tables_), sidecar
+
+
+TABLE_I = {
+    ("KM", "syn"): 69.4, ("KM", "TCGA"): 50.1, ("BEL", "syn"): 38.7, ("BEL", "TCGA"): 42.0,
+    ("fedmgs 10", "syn"): 88.4, ("fedmgs 10", "TCGA"): 67.7, ("fedmgs 100", "syn"): 87.7, ("fedmgs 100", "TCGA"): 72.2,
+}  # fmt: skip
+
+
+def table_i() -> tuple[Figure, pd.DataFrame]:
+    lines = [curve("KM", "KM", dataset=d) for d in ("syn", "TCGA")] + [
+        curve("BEL", "BEL", dataset=d) for d in ("syn", "TCGA")
+    ]
+    lines += [curve("fedmgs", f"m={m} {d}", m=m, dataset=d) for m in (10, 100) for d in ("syn", "TCGA")]
+    published = tuple({"row": r, "column": c, "value": v} for (r, c), v in TABLE_I.items())
+    options = {"rows": ["algorithm", "m"], "columns": "dataset", "scale": 100, "digits": 1}
+    shown = panel("t", *lines, kind="table", y="accuracy", published=published, options=options)
+    tables_ = []
+    for i, line in enumerate(lines):
+        if line.label == "m=100 TCGA":
+            tables_ += [rows(line, t, [0, 1], [0.1, np.nan], "accuracy", "diverged") for t in (1, 2, 3)]
+            continue
+        tables_ += [rows(line, t, [0, 1], [0.1, 0.4 + 0.05 * i + 0.01 * t], "accuracy") for t in (1, 2, 3)]
+    return figure(shown, figure="table1", title="Table I: clustering accuracy (%)"), pd.concat(tables_)
+
+
+def scatter_figure(arrays: bool = False) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
+    names = ("KM||", "BEL", "CAL", "FedMAvg", "FedMGS")
+    lines = [curve(name.lower(), name) for name in names]
+    rng = np.random.default_rng(0)
+    K, n = 12, 900
+    truth = rng.integers(0, K, n)
+    xy = 6 * rng.standard_normal((K, 2))[truth] + rng.standard_normal((n, 2))
+    parts, results = [], []
+    for i, line in enumerate(lines):
+        mixed = np.where(rng.random(n) < 0.12 * (5 - i), rng.integers(0, K, n), truth)
+        found = (mixed + 3 * i) % K if arrays else mixed
+        base = pd.DataFrame({"series": line.setting.series, "trial": 1, "index": np.arange(n)})
+        if arrays:
+            parts += [base.assign(array="tsne", v0=xy[:, 0], v1=xy[:, 1])]
+            parts += [base.assign(array="found", v0=found), base.assign(array="labels", v0=truth)]
+        else:
+            parts += [base.assign(x=xy[:, 0], y=xy[:, 1], group=found)]
+        results.append(rows(line, 1, [0, 1], [0.1, np.mean(mixed == truth)], "accuracy"))
+    options = {"score": "accuracy"} | ({"xy": "tsne", "group": "found", "align": "labels"} if arrays else {})
+    shown = panel("a", *lines, kind="scatter", y="accuracy", title="TCGA, t-SNE", options=options)
+    return figure(shown, title="Clusters found", columns=1), pd.concat(results), pd.concat(parts)
+
+
+def timed() -> tuple[Figure, pd.DataFrame, dict]:
+    """Objective against time, a sweep over N of one method; trials have different clocks."""
+    lines = [curve("fedmc-admm", f"FedMC-ADMM N={n}", N=n) for n in (5, 10, 15, 20, 25, 30)]
+    tables_ = [t for i, line in enumerate(lines) for t in decay(line, 3, 0.2 - 0.02 * i, 0.3)]
+    timing = {
+        line.setting.series: {
+            str(t): {"round": grid().tolist(), "seconds": (grid() * (0.01 + 0.004 * i) * (1 + 0.1 * t)).tolist()}
+            for t in (1, 2, 3)
+        }
+        for i, line in enumerate(lines)
+    }
+    shown = [panel(p, *lines, x="seconds", yscale="log", title=t) for p, t in (("a", "objective"), ("b", "test RMSE"))]
+    return figure(*shown, title="Number of local steps N", columns=2), pd.concat(tables_), {"timing": timing}
+
+
+def swept() -> tuple[Figure, pd.DataFrame]:
+    """Final excess risk against sigma_b for three methods, with a theory level and published marks."""
+    sigmas = (0.0, 0.5, 1.0, 2.0, 4.0)
+    lines = [curve(a, f"{a} sigma_b={s}", sigma_b=s, n=10) for a in ("fedavg", "perfedsi", "local") for s in sigmas]
+    level = curve("theory", "theory", role="level")
+    tables_ = [rows(level, t, [0], [0.5]) for t in range(1, 6)]
+    for line in lines:
+        s = float(line.select["sigma_b"])
+        value = {"fedavg": s**2 / 2 + 0.01, "perfedsi": 0.01, "local": 0.4 + s**2 / 4}[line.setting.algorithm]
+        tables_ += [rows(line, t, [0, 1, 2], [9.0, value, value * (1 + 0.1 * t)]) for t in range(1, 6)]
+    marks = ({"x": [1.0, 2.0], "y": [0.52, 2.07], "label": "no z"}, {"y": 0.02, "label": "bound"})
+    shown = panel("a", *lines, level, x="sigma_b", published=marks, options={"final": 2})
+    return figure(shown, title="Excess risk", trials=5, wanted_trials=5), pd.concat(tables_)
+
+
+def barred() -> tuple[Figure, pd.DataFrame]:
+    lines = [
+        curve(a, a, dataset=d) for d in ("omniglot50", "omniglot500") for a in ("perfedsi", "fedavg", "ditto", "local")
+    ]
+    tables_ = [
+        rows(line, t, [0, 1], [0.0, 0.4 + 0.05 * i + 0.01 * t], "accuracy")
+        for i, line in enumerate(lines)
+        for t in (1, 2, 3)
+    ]
+    marks = ({"x": "omniglot50", "label": called("fedavg"), "y": 0.5},)
+    shown = panel("a", *lines, kind="bars", x="dataset", y="accuracy", published=marks)
+    return figure(shown, title="Accuracy after the last round"), pd.concat(tables_)
+
+
+CAVEATS = {
+    "tier": "quick",
+    "complete": False,
+    "trials_done": 2,
+    "trials_wanted": 10,
+    "stand_ins": ["tcga"],
+    "variants": [{"dataset": "tdt2", "note": "a copy with 9394 documents"}],
+    "missing": ["fedcgds m=70 @ mnist_ubls: 1 of 10 trials"],
+    "datasets": [{"dataset": "mnist", "state": "present"}, {"dataset": "tcga", "state": "stand-in"},
+                 {"dataset": "tdt2", "state": "variant"}, {"dataset": "synthetic", "state": "none needed"}],
+}  # fmt: skip
+WHOLE = {"tier": "paper", "complete": True, "trials_done": 3, "trials_wanted": 3}
+
+
+def caveated() -> tuple[Figure, pd.DataFrame, dict]:
+    """Stand-in and variant data, 2 of 10 trials, quick tier, and a title too long for one line."""
+    title = "FedCAvg and FedCGds on MNIST, unbalanced and balanced: objective against rounds and communication cost"
+    drawn, frame = fig5(tier="quick", title=title, trials=10, wanted_trials=10, paper_trials=10)
+    return drawn, frame[frame["trial"] <= 2], CAVEATS
+
+
+def crowded() -> tuple[Figure, pd.DataFrame, dict]:
+    """One narrow panel with every tag at once, long labels and a long title of its own."""
+    lines = [
+        curve("fedmgs", f"FedMGS with partial communication, m={m} of 100 clients, Q1=10, Q2=100", m=m) for m in (1, 5)
+    ]
+    lines += [curve("optimal", "optimal value v* from the eigenvalues of all views together", role="level")]
+    tables_ = [t for line in lines for t in decay(line, 2, 0.1, 0.3)]
+    title = "A panel whose title is much longer than the panel is wide, so that it must be broken"
+    shown = panel("a", *lines, title=title, x="uplink_scalars")
+    sidecar = CAVEATS | {"sets": ["rounds=100", "datasets.syn.N=1000"]}
+    return figure(shown, shown, shown, tier="smoke", columns=3), pd.concat(tables_), sidecar
+
+
+def narrow() -> tuple[Figure, pd.DataFrame, dict]:
+    """The first panel of the crowded figure alone: five tags in less width than they need on one line."""
+    shown, frame, sidecar = crowded()
+    return dataclasses.replace(shown, panels=shown.panels[:1]), frame, sidecar
+
+
+@functools.cache
+def made(name: str):
+    """figure, frame, sidecar, points of a made-up figure by name."""
+    drawn, frame, *rest = MAKERS[name]()
+    sidecar = next((r for r in rest if isinstance(r, dict)), {})
+    points = next((r for r in rest if isinstance(r, pd.DataFrame)), None)
+    return drawn, frame.reset_index(drop=True), WHOLE | sidecar, points
+
+
+@functools.cache
+def picture(name: str):
+    """The matplotlib figure of a made-up figure, laid out."""
+    result = build(*made(name))
+    with style.context():
+        result.canvas.draw()
+    return result
+
+
+MAKERS = {
+    "fig5": fig5,
+    "sweep": sweep_of_one_method,
+    "troubled": troubled,
+    "table": table_i,
+    "scatter": scatter_figure,
+    "arrays": functools.partial(scatter_figure, arrays=True),
+    "timed": timed,
+    "swept": swept,
+    "barred": barred,
+    "caveated": caveated,
+    "crowded": crowded,
+    "narrow": narrow,
+}
+
+
+def axes_of(name: str) -> list:
+    """The axes that show data, in reading order."""
+    return [ax for ax in picture(name).axes if ax.axison]
+
+
+def legends(name: str) -> list:
+    return [ax.get_legend() for ax in picture(name).axes if ax.get_legend() is not None]
+
+
+def called(algorithm: str) -> str:
+    """What a reader sees: the registered label, or the name itself where the method is not registered."""
+    entry = registry.algorithms().get(algorithm)
+    return entry.label if entry else algorithm
+
+
+def labels(name: str) -> list[list[str]]:
+    return [[t.get_text() for t in legend.get_texts()] for legend in legends(name)]
+
+
+def texts(name: str, gid: str) -> list[str]:
+    return [t.get_text() for t in picture(name).texts if t.get_gid() == gid]
+
+
+def footer_of(name: str) -> str:
+    return texts(name, "footer")[0].replace("\n", " ")
+
+
+def line_of(ax, label: str):
+    return next(line for line in ax.lines if line.get_label() == label)
+
+
+# Nothing hides anything -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nothing_is_cut_off_and_nothing_overlaps(name):
+    shown = picture(name)
+    renderer = shown.canvas.get_renderer()
+    parts = [(f"legend {i}", legend.get_window_extent(renderer)) for i, legend in enumerate(legends(name))]
+    parts += [(t.get_text(), t.get_window_extent(renderer)) for t in shown.texts]
+    parts += [(f"axes {i}", ax.get_tightbbox(renderer)) for i, ax in enumerate(shown.axes) if ax.axison]
+    for text, box in parts:
+        assert min(box.x0, box.y0) >= -1, f"{text} is cut off"
+        assert box.x1 <= shown.bbox.width + 1, f"{text} is cut off"
+        assert box.y1 <= shown.bbox.height + 1, f"{text} is cut off"
+    for i, (one, a) in enumerate(parts):
+        for other, b in parts[i + 1 :]:
+            shared = (min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0))
+            assert min(shared) <= 1, f"{one} lies on {other}"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_letters_are_large_and_lines_thick_enough_to_read(name):
+    shown = picture(name)
+    words = [t for t in shown.findobj(Text) if t.get_text().strip() and t.get_visible()]
+    assert min(t.get_fontsize() for t in words) >= 8
+    lines = [
+        line for ax in axes_of(name) for line in ax.lines if line.get_linestyle() != "None" and len(line.get_xdata())
+    ]
+    assert min((line.get_linewidth() for line in lines), default=9) >= 1.0
+
+
+# Curves ---------------------------------------------------------------------------------------------------------------
+
+
+def test_panels_have_letters_registered_axis_labels_and_the_scales_of_the_spec():
+    axes = axes_of("fig5")
+    assert [ax.get_title(loc="left")[:3] for ax in axes] == ["(a)", "(b)", "(c)", "(d)"]
+    assert axes[0].get_xlabel() == "communication round"
+    assert axes[1].get_xlabel() == "communication cost (real numbers sent up) / $10^{9}$"
+    assert axes[1].xaxis.get_major_formatter()(1.5e9, 0) == "1.5"
+    assert axes[0].get_ylabel() == registry.problems()["clustering"].metrics["objective"].label
+    assert {ax.get_yscale() for ax in axes} == {"log"}
+
+
+def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_value():
+    drawn, frame, _, _ = made("fig5")
+    line = drawn.panels[1].curves[2]
+    ours = frame[(frame["series"] == line.setting.series) & (frame["metric"] == "objective")]
+    ours = ours.groupby("uplink_scalars")["value"].agg(["mean", "min", "max"])
+    ax = axes_of("fig5")[1]
+    shown = line_of(ax, "FedCGds m=30")
+    np.testing.assert_allclose(shown.get_xdata(), ours.index)
+    np.testing.assert_allclose(shown.get_ydata(), ours["mean"])
+    band = [c for c in ax.collections if isinstance(c, PolyCollection)][2]
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((ours["min"].min(), ours["max"].max()))
+    assert to_hex(band.get_facecolor()[0]) == to_hex(shown.get_color())
+    assert "band: min–max" in footer_of("fig5")
+
+
+def test_four_equal_panels_share_one_legend_and_different_ones_have_their_own():
+    assert labels("fig5") == [["FedCAvg", *(f"FedCGds m={m}" for m in SIZES)]]
+    assert [entry[0] for entry in labels("sweep")] == ["FedCAvg Q2=1", "FedCGds Q1=10 Q2=1"]
+
+
+def entries_of(*names: str) -> data.Prepared:
+    return data.Prepared((4.0, 3.0), lambda *_: [], tuple(data.Entry(n, {}) for n in names))
+
+
+@pytest.mark.parametrize(
+    ("rows_", "expected"),
+    [
+        ("aa/aa", [[], [(0, 2)]]),
+        ("aa/bb", [[(0, 2)], [(0, 2)]]),
+        ("ab/ab", [[(0, 1), (1, 2)], [(0, 1), (1, 2)]]),
+        ("aab/bbb", [[(0, 2), (2, 3)], [(0, 3)]]),
+        ("aaa/aa", [[], [(0, 3)]]),
+        ("aa/a", [[], [(0, 2)]]),
+        ("ab/b", [[(0, 1), (1, 2)], [(0, 1)]]),
+    ],
+)
+def test_neighbours_with_equal_curves_share_a_legend(rows_, expected):
+    grid_ = [[entries_of(letter) for letter in row] for row in rows_.split("/")]
+    found = arrange(grid_, [4.0] * len(grid_[0]))
+    assert [[(legend.start, legend.stop) for legend in strip] for strip in found] == expected
+
+
+def test_carries_the_last_value_of_a_stopped_trial_forward_but_not_of_a_diverged_one():
+    stopped = Trial(1, "ok", np.array([0.0, 10.0]), np.array([4.0, 2.0]))
+    full = Trial(2, "ok", np.array([0.0, 10.0, 20.0]), np.array([6.0, 4.0, 1.0]))
+    diverged = Trial(3, "diverged", np.array([0.0, 10.0]), np.array([9.0, 1e9]))
+    average = data.average([stopped, full, diverged])
+    assert average is not None
+    np.testing.assert_array_equal(average.x, [0, 10, 20])
+    np.testing.assert_array_equal(average.mean, [5, 3, 1.5])
+    assert data.average([diverged]) is None
+
+
+def test_band_is_one_standard_deviation_above_three_trials_and_never_leaves_a_log_axis():
+    four = np.array([[1.0, 0.01], [2.0, 0.01], [3.0, 0.01], [4.0, 9.0]])
+    centre, low, high, name = data.spread(four)
+    sd = four.std(axis=0, ddof=1)
+    assert name == "±1 sd"
+    np.testing.assert_allclose(high, centre + sd)
+    np.testing.assert_allclose(low, [centre[0] - sd[0], 0.01])
+    assert data.spread(four[:3])[3] == "min–max"
+    assert data.spread(four[:1])[3] == ""
+    np.testing.assert_allclose(data.spread(four, "median")[0], [2.5, 0.01])
+
+
+def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
+    drawn, frame, sidecar, _ = made("timed")
+    panel_ = drawn.panels[0]
+    line = panel_.curves[1]
+    runs = data.trials(Source(drawn, frame, sidecar), line, panel_, x="seconds")
+    for run in runs:
+        np.testing.assert_allclose(run.x, sidecar["timing"][line.setting.series][str(run.number)]["seconds"])
+    shown = line_of(axes_of("timed")[0], line.label)
+    assert shown.get_xdata().max() == pytest.approx(max(run.x[-1] for run in runs))
+    assert "times are those of the machine that ran it" in footer_of("timed")
+    without = curves.read(panel_, Source(drawn, frame, {}))
+    assert {found.label for found in without} == {f"{c.label}: no times" for c in panel_.curves}
+
+
+def test_bits_per_variable_counts_both_ways():
+    line = curve("cutemaxvar", "CuteMaxVar")
+    shown = panel("a", line, x="bits_per_variable", options={"variables": 100})
+    run = data.trials(Source(figure(shown), rows(line, 1, [0, 1], [2.0, 1.0], cost=50)), line, shown, x=shown.x)[0]
+    np.testing.assert_allclose(run.x, [0, 2 * 50 * 32 / 100])
+
+
+# Trouble --------------------------------------------------------------------------------------------------------------
+
+
+def test_diverged_failed_missing_and_level_curves_are_drawn_as_what_they_are():
+    ax = axes_of("troubled")[0]
+    assert labels("troubled")[0] == [
+        "FedCAvg Q2=1",
+        "FedCAvg Q2=100 (▲ to 191)",
+        "FedCPALM Q=200, diverged",
+        "FedCGds m=10 (1 of 3 diverged)",
+        "FedCGds m=1: failed",
+        "SNCP: no results",
+        "K-means++",
+    ]
+    crosses = [line for line in ax.lines if line.get_marker() == "x"]
+    assert len(crosses) == 4  # three diverged runs, and one of three
+    top = ax.get_ylim()[1]
+    assert all(cross.get_ydata()[0] <= top for cross in crosses)
+    stray = crosses[-1]
+    assert (stray.get_xdata()[0], stray.get_ydata()[0]) == (115, pytest.approx(0.9 + 1.15))
+    level = line_of(ax, "K-means++")
+    np.testing.assert_allclose(level.get_ydata(), np.mean([0.474, 0.478, 0.482]))
+    assert "missing: sncp @ mnist: the data file is absent" in footer_of("troubled")
+
+
+def test_transient_does_not_flatten_the_others_and_its_clipping_is_marked():
+    ax = axes_of("troubled")[0]
+    bottom, top = ax.get_ylim()
+    assert 0.3 < bottom < 0.4
+    assert 1 < top < 5
+    assert line_of(ax, "FedCAvg Q2=100 (▲ to 191)").get_ydata().max() > 100
+    arrow = next(line for line in ax.lines if line.get_marker() == "^" and line.get_linestyle() == "None")
+    assert arrow.get_ydata()[0] == pytest.approx(top)
+    assert "▲: leaves the axis" in footer_of("troubled")
+
+
+def fake_line(y: list[float], strays: tuple[Trial, ...] = ()) -> curves.Line:
+    values = np.array(y)
+    line = curve("fedcavg", "c", Q2=len(y))
+    return curves.Line(
+        line, style.looks([line])[0], "c", Average(np.arange(len(y)), values, values, values, ""), strays
+    )
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_limits_leave_ordinary_curves_alone(scale):
+    shape = panel("a", yscale=scale)
+    decays = [fake_line([1.0, 0.5, 0.1]), fake_line([1.0, 0.9, 0.8])]
+    assert curves.robust_limits(decays, shape) is None
+    assert curves.robust_limits([*decays, fake_line([1.0, 2.0, 0.5])], shape) is None
+    assert curves.robust_limits([fake_line([0.1, 0.5, 0.9])], shape) is None, "a rising metric is no blow-up"
+    everywhere = [fake_line([1.0, 9.0, 0.9]), fake_line([1.0, 8.0, 0.9])]
+    assert curves.robust_limits(everywhere, shape) is None, "all curves do it: the shape of the data"
+    burst = [*decays, fake_line([1.0, 1e4, 0.5])]
+    found = curves.robust_limits(burst, shape)
+    assert found is not None
+    assert found.clipped == {2}
+    assert found.top < 5
+    assert curves.robust_limits(burst, panel("a", yscale=scale, ylim=(None, 1e5))) is None, "the spec's limits rule"
+
+
+def test_a_run_that_ends_too_high_does_not_set_the_limits():
+    shape = panel("a", yscale="log")
+    found = curves.robust_limits([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
+    assert found is not None
+    assert found.clipped == {1}
+    assert found.top < 50
+
+
+def test_y_limits_of_the_spec_are_kept():
+    line = curve("fedcavg", "FedCAvg")
+    shown = figure(panel("a", line, ylim=(0.2, 0.7), xlim=(None, 50)))
+    ax = build(shown, pd.concat(decay(line, 3, 0.1, 0.3)), {}).axes[0]
+    assert ax.get_ylim() == (0.2, 0.7)
+    assert ax.get_xlim()[1] == 50
+
+
+def test_empty_results_say_so_instead_of_failing():
+    for name in ("troubled", "table", "arrays", "swept", "barred"):
+        drawn, frame, sidecar, _ = made(name)
+        shown = build(drawn, frame.iloc[:0], sidecar)
+        assert any("no results" in t.get_text() for t in shown.findobj(Text)), name
+
+
+def test_published_numbers_and_reference_lines():
+    line = curve("fedcavg", "FedCAvg")
+    marks = ({"y": 0.5, "label": "limit"}, {"x": [10, 20], "y": [0.8, 0.7], "label": "points", "algorithm": "fedcgds"})
+    shown = panel("a", line, published=marks, options={"lines": [{"y": 0.4, "label": "1.5 v*"}]})
+    made_ = build(figure(shown), pd.concat(decay(line, 3, 0.1, 0.3)), {})
+    ax = made_.axes[0]
+    dotted = line_of(ax, "paper: limit")
+    assert dotted.get_linestyle() == ":"
+    assert set(dotted.get_ydata()) == {0.5}
+    stars = line_of(ax, "paper: points")
+    assert stars.get_marker() == "*"
+    assert stars.get_color() == style.method("fedmgs")[0]
+    np.testing.assert_array_equal(stars.get_ydata(), [0.8, 0.7])
+    assert line_of(ax, "1.5 v*").get_linestyle() == "-."
+    legend = next(a.get_legend() for a in made_.axes if a.get_legend())
+    assert [t.get_text() for t in legend.get_texts()] == ["FedCAvg", "paper: limit", "paper: points", "1.5 v*"]
+
+
+# Looks ----------------------------------------------------------------------------------------------------------------
+
+PAPERS = {
+    "fedmf": ("fedmavg", "fedmgs", "fedpalm", "sncp", "kmeans++", "km||", "bel", "cal"),
+    "fedc": ("fedcavg", "fedcgds", "fedcpalm", "sncp", "kmeans++"),
+    "fedmc": ("fedmc-admm", "fedmavg", "als"),
+    "gcca": ("cutemaxvar", "altmaxvar", "mvlsa", "optimal"),
+    "perfedsi": ("perfedsi", "fedavg", "ditto", "sr-ph", "pr-sh", "local"),
+}
+
+
+def test_every_method_of_a_paper_has_its_own_colour_and_every_method_its_own_pair():
+    for methods in PAPERS.values():
+        assert len({style.method(m)[0] for m in methods}) == len(methods)
+    assert len(set(style.METHODS.values())) == len(style.METHODS)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("fedmavg", "fedcavg"),
+        ("fedmgs", "fedcgds"),
+        ("fedpalm", "fedcpalm"),
+        ("K-means++", "kmeans"),
+        ("cutemaxvar-deep", "cutemaxvar"),
+        ("fedmc-admm-exact", "FedMC-ADMM"),
+        ("fedmavg-mc-scaled", "fedmavg"),
+        ("perfedsi-mask", "perfedsi"),
+        ("SR-PH", "srph"),
+    ],
+)
+def test_presets_and_spellings_share_a_look(name, other):
+    assert style.method(name) == style.method(other)
+
+
+def test_an_unknown_method_gets_the_same_look_every_time():
+    assert style.method("something new") == (style.GREEN, "8")
+    assert style.method("something new") != style.method("another one")
+    assert not {marker for _, marker in style.METHODS.values()} & set(style.FALLBACK_MARKERS)
+
+
+def lightness(color: str) -> float:
+    return float(style._oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))[0])
+
+
+@pytest.mark.parametrize("color", style.PALETTE)
+def test_shades_go_from_light_to_dark_in_even_steps_of_one_hue(color):
+    tones = style.shades(color, 6)
+    steps = np.diff([lightness(t) for t in tones])
+    np.testing.assert_allclose(steps, steps[0], atol=0.01)
+    assert steps[0] < -0.05
+    assert style.shades(color, 1) == [color]
+    base, light = (style._oklab(np.array([int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)])) for c in (color, tones[1]))
+    if np.hypot(*base[1:]) > 0.02:
+        angles = [math.atan2(lab[2], lab[1]) for lab in (base, light)]
+        assert abs(angles[0] - angles[1]) < 0.15
+
+
+def test_a_sweep_differs_in_lightness_dash_and_fill_and_stays_in_its_methods_hue():
+    drawn = made("sweep")[0]
+    looks = style.looks(drawn.panels[0].curves)
+    levels = [lightness(look.color) for look in looks]
+    assert levels == sorted(levels, reverse=True)
+    assert len({repr(look.dash) for look in looks}) == 6
+    assert len({(repr(look.dash), look.fill) for look in looks}) == 6
+    assert {look.marker for look in looks} == {style.method("fedcavg")[1]}
+    ax = axes_of("sweep")[0]
+    assert [line_of(ax, c.label).get_color() for c in drawn.panels[0].curves] == [look.color for look in looks]
+
+
+def test_a_grid_of_two_parameters_shades_and_fills_one_and_dashes_the_other():
+    looks = style.looks(made("sweep")[0].panels[1].curves)
+    assert [(look.color, look.fill) for look in looks[:4]] == [(look.color, look.fill) for look in looks[4:]]
+    assert len({look.color for look in looks[:4]}) == len({look.fill for look in looks[:4]}) == 4
+    assert {repr(look.dash) for look in looks[:4]} == {"'solid'"}
+    assert {repr(look.dash) for look in looks[4:]} == {repr(style.DASHES[1])}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [{"m": m, "Q1": q} for m, q in ((10, 100), (30, 100), (50, 10), (70, 10))],
+        [{"Q2": q, "Qhat": None} for q in (1, 10, 50)] + [{"Q2": None, "Qhat": q} for q in (10, 100)],
+        [{"Q1": 1, "Q2": 100}, {"Q1": 10, "Q2": 100}, {"Q1": 100, "Q2": 100}, {"Q1": 1, "Q2": 1}],
+    ],
+)
+def test_two_values_that_are_not_crossed_are_one_sweep(values):
+    looks = style.looks([curve("fedcgds", str(v), **v) for v in values])
+    assert len({repr(look.dash) for look in looks}) == len({look.color for look in looks}) == len(values)
+
+
+def test_a_method_with_one_curve_has_its_own_plain_colour():
+    looks = style.looks(made("fig5")[0].panels[0].curves)
+    assert (looks[0].color, looks[0].marker, looks[0].dash, looks[0].fill) == (style.BLUE, "o", "solid", "full")
+    assert {look.marker for look in looks[1:]} == {"s"}
+
+
+def test_markers_are_sparse_on_long_curves():
+    ax = axes_of("fig5")[0]
+    start, step = line_of(ax, "FedCAvg").get_markevery()
+    assert step >= 0.1
+    assert 0 <= start < step
+    assert line_of(ax, "FedCGds m=10").get_markevery() != (start, step), "staggered"
+
+
+# Sweeps and bars ------------------------------------------------------------------------------------------------------
+
+
+def test_swept_parameter_gives_a_line_per_method_of_mean_final_values():
+    ax = axes_of("swept")[0]
+    containers = {c.get_label(): c for c in ax.containers}
+    methods = [called(a) for a in ("fedavg", "perfedsi", "local")]
+    assert list(containers) == methods
+    x, y = containers[called("fedavg")].lines[0].get_data()
+    np.testing.assert_array_equal(x, [0, 0.5, 1, 2, 4])
+    # the mean over the last two records (v and v (1 + t/10)), then over trials t = 1 .. 5
+    np.testing.assert_allclose(y, (x**2 / 2 + 0.01) * (1 + 1.3) / 2)
+    assert ax.get_xlabel() == "sigma_b"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "0.5", "1", "2", "4"]
+    assert labels("swept")[0] == [*methods, "theory", "paper: no z", "paper: bound"]
+    assert "bars: ±1 sd" in footer_of("swept")
+
+
+def test_a_value_that_moves_along_with_the_swept_one_starts_no_new_line():
+    lines = [curve("fedmc-admm", f"lam={v}", lam=v, gam=10 * v, N=n) for n in (5, 10) for v in (1e-3, 1e-2)]
+    groups = sweep.group_by(panel("a", *lines, x="lam"), "lam")
+    assert [len(members) for members in groups.values()] == [2, 2]
+    assert [label.split()[-1] for label in groups] == ["N=5", "N=10"]
+
+
+def test_diverged_and_missing_points_of_a_sweep_are_named():
+    lines = [curve("fedavg", f"lr={v}", lr=v) for v in (0.1, 1.0, 10.0)]
+    frame = pd.concat([rows(lines[0], 1, [0, 1], [1, 0.5]), rows(lines[1], 1, [0, 1], [1, np.inf], status="diverged")])
+    for x, options in (("lr", {}), ("parameter", {"parameter": "lr"})):
+        shown = build(figure(panel("a", *lines, x=x, options=options)), frame, {})
+        legend = next(ax.get_legend() for ax in shown.axes if ax.get_legend())
+        assert [t.get_text() for t in legend.get_texts()] == [f"{called('fedavg')} (1.0, diverged; 10.0, no results)"]
+
+
+def test_bars_stand_in_groups_with_published_numbers_on_them():
+    ax = axes_of("barred")[0]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["omniglot50", "omniglot500"]
+    bars_ = {c.get_label(): c for c in ax.containers if hasattr(c, "patches")}
+    assert [bars_[called(m)].patches[0].get_facecolor()[:3] for m in ("perfedsi", "fedavg")] == [
+        to_rgb(style.VERMILLION),
+        to_rgb(style.BLUE),
+    ]
+    bar = bars_[called("fedavg")].patches[0]
+    assert bar.get_height() == pytest.approx(0.47)
+    assert len({c.patches[0].get_hatch() for c in bars_.values()}) == 4, "readable in grey"
+    star = next(line for line in ax.lines if line.get_marker() == "*")
+    assert (star.get_xdata()[0], star.get_ydata()[0]) == (pytest.approx(bar.get_x() + bar.get_width() / 2), 0.5)
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def test_table_sets_published_numbers_beside_ours():
+    drawn, frame, _, _ = made("table")
+    cells = tables.table(drawn, drawn.panels[0], frame)
+    assert tuple(cells.columns) == tables.COLUMNS
+    assert list(dict.fromkeys(cells["row"])) == ["KM", "BEL", "FedMGS m=10", "FedMGS m=100"]
+    first = cells.iloc[0]
+    assert (first["mean"], first["sd"], first["trials"]) == (pytest.approx(42), pytest.approx(1), 3)
+    assert (first["published"], first["difference"]) == (69.4, pytest.approx(42 - 69.4))
+    last = cells.iloc[-1]
+    assert math.isnan(last["mean"])
+    assert (last["trials"], last["status"]) == (0, "3 of 3 diverged")
+    shown = {t.get_text() for t in picture("table").findobj(Text)}
+    assert {"42.0 ± 1.0", "paper 69.4 (−27.4)", "3 of 3 diverged", "paper 72.2"} <= shown
+    assert "cells: mean ± sd over trials" in footer_of("table")
+
+
+def test_table_files_say_tier_and_caveats(tmp_path):
+    drawn, frame, _, _ = made("table")
+    written = draw(drawn, frame, CAVEATS, tmp_path / "table1", ("png",))
+    assert [p.name for p in written] == ["table1.png", "table1.csv", "table1.md"]
+    cells = pd.read_csv(tmp_path / "table1.csv")
+    assert set(cells["tier"]) == {"paper"}
+    assert cells["caveats"][0].startswith("STAND-IN DATA; VARIANT DATA; PARTIAL: 2 to 3 of 10 trials")
+    text = (tmp_path / "table1.md").read_text()
+    assert "| KM | 42.0 ± 1.0; paper 69.4 (−27.4) | 47.0 ± 1.0; paper 50.1 (−3.1) |" in text
+    assert "> STAND-IN DATA; VARIANT DATA" in text
+    assert "tcga (stand-in)" in text
+
+
+def test_table_of_savings_compares_trial_by_trial():
+    """Rounds to reach a level, and the share of bits saved against the uncompressed method."""
+    slow, fast, never = (curve(a, a, q=q) for a, q in (("altmaxvar", 32), ("cutemaxvar", 3), ("cutemaxvar2", 2)))
+    s = np.arange(11)
+    frame = pd.concat(
+        [rows(slow, t, s, 10.0 - s + t, cost=100) for t in (1, 2)]
+        + [rows(fast, t, s, 10.0 - s + t, cost=10) for t in (1, 2)]
+        + [rows(never, t, s, np.full(11, 10.0), cost=10) for t in (1, 2)]
+    )
+    options = {"rows": "algorithm", "columns": "dataset", "reach": 5.0}
+    shown = panel("t", slow, fast, never, kind="table", options=options)
+    cells = tables.table(figure(shown), shown, frame)
+    assert cells["mean"].tolist()[:2] == [6.5, 6.5]
+    assert cells["status"].tolist() == ["ok", "ok", "2 of 2 never reach it"]
+    options |= {"axis": "uplink_bits", "saving_from": {"algorithm": "altmaxvar"}}
+    cells = tables.table(figure(shown), shown, frame)
+    assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
+
+
+def test_table_with_metrics_as_columns_counts_in_whole_numbers():
+    line = curve("als", "ALS", dataset="ml1m")
+    frame = pd.concat([rows(line, 1, [0], [v], metric=m) for m, v in (("users", 6040), ("ratings", 1000209))])
+    options = {"rows": "dataset", "columns": "metric", "metrics": ["users", "ratings"]}
+    published = ({"row": "ml1m", "column": "ratings", "value": 1000209},)
+    shown = panel("t", line, kind="table", options=options, published=published)
+    cells = tables.table(figure(shown), shown, frame)
+    assert tables.cell_texts(shown, next(cells.iloc[1:].itertuples())) == ("1,000,209", "paper 1,000,209 (+0)")
+    assert tables.markdown(shown, cells).splitlines()[2] == "| ml1m | 6,040 | 1,000,209; paper 1,000,209 (+0) |"
+
+
+# Scatter --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["scatter", "arrays"])
+def test_a_group_has_one_colour_and_shape_in_all_small_pictures(name):
+    axes = axes_of(name)
+    assert len(axes) == 5
+    assert axes[0].get_title() == "KM||\nclustering accuracy 0.448"
+    for collections in zip(*(ax.collections for ax in axes), strict=True):
+        assert len({to_hex(c.get_facecolor()[0]) for c in collections}) == 1
+        assert len({c.get_paths()[0].vertices.tobytes() for c in collections}) == 1
+    pairs = {(to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes()) for c in axes[0].collections}
+    assert len(pairs) == 12
+    assert "points: trial 1" in footer_of(name)
+
+
+def test_groups_are_renamed_to_those_they_share_most_points_with():
+    base = pd.DataFrame({"index": range(6), "group": [0, 0, 1, 1, 2, 2]})
+    points = pd.DataFrame({"index": range(6), "group": [7, 7, 5, 5, 5, 9]})
+    assert scatter.align(points, base)["group"].tolist() == [0, 0, 1, 1, 1, 2]
+    more = points.assign(group=[7, 8, 5, 5, 9, 9])
+    assert scatter.align(more, base)["group"].tolist()[2:] == [1, 1, 2, 2]
+    assert len(set(scatter.align(more, base)["group"])) == 4
+    aligned = scatter._clouds(made("arrays")[0].panels[0], Source(*made("arrays")))
+    plain = scatter._clouds(made("scatter")[0].panels[0], Source(*made("scatter")))
+    for a, b in zip(aligned[3:], plain[3:], strict=True):
+        assert a["group"].tolist() == b["group"].tolist()
+
+
+# What a figure says of itself -----------------------------------------------------------------------------------------
+
+
+def test_partial_stand_in_variant_and_tier_stand_on_the_face_of_the_figure():
+    assert texts("caveated", "tag") == ["QUICK TIER", "PARTIAL: 2 of 10 trials", "VARIANT DATA", "STAND-IN DATA"]
+    boxes = [t.get_bbox_patch() for t in picture("caveated").texts if t.get_gid() == "tag"]
+    assert {to_hex(box.get_facecolor()) for box in boxes} == {style.AMBER.lower()}
+    footer_text = footer_of("caveated")
+    for part in (
+        "quick tier · mnist (real) · tcga (stand-in) · tdt2 (variant) · synthetic (generated) · 2 of 10 trials",
+        "band: min–max",
+        "tdt2: a copy with 9394 documents",
+        "missing: fedcgds m=70 @ mnist_ubls: 1 of 10 trials",
+    ):
+        assert part in footer_text
+
+
+def test_a_complete_paper_figure_has_no_tag():
+    assert texts("fig5", "tag") == []
+    assert footer_of("fig5").startswith("paper tier · ")
+    assert "· 3 trials ·" in footer_of("fig5")
+
+
+def test_changed_settings_and_the_papers_trials_are_told():
+    line = curve("fedcavg", "FedCAvg")
+    shown = figure(panel("a", line), tier="smoke", paper_trials=10)
+    result = build(shown, rows(line, 1, [0, 1], [2, 1]), {"sets": ["rounds=1"], "trials_done": 1, "trials_wanted": 1})
+    said = {t.get_gid(): t.get_text().replace("\n", " ") for t in result.texts}
+    assert "changed by --set rounds=1" in said["footer"]
+    assert "1 trial (paper tier: 10)" in said["footer"]
+    assert [t.get_text() for t in result.texts if t.get_gid() == "tag"] == ["SMOKE TIER", "CHANGED SETTINGS"]
+
+
+def test_many_missing_series_are_counted_not_listed():
+    line = curve("fedcavg", "FedCAvg")
+    sidecar = {"complete": False, "trials_done": 3, "trials_wanted": 3, "missing": [f"s{i}: absent" for i in range(9)]}
+    source = Source(figure(panel("a", line)), rows(line, 1, [0], [1]), sidecar)
+    assert footer(source, ()).endswith("missing: s0: absent; s1: absent; s2: absent; and 6 more")
+    assert tags(source) == ["PARTIAL: 9 without results"]
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_two_draws_give_the_same_bytes_whatever_the_users_settings(tmp_path):
+    drawn, frame, sidecar, points = made("troubled")
+    draw(drawn, frame, sidecar, tmp_path / "a", tuple(METADATA), points)
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 30, "svg.hashsalt": None, "axes.grid": False}):
+        draw(drawn, frame.sample(frac=1, random_state=0), sidecar, tmp_path / "b", tuple(METADATA), points)
+    assert dict(matplotlib.rcParams) == before
+    for name in METADATA:
+        assert (tmp_path / f"a.{name}").read_bytes() == (tmp_path / f"b.{name}").read_bytes(), name
+    assert Image.open(tmp_path / "a.png").width > 600
+
+
+def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    drawn, frame, sidecar, _ = made("table")
+    stem = tmp_path / "plots" / "fig.5"
+    assert [p.name for p in draw(drawn, frame, sidecar, stem, ("png",))] == ["fig.5.png", "fig.5.csv", "fig.5.md"]
+    before = (stem.parent / "fig.5.png").read_bytes()
+
+    def broken(self, stream, **_):
+        stream.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", broken)
+    with pytest.raises(OSError, match="disk full"):
+        draw(drawn, frame, sidecar, stem, ("png",))
+    assert (stem.parent / "fig.5.png").read_bytes() == before
+    assert sorted(p.name for p in stem.parent.iterdir()) == ["fig.5.csv", "fig.5.md", "fig.5.png"]
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+LINE = curve("fedcavg", "FedCAvg", Q2=1)
+TABLE = {"rows": "algorithm", "columns": "dataset"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"options": {"variabels": 3}},
+            "options: panel 'a' (curves) has no option 'variabels', did you mean 'variables'? "
+            "(options: variables, average, lines, xlabel, ylabel, parameter, final)",
+        ),
+        (
+            {"x": "bits_per_variable"},
+            "variables: panel 'a' counts bits_per_variable: give options.variables > 0",
+        ),
+        ({"x": "parameter"}, "parameter: panel 'a' has x: parameter; name it in options.parameter"),
+        ({"x": "Q3"}, "Q3: curve 'FedCAvg' has no value of that name, did you mean 'Q2'?"),
+        (
+            {"published": ({"z": 1},)},
+            "published: panel 'a' (curves) takes mappings of label, algorithm, x, y, not {'z': 1}",
+        ),
+        ({"published": ({"y": "0.9"},)}, "published: panel 'a' (curves): y must be a number, not '0.9'"),
+        ({"kind": "table"}, "rows: table 'a' needs options.rows: the select key or keys of its rows"),
+        (
+            {"kind": "table", "options": TABLE | {"rows": "algoritm"}},
+            "rows: table 'a': no curve has 'algoritm', did you mean 'algorithm'?",
+        ),
+        (
+            {"kind": "table", "options": TABLE, "published": ({"row": "FedCavg", "column": "mnist", "value": 1},)},
+            "published: table 'a' has no row 'FedCavg', did you mean 'FedCAvg'? (it has 'FedCAvg')",
+        ),
+        (
+            {"kind": "table", "options": TABLE, "curves": (LINE, curve("fedcavg", "other", Q2=5))},
+            "rows: table 'a': curves 'FedCAvg' and 'other' claim one cell (row 'FedCAvg', column 'mnist'); "
+            "name in rows or columns a value in which they differ",
+        ),
+        (
+            {"kind": "table", "options": TABLE | {"reach": 1.0, "saving_from": {"Q2": 7}}},
+            "saving_from: table 'a' has no curve with Q2=7, against which savings count",
+        ),
+        (
+            {"kind": "bars", "x": "dataset", "published": ({"label": "FedCAvg", "x": "mnst", "y": 1},)},
+            "published: no bar has x 'mnst', did you mean 'mnist'? (there are 'mnist')",
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong_before_anything_is_drawn(given, message, tmp_path):
+    given = {"curves": (LINE,), **given}
+    shown = figure(panel("a", *given.pop("curves"), **given))
+    with pytest.raises(ParameterError) as caught:
+        draw(shown, rows(LINE, 1, [0, 1], [1, 0.5]), {}, tmp_path / "x")
+    assert str(caught.value) == message
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        check(shown)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "xy: panel 'a' needs options.xy: the array with the coordinates of its points"),
+        ({"xy": "tsne", "align": "label"}, "align: panel 'a' has no curve or array 'label', did you mean 'labels'?"),
+    ],
+)
+def test_scatter_errors_name_the_array(options, message):
+    drawn, frame, _, points = made("arrays")
+    shown = figure(dataclasses.replace(drawn.panels[0], options=options))
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        build(shown, frame, {}, points)
+
+
+def test_unknown_format_is_an_error(tmp_path):
+    with pytest.raises(ParameterError, match="formats: 'jpg' is none of png, pdf, svg"):
+        draw(figure(panel("a", LINE)), rows(LINE, 1, [0], [1]), {}, tmp_path / "x", ("png", "jpg"))
