@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import shutil
 
-import data_copies
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ from fedrepro import data
 from fedrepro.data import parsed, store
 from fedrepro.data.source import sources
 from fedrepro.errors import DataAbsent, UserError
+from tests import data_copies
 
 
 @pytest.fixture(autouse=True)

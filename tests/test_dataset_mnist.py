@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import data_copies
 import numpy as np
 import pytest
 
 from fedrepro import data, registry
 from fedrepro.datasets.mnist import COUNTS, select
 from fedrepro.errors import ParameterError, UserError
+from tests import data_copies
 
 
 @pytest.fixture(autouse=True)

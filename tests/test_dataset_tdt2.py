@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import data_copies
 import numpy as np
 import pytest
 import scipy.io
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from fedrepro import data, registry
 from fedrepro.datasets.tdt2 import CLASS_SIZES, prepared, top_by_chi2
 from fedrepro.errors import ParameterError, UserError
+from tests import data_copies
 
 
 @pytest.fixture(autouse=True)

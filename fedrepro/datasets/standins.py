@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.datasets.types import Samples
+from fedrepro.datasets.types import Images, Ratings, Samples
 
 SIDE = 28
 
@@ -31,7 +31,7 @@ def digits(labels: np.ndarray, rng: np.random.Generator, scale: float = 255) -> 
     for start in range(0, len(labels), 500):
         part = slice(start, start + 500)
         points = _along(strokes[labels[part], way[part]] + bends[part])
-        X[part] = _ink(points, width[part])
+        X[part] = _ink(points, width[part]).reshape(len(points), -1)
     facts = {
         "stand_in": "drawn pen strokes; no real digits",
         "class_sizes": np.bincount(labels, minlength=K).tolist(),
@@ -46,16 +46,15 @@ def _along(knots: np.ndarray, points: int = 20) -> np.ndarray:
     return knots[:, i] * (1 - f) + knots[:, i + 1] * f
 
 
-def _ink(points: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Ink in [0, 1] of each pixel: 1 on the stroke, falling off over ``width`` pixels."""
-    grid = np.arange(SIDE)
+def _ink(points: np.ndarray, width: np.ndarray, size: int = SIDE) -> np.ndarray:
+    """Ink in [0, 1] of each pixel (n, size, size): 1 on the stroke, falling off over ``width`` pixels."""
+    grid = np.arange(size)
     down = (points[:, :, 0, None] - grid) ** 2
     across = (points[:, :, 1, None] - grid) ** 2
-    nearest = np.full((len(points), SIDE, SIDE), np.inf)
+    nearest = np.full((len(points), size, size), np.inf)
     for p in range(points.shape[1]):
         np.minimum(nearest, down[:, p, :, None] + across[:, p, None, :], out=nearest)
-    ink = np.clip(1.6 * np.exp(-nearest / (2 * width[:, None, None] ** 2)) - 0.15, 0, 1)
-    return ink.reshape(len(points), -1)
+    return np.clip(1.6 * np.exp(-nearest / (2 * width[:, None, None] ** 2)) - 0.15, 0, 1)
 
 
 def documents(labels: np.ndarray, terms: int, rng: np.random.Generator, length: float = 184.0) -> Any:
@@ -95,10 +94,164 @@ def expression(labels: np.ndarray, genes: int, rng: np.random.Generator, rank: i
     genes, pathways, batches or tumour subtypes.
     """
     classes = int(labels.max()) + 1
-    mean = rng.gamma(2.5, 2.6, size=genes)
+    mean = np.minimum(rng.gamma(2.5, 2.6, size=genes), 16.0)
     pattern = rng.normal(0, 1, size=(rank, genes)) / np.sqrt(rank)
     types = rng.normal(0, 1.6, size=(classes, rank))
     patient = rng.normal(0, 0.9, size=(len(labels), rank))
     X = (types[labels] + patient) @ pattern
     X += mean + rng.normal(0, 0.6, size=X.shape)
     return np.maximum(X, 0.0, out=X)
+
+
+def ratings(
+    users: int, items: int, total: int, rng: np.random.Generator, step: float = 1.0, at_least: int = 1, rank: int = 8
+) -> Ratings:
+    """About ``total`` ratings between ``step`` and 5 in steps of ``step``, each user and item pair at most once.
+
+    Imitates the counts, the log-normal activity of users (20 ratings at least) and popularity of items, a mean of 3.6
+    and a deviation of 1.1 stars, and what a low-rank model can learn: biases of users and items, ``rank`` shared
+    tastes, noise. Does not imitate that people rate what they like, nor genres, time or sequels. Items nobody drew are
+    left out.
+    """
+    activity = np.maximum(20.0, rng.lognormal(4.6, 1.0, size=users))
+    counts = np.minimum(np.round(activity * total / activity.sum()).astype(np.int64), items)
+    counts = np.maximum(counts, 1)
+    popularity = np.cumsum(np.sort(rng.lognormal(0.0, 1.8, size=items))[::-1])
+    tastes = rng.normal(0, 1, size=(users, rank)).astype(np.float32)
+    traits = rng.normal(0, 0.55 / np.sqrt(rank), size=(items, rank)).astype(np.float32)
+    user_bias, item_bias = rng.normal(0, 0.4, size=users), rng.normal(0, 0.5, size=items)
+    user, item, value = [], [], []
+    for start in range(0, users, 4096):
+        mine = np.repeat(np.arange(start, min(start + 4096, users)), counts[start : start + 4096])
+        drawn = np.searchsorted(popularity, rng.random(2 * len(mine)) * popularity[-1], side="right")
+        pairs = np.unique(np.repeat(mine, 2) * np.int64(items) + np.minimum(drawn, items - 1))
+        u, i = pairs // items, pairs % items
+        place = np.empty(len(u), dtype=np.int64)  # of a user's distinct items, in random order
+        place[np.lexsort((rng.random(len(u)), u))] = np.arange(len(u)) - np.searchsorted(u, u)
+        keep = place < counts[u]
+        u, i = u[keep], i[keep]
+        stars = 3.6 + user_bias[u] + item_bias[i] + np.einsum("nr,nr->n", tastes[u], traits[i])
+        stars += rng.normal(0, 0.8, size=len(u))
+        user.append(u.astype(np.int32))
+        item.append(i.astype(np.int32))
+        value.append(np.clip(np.round(stars / step) * step, step, 5.0).astype(np.float32))
+    u, i, v = np.concatenate(user), np.concatenate(item), np.concatenate(value)
+    kept = np.bincount(i, minlength=items) >= max(1, at_least)
+    compact = np.cumsum(kept) - 1
+    chosen = kept[i]
+    return Ratings(
+        u[chosen],
+        compact[i[chosen]].astype(np.int32),
+        v[chosen].astype(np.float64) if total < 20_000_000 else v[chosen],
+        users,
+        int(kept.sum()),
+        {"stand_in": "drawn tastes; no real ratings", "last_user_id": users, "last_item_id": items},
+    )
+
+
+def characters(per_alphabet: np.ndarray, drawings: int, size: int, rng: np.random.Generator) -> Images:
+    """``drawings`` drawings of every character of some alphabets, (n, size, size, 1) uint8, ink 255.
+
+    Imitates Omniglot's counts, thin strokes, and that an alphabet has a hand of its own (where its strokes start, how
+    they lean) that its characters share. Does not imitate real scripts.
+    """
+    group = np.repeat(np.arange(len(per_alphabet)), per_alphabet)
+    start, lean = rng.uniform(7, 21, size=(len(per_alphabet), 2, 2)), rng.normal(0, 3.5, size=(len(per_alphabet), 2))
+    steps = rng.normal(0, 6.0, size=(len(group), 2, 3, 2)) + lean[group, None, None, :]
+    knots = np.concatenate(
+        [start[group][:, :, None, :], start[group][:, :, None, :] + np.cumsum(steps, axis=2)], axis=2
+    )
+    knots = np.clip(knots, 3, 25)
+    labels = np.repeat(np.arange(len(group)), drawings)
+    pixels = np.empty((len(labels), size, size, 1), dtype=np.uint8)
+    for first in range(0, len(labels), 500):
+        part = labels[first : first + 500]
+        hand = rng.normal(0, 0.9, size=(len(part), 2, 4, 2)) + rng.normal(0, 0.7, size=(len(part), 1, 1, 2))
+        strokes = knots[part] + hand
+        points = np.concatenate([_along(strokes[:, 0]), _along(strokes[:, 1])], axis=1) * (size / SIDE)
+        pixels[first : first + 500, :, :, 0] = np.round(255 * _ink(points, np.full(len(part), 0.6 * size / SIDE), size))
+    facts = {"stand_in": "drawn pen strokes; no real characters", "characters": len(group)}
+    return Images(pixels, labels.astype(np.int32), group[labels].astype(np.int32), None, facts)
+
+
+def photographs(classes: int, train: int, test: int, rng: np.random.Generator) -> Images:
+    """Smooth coloured textures, (train + test, 32, 32, 3) uint8, classes in turn.
+
+    Imitates CIFAR's sizes, value range and balanced classes that a small network can learn and a linear one cannot
+    fully: each class has three looks of low spatial frequency, shifted and recoloured. Does not imitate objects or
+    background.
+    """
+    looks, side = 3, 32
+    waves = rng.normal(0, 1, size=(classes, looks, 3, 4, 4)) + 1j * rng.normal(0, 1, size=(classes, looks, 3, 4, 4))
+    spectrum = np.zeros((classes, looks, 3, side, side // 2 + 1), dtype=complex)
+    spectrum[..., :4, :4] = waves
+    textures = np.fft.irfft2(spectrum, s=(side, side))
+    textures /= textures.std(axis=(-1, -2), keepdims=True)
+    n = train + test
+    labels = np.concatenate([np.arange(train) % classes, np.arange(test) % classes]).astype(np.int32)
+    pixels = np.empty((n, side, side, 3), dtype=np.uint8)
+    for first in range(0, n, 1000):
+        part = labels[first : first + 1000]
+        look = textures[part, rng.integers(0, looks, size=len(part))]
+        shift = rng.integers(-4, 5, size=(len(part), 2))
+        rows = (np.arange(side) + shift[:, :1]) % side
+        columns = (np.arange(side) + shift[:, 1:]) % side
+        i = np.arange(len(part))[:, None, None]
+        moved = look.transpose(0, 2, 3, 1)[i, rows[:, :, None], columns[:, None, :]]
+        tint = rng.normal(0, 25, size=(len(part), 1, 1, 3))
+        noisy = 120 + 30 * moved + tint + rng.normal(0, 20, size=moved.shape)
+        pixels[first : first + 1000] = np.clip(noisy, 0, 255)
+    split = np.repeat(np.array([0, 1], dtype=np.int8), [train, test])
+    facts = {"stand_in": "coloured textures; no real photographs", "train": train, "test": test}
+    return Images(pixels, labels, None, split, facts)
+
+
+def translations(views: int, J: int, features: int, rng: np.random.Generator, unit: bool = True) -> list[Any]:
+    """J sentences in several languages, each (J, features) scipy.sparse CSR float64 with about 20 words a row.
+
+    Imitates Europarl's hashed counts: aligned rows, Zipf word frequencies, signed hashing, rows of unit norm, and a
+    shared meaning (topics and the concepts drawn from them) that every language writes with words of its own and loses
+    a part of. Does not imitate grammar, word order or how related languages are.
+    """
+    from scipy.sparse import csr_matrix
+    from sklearn.preprocessing import normalize
+
+    concepts, topics = 20_000, 50
+    sizes = np.clip(rng.poisson(16, size=J), 3, 60)
+    owner = np.repeat(np.arange(J), sizes)
+    topic = rng.integers(0, topics, size=J)[owner]
+    zipf = np.cumsum(1 / (np.arange(concepts) + 5.0))
+    rank = np.minimum(np.searchsorted(zipf, rng.random(len(owner)) * zipf[-1], side="right"), concepts - 1)
+    own = rng.permuted(np.tile(np.arange(concepts), (topics, 1)), axis=1)
+    meant = np.where(rng.random(len(owner)) < 0.5, rank, own[topic, rank])
+    found = []
+    for _ in range(views):
+        word, sign = rng.integers(0, features, size=concepts), rng.choice([-1.0, 1.0], size=concepts)
+        lost = rng.random(len(owner)) < 0.3
+        said = np.where(lost, rng.integers(0, concepts, size=len(owner)), meant)
+        X = csr_matrix((sign[said], (owner, word[said])), shape=(J, features))
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        found.append(normalize(X) if unit else X)
+    return found
+
+
+def claims(
+    views: int, J: int, N: int, rng: np.random.Generator, groups: int = 6
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Counts (J, N) of each view, and the rows' groups in ascending order.
+
+    Imitates the paper's DE-SynPUF matrices: Poisson counts, a few frequent diagnoses and procedures and many rare ones,
+    groups of 40 rows or more that share a profile of procedures, three samples of one population. Does not imitate real
+    codes or how alike the groups' profiles are.
+    """
+    share = np.linspace(2.0, 1.0, groups)
+    sizes = np.floor(J * share / share.sum()).astype(int)
+    sizes[0] += J - sizes.sum()
+    labels = np.repeat(np.arange(groups), sizes)
+    procedure = rng.lognormal(0, 1.5, size=N)
+    profile = procedure * rng.lognormal(0, 1.0, size=(groups, N))
+    profile /= profile.sum(axis=1, keepdims=True)
+    diagnosis = rng.lognormal(5.0, 1.2, size=J)
+    mean = diagnosis[:, None] * (profile[labels] * rng.lognormal(0, 0.7, size=(J, N)))
+    return [rng.poisson(mean * rng.lognormal(0, 0.2, size=(J, 1))).astype(np.float64) for _ in range(views)], labels

@@ -99,7 +99,7 @@ SOURCES = (
         name="mnist",
         title="MNIST handwritten digits",
         homepage="http://yann.lecun.com/exdb/mnist/",
-        licence="CC BY-SA 3.0 as usually stated; see the homepage",
+        licence="CC BY-SA 3.0 as mirrors state it",
         files=tuple(
             Remote(f"{stem}.gz", tuple(f"{mirror}{stem}.gz" for mirror in MIRRORS), f"md5:{md5}")
             for stem, (md5, _) in HASHES.items()

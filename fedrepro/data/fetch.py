@@ -1,0 +1,267 @@
+"""Downloading a dataset from its official addresses: mirrors, retries, resumption, hash check, one process at a time.
+
+Files arrive in ``.downloads/<dataset>/`` of the data home and are taken in by ``imports.adopt`` like any other copy.
+Where no hash is published, the first download shows its sha256 and is kept only when the user accepts it; the hash is
+then remembered in ``accepted.json``, and later downloads must match it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrepro.data.home import home, human, locked, room_for, writable
+from fedrepro.data.imports import adopt, is_web_page
+from fedrepro.data.source import Remote, Source
+from fedrepro.data.store import State, manifest, sha256, source, state
+from fedrepro.errors import UserError
+
+FINAL = (400, 401, 403, 404, 405, 406, 410, 451)  # answers that another try will not change
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to insist: ``attempts`` per address, pauses of ``wait`` doubling, seconds without a byte.
+
+    ``piece``: bytes read at a time, and so the most that a broken connection loses.
+    """
+
+    attempts: int = 5
+    wait: float = 1.0
+    timeout: float = 30.0
+    piece: int = 1 << 18
+
+
+class Failed(Exception):
+    """One address did not give the file; the message says why."""
+
+
+def fetch(
+    name: str,
+    *,
+    accept: bool = False,
+    progress: bool = True,
+    patience: Patience | None = None,
+    say: Callable[[str], None] = print,
+) -> State:
+    """Download dataset ``name`` and take it in; does nothing where the official copy is already there.
+
+    ``accept`` keeps files that have no published hash. Raises UserError where no address gives the right file; a file
+    with a wrong hash is not kept.
+    """
+    entry, patience = source(name), patience or Patience()
+    with locked(f"{name}.fetch"):
+        now = state(name)
+        if _complete(entry, now):
+            say(f"{name} is already here")
+            return now
+        folder = writable(home() / ".downloads" / name)
+        paths = [_one(entry, remote, folder, patience, progress, say) for remote in entry.files]
+        _require_accepted(entry, paths, accept)
+        found = adopt(name, paths, how="fetched")
+        shutil.rmtree(folder)
+        return found
+
+
+def _complete(entry: Source, now: State) -> bool:
+    """Whether nothing is left to fetch: all official files are here and sound, or a full copy with their content."""
+    record = manifest(entry.name)
+    if record is None or now.state not in ("present", "variant"):
+        return False
+    names = {file["path"] for file in record.files}
+    fetched = record.how == "fetched" and all(remote.file in names for remote in entry.files)
+    return fetched or (now.state == "present" and not record.facts.get("notes"))
+
+
+def _one(
+    entry: Source, remote: Remote, folder: Path, patience: Patience, progress: bool, say: Callable[[str], None]
+) -> Path:
+    """The file from the first address that gives it."""
+    known = remote.hash or _accepted().get(f"{entry.name}/{remote.file}")
+    reasons = []
+    for url in remote.urls:
+        try:
+            return _from(url, entry, remote, known, folder, patience, progress)
+        except Failed as failure:
+            reasons.append(f"{url}: {failure}")
+            say(f"{url}: {failure}")
+    raise UserError(
+        f"{entry.name}: {remote.file} could not be fetched, nothing of it was kept.\n  "
+        + "\n  ".join(reasons)
+        + f"\nTry again later, or get a copy elsewhere and 'fedrepro data import {entry.name} PATH' ({entry.layouts})."
+    )
+
+
+def _from(
+    url: str, entry: Source, remote: Remote, known: str | None, folder: Path, patience: Patience, progress: bool
+) -> Path:
+    import pooch
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    collection = pooch.create(folder, base_url="", registry={remote.file: known}, urls={remote.file: url})
+    part = folder / f"{remote.file}.part"
+    transfer = _Transfer(part, known, entry.limit, patience, progress, f"{entry.name}: {remote.file}")
+    return Path(collection.fetch(remote.file, downloader=transfer))
+
+
+@dataclass
+class _Transfer:
+    """Pooch's downloader: streams one address into ``part``, going on where an earlier try stopped."""
+
+    part: Path
+    known: str | None
+    limit: int
+    patience: Patience
+    progress: bool
+    label: str
+
+    def __call__(self, url: str, output_file: Any, collection: Any) -> None:
+        import requests
+        import urllib3
+
+        wait = self.patience.wait
+        for attempt in range(1, self.patience.attempts + 1):
+            try:
+                self._stream(url)
+                break
+            except requests.exceptions.TooManyRedirects as error:
+                raise Failed("redirected without end") from error
+            except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+                if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                    raise UserError(f"the disk of {home()} is full") from error
+                if attempt == self.patience.attempts:
+                    raise Failed(f"{_reason(error)} ({attempt} tries)") from error
+                time.sleep(wait)
+                wait *= 2
+        self._check()
+        os.replace(self.part, output_file)
+        self._validator.unlink(missing_ok=True)
+
+    @property
+    def _validator(self) -> Path:
+        return self.part.with_name(f"{self.part.name}.validator")
+
+    def _stream(self, url: str) -> None:
+        import requests
+        from tqdm import tqdm
+
+        have = self._resumable()
+        headers = {"Accept-Encoding": "identity"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if self.known is None:
+                headers["If-Range"] = self._validator.read_text(encoding="utf-8")
+        with requests.get(url, headers=headers, stream=True, timeout=self.patience.timeout) as answer:
+            if answer.status_code == 416:  # what we have does not fit the file there: start over
+                self.part.unlink(missing_ok=True)
+                raise requests.exceptions.ConnectionError("the part already here does not fit")
+            if answer.status_code in FINAL:
+                raise Failed(f"the server answers {answer.status_code} {answer.reason}")
+            answer.raise_for_status()
+            if not (answer.status_code == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")):
+                have = 0
+            length = answer.headers.get("Content-Length")
+            total = None if length is None else have + int(length)
+            room_for((total or 0) - have, self.label)
+            self._remember(answer.headers)
+            with (
+                self.part.open("ab" if have else "wb") as file,
+                tqdm(
+                    total=total, initial=have, unit="B", unit_scale=True, desc=self.label, disable=not self.progress
+                ) as bar,
+            ):
+                for piece in iter(lambda: answer.raw.read(self.patience.piece, decode_content=False), b""):
+                    file.write(piece)
+                    bar.update(len(piece))
+                    if file.tell() > self.limit:
+                        raise Failed(f"it is larger than {human(self.limit)}, far more than this dataset")
+            found = self.part.stat().st_size
+            if total is not None and found < total:
+                raise requests.exceptions.ConnectionError(f"the connection ended after {found:,} of {total:,} bytes")
+
+    def _resumable(self) -> int:
+        """Bytes of an earlier try that can be gone on from: the same file for sure, by its hash or the server's tag."""
+        if not self.part.exists() or (self.known is None and not self._validator.exists()):
+            return 0
+        return self.part.stat().st_size
+
+    def _remember(self, headers: Any) -> None:
+        tag = headers.get("ETag") or headers.get("Last-Modified")
+        if tag and not tag.startswith("W/"):
+            self._validator.write_text(tag, encoding="utf-8")
+        else:
+            self._validator.unlink(missing_ok=True)
+
+    def _check(self) -> None:
+        import pooch
+
+        if is_web_page(self.part):
+            self._discard()
+            raise Failed("the server sent a web page in place of the file")
+        if self.known is None:
+            return
+        algorithm, expected = self.known.split(":")
+        got = pooch.file_hash(str(self.part), alg=algorithm)
+        if got != expected:
+            self._discard()
+            raise Failed(
+                f"wrong {algorithm}, expected {expected}, got {got}: not the file it should be, or altered on the way"
+            )
+
+    def _discard(self) -> None:
+        self.part.unlink(missing_ok=True)
+        self._validator.unlink(missing_ok=True)
+
+
+def _reason(error: Exception) -> str:
+    import requests
+
+    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error):
+        return "no answer in time"
+    if isinstance(error, requests.exceptions.HTTPError) and error.response is not None:
+        return f"the server answers {error.response.status_code} {error.response.reason}"
+    if "the connection ended" in str(error) or "the part already" in str(error):
+        return str(error)
+    if "IncompleteRead" in str(error):
+        return "the connection ended before the file did"
+    return f"no connection ({type(error).__name__})"
+
+
+def _accepted() -> dict[str, str]:
+    try:
+        return dict(json.loads((home() / "accepted.json").read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise UserError(f"{home() / 'accepted.json'} cannot be read ({error}); delete it to start over") from error
+
+
+def _require_accepted(entry: Source, paths: list[Path], accept: bool) -> None:
+    """Files without a published hash pass when they were accepted before or are now."""
+    accepted = _accepted()
+    new = {
+        f"{entry.name}/{remote.file}": f"sha256:{sha256(path)}"
+        for remote, path in zip(entry.files, paths, strict=True)
+        if remote.hash is None and f"{entry.name}/{remote.file}" not in accepted
+    }
+    if not new:
+        return
+    if not accept:
+        shown = "\n  ".join(f"{key.split('/', 1)[1]}  {digest}" for key, digest in new.items())
+        raise UserError(
+            f"{entry.name}: no hash is published for these files; what was downloaded is\n  {shown}\n"
+            "Compare with a copy you trust where you can, then keep them with "
+            f"'fedrepro data fetch {entry.name} --accept' (they are not downloaded again)."
+        )
+    with locked("accepted"):
+        temporary = home() / "accepted.json.new"
+        temporary.write_text(json.dumps({**_accepted(), **new}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        os.replace(temporary, home() / "accepted.json")

@@ -1,0 +1,192 @@
+"""CIFAR-10 and CIFAR-100 (Krizhevsky): pickled batches, the binary version, or images in class folders."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from fedrepro.data.images import decode
+from fedrepro.data.parsed import Writer
+from fedrepro.data.pickles import arrays_of_bytes
+from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.trees import Entry
+from fedrepro.errors import UserError
+
+TRAIN, TEST = 50_000, 10_000
+FOLDERS = re.compile(r"(?:^|/)(train|test)/([^/]+)/([^/]+\.(?:jpe?g|png|bmp))$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Version:
+    """What one of the two versions' official files are called and hold. ``hashes``: md5 of the pickles inside."""
+
+    classes: int
+    label: str
+    hashes: dict[str, str]
+    binaries: tuple[str, ...]
+    group: str = ""
+
+
+TEN = Version(
+    10,
+    "labels",
+    {
+        "data_batch_1": "c99cafc152244af753f735de768cd75f",
+        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+        "data_batch_4": "634d18415352ddfa80567beed471001a",
+        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+        "test_batch": "40351d587109b95175f43aff81a1287e",
+    },
+    (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"),
+)
+HUNDRED = Version(
+    100,
+    "fine_labels",
+    {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
+    ("train.bin", "test.bin"),
+    "coarse_labels",
+)
+
+
+@dataclass
+class _Pieces:
+    """Batches by name, or single images by (train or test, class, file)."""
+
+    batches: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=dict)
+    images: dict[tuple[str, str, str], np.ndarray] = field(default_factory=dict)
+    unofficial: list[str] = field(default_factory=list)
+
+
+def _wants(version: Version) -> Callable[[str], bool]:
+    def wanted(path: str) -> bool:
+        name = PurePosixPath(path).name
+        return name in version.hashes or name in version.binaries or FOLDERS.search(path) is not None
+
+    return wanted
+
+
+def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
+    def parse(entries: Iterator[Entry], out: Writer) -> Findings:
+        found = _Pieces()
+        for entry in entries:
+            _take(version, entry, found)
+        if found.batches:
+            pixels, labels, group, split = _from_batches(found)
+            differs = [f"{name} is not the published file" for name in found.unofficial]
+        elif found.images:
+            pixels, labels, group, split = _from_folders(version, found)
+            differs = ["images in class folders, not the official batches: order lost, pixels maybe re-encoded"]
+        else:
+            raise UserError("no images")
+        _save(version, out, pixels, labels, group, split)
+        sizes = int((split == 0).sum()), int((split == 1).sum())
+        if sizes != (TRAIN, TEST):
+            differs.append(f"{sizes[0]:,} train and {sizes[1]:,} test images in place of 50,000 and 10,000")
+        return Findings(differs)
+
+    return parse
+
+
+def _take(version: Version, entry: Entry, found: _Pieces) -> None:
+    folders = FOLDERS.search(entry.path)
+    if folders:
+        key = folders[1].lower(), folders[2], folders[3]
+        found.images[key] = decode(entry.path, entry.read(), "RGB", (32, 32))
+    elif entry.name in version.binaries:
+        found.batches[entry.name.removesuffix(".bin")] = _binary(version, entry)
+        found.unofficial.append(entry.name)
+    else:
+        raw = entry.read()
+        found.batches[entry.name] = _pickled(version, entry.name, raw)
+        if hashlib.md5(raw, usedforsecurity=False).hexdigest() != version.hashes[entry.name]:
+            found.unofficial.append(entry.name)
+
+
+def _pickled(version: Version, name: str, raw: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    content = arrays_of_bytes(name, raw)
+    data = content.get("data")
+    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] != 3072 or version.label not in content:
+        raise UserError(f"{name} has no 'data' (n, 3072) with '{version.label}'")
+    group = content.get(version.group, []) if version.group else []
+    return data, _labels(name, content[version.label]), _labels(name, group)
+
+
+def _labels(name: str, values: object) -> np.ndarray:
+    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 256 for v in values):
+        raise UserError(f"{name}: labels must be a list of whole numbers")
+    return np.array(values, dtype=np.int32)
+
+
+def _binary(version: Version, entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of label bytes (CIFAR-100: coarse, fine) and 3,072 pixel bytes."""
+    heads = 2 if version.group else 1
+    raw = np.frombuffer(entry.read(), dtype=np.uint8)
+    if len(raw) == 0 or len(raw) % (heads + 3072):
+        raise UserError(f"{entry.name} is not made of rows of {heads + 3072:,} bytes")
+    rows = raw.reshape(-1, heads + 3072)
+    group = rows[:, 0].astype(np.int32) if version.group else np.empty(0, dtype=np.int32)
+    return rows[:, heads:], rows[:, heads - 1].astype(np.int32), group
+
+
+def _from_batches(found: _Pieces) -> tuple[np.ndarray, ...]:
+    names = sorted(found.batches, key=lambda name: (name.startswith("test"), name))
+    data, labels, group = (np.concatenate(column) for column in zip(*(found.batches[n] for n in names), strict=True))
+    split = np.concatenate([np.full(len(found.batches[n][0]), n.startswith("test")) for n in names])
+    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels, group, split
+
+
+def _from_folders(version: Version, found: _Pieces) -> tuple[np.ndarray, ...]:
+    """Class by class in turn, so that the first n images hold about n / classes of each class."""
+    classes = sorted({key[1] for key in found.images})
+    if len(classes) != version.classes:
+        raise UserError(f"{len(classes)} class folders in place of {version.classes}")
+    turn: dict[tuple[str, str], int] = {}
+    keys = []
+    for part, name, file in sorted(found.images):
+        position = turn[part, name] = turn.get((part, name), -1) + 1
+        keys.append((part != "train", position, classes.index(name), file))
+    keys.sort()
+    order = [("test" if test else "train", classes[label], file) for test, _, label, file in keys]
+    labels = np.array([label for _, _, label, _ in keys], dtype=np.int32)
+    split = np.array([test for test, _, _, _ in keys])
+    return np.stack([found.images[key] for key in order]), labels, np.empty(0, dtype=np.int32), split
+
+
+def _save(
+    version: Version, out: Writer, pixels: np.ndarray, labels: np.ndarray, group: np.ndarray, split: np.ndarray
+) -> None:
+    if len(labels) != len(pixels) or len(group) not in (0, len(pixels)):
+        raise UserError(f"{len(labels):,} labels do not match {len(pixels):,} images")
+    if len(labels) == 0 or labels.max() >= version.classes:
+        raise UserError(f"labels run to {labels.max(initial=-1)}, at most {version.classes - 1} is expected")
+    out.save("all", "pixels", pixels)
+    out.save("all", "labels", labels)
+    out.save("all", "split", split.astype(np.int8))
+    if len(group):
+        out.save("all", "group", group)
+
+
+def _source(name: str, title: str, version: Version, file: str, md5: str, size: int | None) -> Source:
+    return Source(
+        name=name,
+        title=title,
+        homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
+        licence="no licence stated; cite Krizhevsky (2009)",
+        files=(Remote(file, (f"https://www.cs.toronto.edu/~kriz/{file}",), f"md5:{md5}", size),),
+        wanted=_wants(version),
+        parse=_parser(version),
+        layouts=f"{file}, its folder, the binary version, or images in train/<class>/ and test/<class>/",
+        limit=1_500_000_000,
+    )
+
+
+SOURCES = (
+    _source("cifar10", "CIFAR-10", TEN, "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a", 170_498_071),
+    _source("cifar100", "CIFAR-100", HUNDRED, "cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85", None),
+)

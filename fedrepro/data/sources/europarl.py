@@ -1,0 +1,110 @@
+"""Europarl v7: parliament proceedings, sentences aligned pairwise with English (Koehn, statmt.org).
+
+Read from the per-pair archives ``xx-en.tgz`` (``europarl-v7.xx-en.xx`` and ``.en``, one sentence a line). Kept per
+language: for every distinct English sentence the first translation, under a 64-bit key of the English sentence, so
+that any set of languages can be aligned on the English sentences they have in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fedrepro.data.parsed import Writer
+from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.trees import Entry
+from fedrepro.errors import UserError
+
+PAIRED = (
+    "bg", "cs", "da", "de", "el", "es", "et", "fi", "fr", "hu",
+    "it", "lt", "lv", "nl", "pl", "pt", "ro", "sk", "sl", "sv",
+)  # fmt: skip
+DEFAULT = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
+FILE = re.compile(r"(?:^|/)europarl-v\d\.([a-z]{2})-en\.([a-z]{2})$")
+FEWEST = 500_000  # sentences of a pair of the fifteen older members' languages: 1.2 to 2 million
+
+
+def _wanted(path: str) -> bool:
+    match = FILE.search(path)
+    return match is not None and match[1] in PAIRED and match[2] in (match[1], "en")
+
+
+def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
+    halves: dict[str, dict[str, list[bytes]]] = {}
+    english: dict[int, bytes] = {}
+    found = Findings()
+    for entry in entries:
+        match = FILE.search(entry.path)
+        assert match is not None
+        pair = halves.setdefault(match[1], {})
+        pair["en" if match[2] == "en" else "other"] = entry.read().split(b"\n")
+        if len(pair) == 2:
+            size = _pair(match[1], pair["en"], pair["other"], english, out)
+            pair["en"] = pair["other"] = []
+            if match[1] in DEFAULT and size < FEWEST:
+                found.differs.append(f"{match[1]}: {size:,} sentences, over a million are in the release")
+    alone = sorted(language for language, pair in halves.items() if len(pair) == 1)
+    if alone:
+        raise UserError(f"of the pair {alone[0]}-en only one of the two files is there")
+    if not halves:
+        raise UserError(
+            "no aligned pair; the archive europarl.tgz has unaligned texts, the xx-en.tgz archives are needed"
+        )
+    _save(out, "en", sorted(english.items()))
+    absent = [language for language in DEFAULT if language not in halves]
+    found.facts["notes"] = [f"without {', '.join(absent)}"] if absent else []
+    return found
+
+
+def _pair(language: str, en: list[bytes], other: list[bytes], english: dict[int, bytes], out: Writer) -> int:
+    if len(en) != len(other):
+        raise UserError(
+            f"the two files of {language}-en have {len(en):,} and {len(other):,} lines; they are not aligned"
+        )
+    kept: dict[int, bytes] = {}
+    for line, translated in zip(en, other, strict=True):
+        sentence, translation = line.strip(), translated.strip()
+        if sentence and translation:
+            key = int.from_bytes(hashlib.blake2b(sentence, digest_size=8).digest(), "little")
+            if key not in kept:
+                kept[key] = translation
+                english.setdefault(key, sentence)
+    if not kept:
+        raise UserError(f"the files of {language}-en hold no sentences")
+    _save(out, language, list(kept.items()))
+    return len(kept)
+
+
+def _save(out: Writer, language: str, sentences: list[tuple[int, bytes]]) -> None:
+    out.save(language, "key", np.array([key for key, _ in sentences], dtype=np.uint64))
+    lengths = np.array([len(text) for _, text in sentences], dtype=np.int64)
+    out.save(language, "end", np.cumsum(lengths))
+    out.save(language, "text", np.frombuffer(b"".join(text for _, text in sentences), dtype=np.uint8))
+
+
+def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
+    languages = params.get("languages", DEFAULT)
+    return tuple(languages.split() if isinstance(languages, str) else languages)
+
+
+SOURCES = (
+    Source(
+        name="europarl",
+        title="Europarl v7, sentences aligned with English",
+        homepage="https://www.statmt.org/europarl/",
+        licence="no known copyright restrictions, says the homepage",
+        files=tuple(
+            Remote(f"{language}-en.tgz", (f"https://www.statmt.org/europarl/v7/{language}-en.tgz",))
+            for language in DEFAULT
+        ),
+        wanted=_wanted,
+        parse=_parse,
+        needs=_needs,
+        layouts="a folder of xx-en.tgz archives (or of their files europarl-v7.xx-en.xx and .en)",
+        limit=60_000_000_000,
+    ),
+)

@@ -1,0 +1,80 @@
+"""Omniglot: handwritten characters of 50 alphabets, PNG 105 x 105 in folders (Lake, Salakhutdinov and Tenenbaum)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from fedrepro.data.images import decode, shrunk
+from fedrepro.data.parsed import Writer
+from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.trees import Entry
+from fedrepro.errors import UserError
+
+ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20
+SIDE, SMALL = 105, 28
+PLACE = re.compile(r"(?:^|/)([^/]+)/(character\d+)/(\d+_\d+)\.png$", re.IGNORECASE)
+ADDRESS = "https://github.com/brendenlake/omniglot/raw/master/python/"
+
+
+def _wanted(path: str) -> bool:
+    return PLACE.search(path) is not None
+
+
+def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
+    found: dict[tuple[str, str, str], bytes] = {}
+    for entry in entries:
+        match = PLACE.search(entry.path)
+        assert match is not None
+        key = match[1], match[2].lower(), match[3]
+        ink = np.packbits(decode(entry.path, entry.read(), "L", (SIDE, SIDE)) < 128).tobytes()
+        if found.setdefault(key, ink) != ink:
+            raise UserError(f"{entry.path}: this drawing comes twice and differs")
+    if not found:
+        raise UserError("no drawings")
+    keys = sorted(found)  # alphabet, character, drawing
+    alphabets = sorted({key[0] for key in keys})
+    characters = sorted({key[:2] for key in keys})
+    place = {character: i for i, character in enumerate(characters)}
+    labels = np.array([place[key[:2]] for key in keys], dtype=np.int32)
+    bits = np.frombuffer(b"".join(found[key] for key in keys), dtype=np.uint8).reshape(len(keys), -1)
+    out.save("all", "ink", bits)
+    out.save("all", "small", shrunk(bits, SIDE, SMALL))
+    out.save("all", "labels", labels)
+    out.save("all", "alphabet", np.array([alphabets.index(key[0]) for key in keys], dtype=np.int32))
+    out.save("all", "alphabet_names", np.array([a.encode() for a in alphabets]))
+    return _compared(len(alphabets), len(characters), Counter(np.bincount(labels).tolist()))
+
+
+def _compared(alphabets: int, characters: int, drawings: Counter) -> Findings:
+    found = Findings()
+    if (alphabets, characters) != (ALPHABETS, CHARACTERS):
+        found.differs.append(f"{alphabets} alphabets with {characters:,} characters in place of 50 with 1,623")
+    if set(drawings) != {DRAWINGS}:
+        found.differs.append(f"{min(drawings)} to {max(drawings)} drawings of a character in place of 20")
+    return found
+
+
+SOURCES = (
+    Source(
+        name="omniglot",
+        title="Omniglot",
+        homepage="https://github.com/brendenlake/omniglot",
+        licence="MIT",
+        files=(
+            Remote(
+                "images_background.zip", (f"{ADDRESS}images_background.zip",), "md5:68d2efa1b9178cc56df9314c21c6e718"
+            ),
+            Remote(
+                "images_evaluation.zip", (f"{ADDRESS}images_evaluation.zip",), "md5:6b91aef0f799c5bb55b94e3f2daec811"
+            ),
+        ),
+        wanted=_wanted,
+        parse=_parse,
+        layouts="images_background.zip and images_evaluation.zip, or folders Alphabet/characterNN/NNNN_NN.png",
+        limit=1_000_000_000,
+    ),
+)
