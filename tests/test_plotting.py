@@ -551,6 +551,24 @@ def test_a_run_that_ends_too_high_does_not_set_the_limits():
     assert found.top < 50
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.45, 0.49, ["0.45", "0.46", "0.47", "0.48", "0.49"]),
+        (0.09, 2.5, ["0.1", "0.2", "0.5", "1", "2"]),
+        (1e-3, 10.0, ["$\\mathdefault{10^{-3}}$", "$\\mathdefault{10^{-2}}$"]),
+    ],
+)
+def test_a_short_log_axis_shows_plain_numbers(low, high, ticks):
+    line = curve("fedcavg", "FedCAvg")
+    shown = figure(panel("a", line, yscale="log", ylim=(low, high)))
+    ax = build(shown, rows(line, 1, [0, 1], [high, low]), {}).axes[0]
+    ax.get_figure().canvas.draw()
+    labelled = [t.get_text() for t in ax.get_yticklabels() if low * 0.999 <= t.get_position()[1] <= high * 1.001]
+    assert labelled[: len(ticks)] == ticks
+    assert not any(t.get_text() for t in ax.get_yticklabels(minor=True))
+
+
 def test_y_limits_of_the_spec_are_kept():
     line = curve("fedcavg", "FedCAvg")
     shown = figure(panel("a", line, ylim=(0.2, 0.7), xlim=(None, 50)))

@@ -147,7 +147,8 @@ def _why_empty(runs: Sequence[Trial], panel: Panel) -> str:
 
 def _say_clipped(line: Line) -> Line:
     assert line.average is not None
-    return replace(line, label=f"{line.label} (▲ to {line.average.mean.max():.3g})")
+    peak = line.average.mean.max()
+    return replace(line, label=f"{line.label} (▲ to {f'{peak:,.0f}' if 1e3 <= peak < 1e6 else f'{peak:.3g}'})")
 
 
 def robust_limits(lines: Sequence[Line], panel: Panel) -> Limits | None:
@@ -319,28 +320,39 @@ def _wrap(label: str, inches: float) -> str:
 def set_title(ax: Axes, title: str, inches: float) -> None:
     """Panel title above the left corner."""
     if title:
-        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left")
+        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9)
 
 
 def set_limits(ax: Axes, panel: Panel) -> None:
-    """The spec's own limits, and tick labels a reader can read: large numbers, log axes shorter than a decade."""
+    """The spec's own limits, and tick labels a reader can read on axes of large numbers and on short log axes."""
     if panel.xlim != (None, None):
         ax.set_xlim(*panel.xlim)
     if panel.ylim != (None, None):
         ax.set_ylim(*panel.ylim)
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-
     far = ax.get_xlim()[1]
     if panel.xscale == "linear" and panel.x in data.AXES and far >= 1e5:
         power = int(np.floor(np.log10(far)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 10.0**power:.4g}"))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
         ax.set_xlabel(_wrap(f"{data.axis_label(panel, 'x')} / $10^{{{power}}}$", SIZE[0]))
+    if panel.yscale == "log":
+        _plain_ticks(ax)
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """On a log axis of less than two decades: numbers as they are, and enough of them."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
     bottom, top = ax.get_ylim()
-    if panel.yscale == "log" and bottom > 0 and top / bottom < 12:
+    if bottom <= 0 or top / bottom >= 100:
+        return
+    if top / bottom < 10:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
         ax.yaxis.set_minor_locator(NullLocator())
-        ax.set_ylim(bottom, top)
+    else:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
+    ax.set_ylim(bottom, top)
 
 
 def nothing(ax: Axes) -> None:
