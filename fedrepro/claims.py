@@ -271,10 +271,17 @@ def _decide(margins: list[np.ndarray]) -> tuple[str, str, tuple[tuple[float, flo
     weakest = [_weakest(m) for m in margins]
     found = [_found(*w) for w in weakest]
     overall = "fails" if "fails" in found else NOISE if NOISE in found else "holds"
-    words = [f"margin {mean:.3g}" + (f" [{low:.3g}, {high:.3g}]" if math.isfinite(high - low) else "")
-             for mean, low, high in weakest]  # fmt: skip
+    words = [_words(*w) for w in weakest]
     trials = margins[0].shape[0]
     return overall, f"{', '.join(words)} over {trials} trial{'s' if trials > 1 else ''}", tuple(weakest)
+
+
+def _words(mean: float, low: float, high: float) -> str:
+    if math.isinf(mean):
+        return "one side is infinite in every trial (never reached, or diverged)"
+    if math.isinf(high):
+        return "one side is infinite in some trials, and they disagree"
+    return f"margin {mean:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low < high else "")
 
 
 def _weakest(margin: np.ndarray) -> tuple[float, float, float]:

@@ -109,7 +109,7 @@ def _record(run: Run, entry: registry.Problem, problem: Any, states: Iterator[An
     if waiting and state is not None:  # stopped by itself between two recorded rounds: its end counts
         _measure(entry, problem, state, last, spent, ledger, rounds, counts, seconds, values)
     arrays = {name: np.array(v, dtype=np.float64) for name, v in values.items()}
-    reason = entry.diverged(arrays)
+    reason = entry.diverged({"round": np.array(rounds), **arrays})
     artifacts = problem.artifacts(state, setting.artifacts) if setting.artifacts else {}
     return Record(
         meta={

@@ -20,6 +20,10 @@ from fedrepro.spec.model import Figure, Setting
 from fedrepro.store import Store
 
 
+RUNNING = ("fedrepro.execute", "fedrepro.seeds", "fedrepro.ledger")
+"""What carries out every run; planning, storing and drawing do not enter a number."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One setting for one trial, with its identity and the identity of the problem it runs on."""
@@ -105,16 +109,16 @@ def problem_identity(setting: Setting, trial: int, source: Source) -> dict[str, 
     problem = registry.problems()[setting.problem]
     dataset = registry.datasets()[setting.dataset]
     partition = registry.partitions()[setting.partition] if setting.partition else None
-    modules = [dataset.load.__module__, problem.prepare.__module__, "fedrepro.execute"]
+    modules = [dataset.load.__module__, problem.prepare.__module__]
     modules += [partition.assign.__module__] if partition else []
-    modules += [dataset.stand_in.__module__] if dataset.stand_in and source.state == "stand-in" else []
+    without = () if source.state == "stand-in" else ("fedrepro.datasets.standins",)
     return {
         "problem": [setting.problem, dict(setting.problem_params)],
         "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
         "partition": [setting.partition, dict(setting.partition_params)],
         "data trial": trial if fresh_data(setting, source.state == "stand-in") else 0,
         "partition trial": trial if setting.partition_params.get("per_trial") else 0,
-        "code": sources.fingerprint(modules),
+        "code": [sources.fingerprint(modules, without), sources.own(RUNNING)],
         "libraries": sources.libraries(modules),
     }
 

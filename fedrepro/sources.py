@@ -23,6 +23,8 @@ NOT_COMPUTING = (
     "fedrepro.cli",
     "fedrepro.plotting",
     "fedrepro.data.cli",
+    "fedrepro.algorithms._checks",
+    "fedrepro.datasets.checks",
 )
 LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "numba": "numba", "jax": "jax"}
 
@@ -85,9 +87,10 @@ def _digest(module: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-def fingerprint(modules: Iterable[str]) -> str:
-    """One hash of the code behind the given modules."""
-    text = "\n".join(f"{name} {_digest(name)}" for name in closure(modules))
+def fingerprint(modules: Iterable[str], without: Iterable[str] = ()) -> str:
+    """One hash of the code behind the given modules, leaving out those of ``without``."""
+    names = [name for name in closure(modules) if name not in set(without)]
+    text = "\n".join(f"{name} {_digest(name)}" for name in names)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -100,6 +103,11 @@ def libraries(modules: Iterable[str]) -> dict[str, str]:
             with contextlib.suppress(PackageNotFoundError):
                 found[package] = _version(package)
     return found
+
+
+def own(modules: Iterable[str]) -> str:
+    """One hash of these modules alone, without what they import."""
+    return hashlib.sha256("\n".join(_digest(name) for name in modules).encode()).hexdigest()[:16]
 
 
 @functools.cache
