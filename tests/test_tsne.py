@@ -1,0 +1,121 @@
+"""t-SNE: one picture for all partitions and trials, what it keeps as artifacts, and clusters matched to classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fedrepro.algorithms.fedmgs import FedMGS
+from fedrepro.algorithms.tsne import TSNE, match
+from fedrepro.errors import ParameterError
+from fedrepro.history import run
+from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.labels import accuracy
+
+
+def data(N: int = 60, M: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Three clusters far apart."""
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.arange(N) % 3)
+    return np.abs(9 * np.eye(M)[:, labels] + 0.3 * rng.standard_normal((M, N))), labels
+
+
+def picture(client: Any = None, sparse_: bool = False, seed: int = 1, **params: Any) -> dict[str, np.ndarray]:
+    """The artifacts of a run of t-SNE."""
+    X, labels = data()
+    work = Clustering(sparse.csc_matrix(X) if sparse_ else X, client, labels=labels)
+    history = run(TSNE(**{"perplexity": 8.0, **params}), work, 9, seed=seed)
+    assert list(history.rounds) == [0]
+    assert history.ledger.totals() == dict.fromkeys(history.ledger.totals(), 0)
+    return work.artifacts(history.state, ("embedding", "index", "labels"))
+
+
+def test_samples_of_a_class_lie_together() -> None:
+    kept = picture()
+    Y, labels = kept["embedding"], data()[1]
+    assert Y.shape == (60, 2)
+    np.testing.assert_array_equal(kept["index"], np.arange(60))
+    np.testing.assert_array_equal(kept["labels"], labels)
+    distance = np.linalg.norm(Y[:, None] - Y[None], axis=2) + 1e9 * np.eye(60)
+    np.testing.assert_array_equal(labels[distance.argmin(axis=1)], labels)
+
+
+def test_the_picture_is_the_same_for_every_partition_and_trial() -> None:
+    first = picture()
+    for client, seed in ((np.arange(60) % 4, 1), (np.random.default_rng(1).permutation(np.arange(60) % 5), 2)):
+        np.testing.assert_array_equal(picture(client, seed=seed)["embedding"], first["embedding"])
+    assert not np.array_equal(picture(start="random", seed=1)["embedding"], first["embedding"])
+
+
+@pytest.mark.parametrize("sparse_", [False, True])
+@pytest.mark.parametrize("components", [3, None])
+def test_reduced_or_not_dense_or_sparse_it_finds_the_classes(sparse_: bool, components: int | None) -> None:
+    Y, labels = picture(sparse_=sparse_, components=components)["embedding"], data()[1]
+    distance = np.linalg.norm(Y[:, None] - Y[None], axis=2) + 1e9 * np.eye(60)
+    assert (labels[distance.argmin(axis=1)] == labels).all()
+
+
+def test_only_so_many_points_are_shown() -> None:
+    kept = picture(points=25, client=np.arange(60) % 7)
+    assert kept["embedding"].shape == (25, 2)
+    assert (np.diff(kept["index"]) > 0).all()
+    np.testing.assert_array_equal(picture(points=25)["index"], kept["index"])
+    assert not np.array_equal(picture(points=25, seed=9)["index"], np.arange(25))
+    X, _ = data()
+    alone = TSNE(perplexity=8.0).embed(X.T[kept["index"]])
+    np.testing.assert_array_equal(alone, kept["embedding"])  # the samples of ``index``, and no others
+
+
+def test_other_states_have_no_picture_and_this_one_is_the_initial_point() -> None:
+    X, labels = data()
+    work = Clustering(X, labels=labels)
+    plain = next(FedMGS().rounds(work, np.random.default_rng(0), init=work.initial(1)))
+    assert set(work.artifacts(plain, ("embedding", "index", "found"))) == {"found"}
+    shown = run(TSNE(perplexity=8.0), work, 0, seed=1, metrics=("objective",))
+    assert shown["objective"][0] == pytest.approx(work.objective(plain), rel=1e-12)
+
+
+def test_matching_renames_clusters_to_the_classes_they_share_most_with() -> None:
+    labels = np.array([0, 0, 0, 1, 1, 2, 2, 2])
+    found = np.array([2, 2, 1, 0, 0, 1, 1, 3])
+    np.testing.assert_array_equal(match(labels, found), [0, 0, 2, 1, 1, 2, 2, 3])  # cluster 3 is in excess
+    np.testing.assert_array_equal(match(labels, labels), labels)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_matches_is_the_accuracy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels, found = rng.integers(4, size=50), rng.integers(3 + seed, size=50)
+    renamed = match(labels, found)
+    assert np.mean(renamed == labels) == accuracy(labels, found)
+    assert len(set(zip(found, renamed, strict=True))) == len(set(found)) == len(set(renamed))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"points": 3}, "points: must be an integer of at least 4, not 3"),
+        ({"perplexity": 0}, "perplexity: must be a number greater than 0, not 0"),
+        ({"points": 20}, "perplexity: must be less than the number of samples shown, 20, not 30"),
+        ({"components": 1}, "components: must be an integer of at least 2, not 1"),
+        ({"start": "PCA"}, "start: must be one of pca, random, not 'PCA'"),
+        ({"seed": -1}, "seed: must be an integer of at least 0, not -1"),
+    ],
+)
+def test_values_that_cannot_work_are_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError) as error:
+        TSNE(**values)
+    assert str(error.value) == message
+
+
+def test_too_few_samples_and_draws_are_refused() -> None:
+    X, _ = data(N=30)
+    with pytest.raises(
+        ParameterError, match=r"^perplexity: must be less than the number of samples shown, 30, not 30$"
+    ):
+        run(TSNE(), Clustering(X, K=3), 0)
+    with pytest.raises(ParameterError, match=r"^clients: no client takes part: there is no draw to replay$"):
+        run(TSNE(perplexity=5.0), Clustering(X, K=3), 1, clients=[[0]])
