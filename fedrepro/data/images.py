@@ -22,7 +22,7 @@ def decode(name: str, raw: bytes, mode: str, size: tuple[int, int]) -> np.ndarra
                     f"{name} has {image.size[0]} x {image.size[1]} pixels, {size[0]} x {size[1]} are expected"
                 )
             return np.asarray(image.convert(mode), dtype=np.uint8)
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise UserError(f"{name} is not a readable image ({error})") from error
 
 

@@ -60,15 +60,13 @@ def _parse(entry: Source, paths: Sequence[Path], out: Path, used: dict[Path, str
 
 
 def _looks_like(entry: Source, paths: Sequence[Path]) -> str:
-    for other in sources().values():
-        if other.name == entry.name:
-            continue
-        try:
-            if any(True for _ in walk(paths, other.wanted, other.limit)):
-                return f", it looks like {other.name}"
-        except UserError:
-            continue
-    return ""
+    """Which other dataset the first file that any of them wants belongs to."""
+    others = [other for other in sources().values() if other.name != entry.name]
+    try:
+        first = next(walk(paths, lambda path: any(o.wanted(path) for o in others), max(o.limit for o in others)), None)
+    except UserError:
+        return ""
+    return "" if first is None else f", it looks like {next(o.name for o in others if o.wanted(first.path))}"
 
 
 def _refuse_web_page(path: Path, name: str) -> None:

@@ -1,0 +1,259 @@
+"""Omniglot and CIFAR: layouts, order, labels and groups, wrong images, stand-ins, the real copies."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fedrepro import data, registry
+from fedrepro.data.images import shrunk
+from fedrepro.errors import ParameterError, UserError
+from tests import data_copies
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+
+
+def test_omniglot_labels_groups_and_order(tmp_path):
+    now = data.adopt("omniglot", [data_copies.omniglot(tmp_path / "copy")])
+    assert (now.state, now.note) == ("variant", "2 alphabets with 6 characters in place of 50 with 1,623")
+    found = data.load("omniglot", {})
+    assert found.pixels.shape == (120, 28, 28, 1)
+    assert found.pixels.dtype == np.uint8
+    np.testing.assert_array_equal(found.labels, np.repeat(np.arange(6), 20))
+    np.testing.assert_array_equal(found.group, np.repeat([0, 1], 60))
+    assert found.facts == {"alphabets": ["Greek", "Latin"], "characters": 6}
+    assert found.split is None
+    one = data.load("omniglot", {"alphabets": 1})
+    np.testing.assert_array_equal(one.pixels, found.pixels[:60])
+
+
+def test_omniglot_drawings_that_stand_in_two_archives_count_once(tmp_path):
+    copy = data_copies.omniglot(tmp_path / "copy")
+    alone = data.adopt("omniglot", [copy]).fingerprint
+    archives = []
+    for k in (1, 2):
+        archives.append(tmp_path / f"images_background_small{k}.zip")
+        shutil.make_archive(str(archives[-1].with_suffix("")), "zip", copy)
+    assert data.adopt("omniglot", archives).fingerprint == alone
+    other = next((copy / "images_background").rglob("*_01.png"))
+    Image.new("1", (105, 105), 0).save(other)
+    with pytest.raises(UserError, match="this drawing comes twice and differs"):
+        data.adopt("omniglot", [copy, archives[0]])
+
+
+def test_shrinking_averages_areas():
+    rng = np.random.default_rng(0)
+    images = rng.random((3, 105, 105)) < 0.1
+    bits = np.packbits(images.reshape(3, -1), axis=1)
+    same = shrunk(bits, 105, 105)
+    np.testing.assert_array_equal(same, 255 * images.astype(np.uint8))
+    third = shrunk(bits, 105, 35)
+    np.testing.assert_allclose(third, 255 * images.reshape(3, 35, 3, 35, 3).mean(axis=(2, 4)), atol=0.51)
+    small = shrunk(bits, 105, 28)
+    np.testing.assert_allclose(small.mean(axis=(1, 2)), 255 * images.mean(axis=(1, 2)), rtol=0.02)
+
+
+def test_omniglot_images_that_are_not(tmp_path):
+    copy = data_copies.omniglot(tmp_path / "copy", characters=1)
+    file = next((copy / "images_background").rglob("*_07.png"))
+    Image.new("1", (90, 105)).save(file)
+    with pytest.raises(UserError, match=r"_07.png has 90 x 105 pixels, 105 x 105 are expected"):
+        data.adopt("omniglot", [copy])
+    file.write_bytes(b"<html>")
+    with pytest.raises(UserError, match=r"_07.png is not a readable image"):
+        data.adopt("omniglot", [copy])
+
+
+def test_an_image_that_unpacks_without_end_is_refused_before_decoding(tmp_path):
+    copy = data_copies.omniglot(tmp_path / "copy", characters=1)
+    Image.new("1", (20_000, 20_000)).save(next((copy / "images_background").rglob("*_07.png")))
+    with pytest.raises(UserError, match=r"has 20000 x 20000 pixels, 105 x 105 are expected|not a readable image"):
+        data.adopt("omniglot", [copy])
+
+
+@pytest.fixture(params=["folder", "tar.gz", "zip"])
+def cifar(request, tmp_path):
+    folder = data_copies.cifar10(tmp_path / "copy")
+    if request.param == "folder":
+        return folder
+    if request.param == "zip":
+        return shutil.make_archive(str(tmp_path / "cifar"), "zip", folder.parent)
+    with tarfile.open(tmp_path / "cifar-10-python.tar.gz", "w:gz") as archive:
+        archive.add(folder, folder.name)
+    return tmp_path / "cifar-10-python.tar.gz"
+
+
+def test_cifar_batches_from_any_container(cifar):
+    from pathlib import Path
+
+    now = data.adopt("cifar10", [Path(cifar)])
+    assert "data_batch_1 is not the published file" in now.note
+    assert "100 train and 20 test images in place of 50,000 and 10,000" in now.note
+    found = data.load("cifar10", {})
+    assert found.pixels.shape == (120, 32, 32, 3)
+    np.testing.assert_array_equal(found.split, np.repeat([0, 1], [100, 20]))
+    np.testing.assert_array_equal(found.labels, np.tile(np.arange(20) % 10, 6))
+    np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], np.add.outer(40 * np.arange(6), np.arange(20)).ravel())
+    assert (found.pixels[:, 2, 5, 1] == 7).all()  # planes of red, green, blue, rows first
+    assert (found.pixels[:, 2, 5, 0] != 7).sum() >= 119
+    some = data.load("cifar10", {"train": 10, "test": 15})
+    np.testing.assert_array_equal(some.pixels[:10], found.pixels[:10])
+    np.testing.assert_array_equal(some.pixels[10:], found.pixels[100:115])
+    assert (some.facts["train"], some.facts["test"]) == (10, 15)
+
+
+def test_cifar_binary_version_is_the_same_images(tmp_path):
+    folder = data_copies.cifar10(tmp_path / "copy")
+    pickled = data.adopt("cifar10", [folder]).fingerprint
+    (tmp_path / "bin").mkdir()
+    for file in folder.iterdir():
+        batch = pickle.loads(file.read_bytes(), encoding="bytes")
+        rows = np.column_stack([np.array(batch[b"labels"], dtype=np.uint8), batch[b"data"]])
+        (tmp_path / "bin" / f"{file.name}.bin").write_bytes(rows.tobytes())
+    assert data.adopt("cifar10", [tmp_path / "bin"]).fingerprint == pickled
+
+
+def class_folders(root, classes=10, each=3):
+    for part in ("train", "test"):
+        for k in range(classes):
+            (root / part / f"class{k:03d}").mkdir(parents=True)
+            for i in range(each):
+                Image.new("RGB", (32, 32), (k, i, part == "test")).save(root / part / f"class{k:03d}" / f"{i:04d}.png")
+    return root
+
+
+def test_cifar_class_folders_come_class_by_class_in_turn(tmp_path):
+    now = data.adopt("cifar10", [class_folders(tmp_path / "copy")])
+    assert now.note.startswith("images in class folders, not the official batches: order lost")
+    found = data.load("cifar10", {})
+    np.testing.assert_array_equal(found.labels, np.tile(np.arange(10), 6))
+    np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], found.labels)
+    np.testing.assert_array_equal(found.pixels[:30, 0, 0, 1], np.repeat([0, 1, 2], 10))
+    np.testing.assert_array_equal(found.pixels[:, 9, 9, 2], found.split)
+    with pytest.raises(UserError, match="10 class folders in place of 100"):
+        data.adopt("cifar100", [tmp_path / "copy"])
+
+
+def test_cifar100_has_coarse_classes_as_groups(tmp_path):
+    folder = tmp_path / "cifar-100-python"
+    folder.mkdir()
+    for name, n in (("train", 200), ("test", 100)):
+        content = {
+            b"data": np.zeros((n, 3072), dtype=np.uint8),
+            b"fine_labels": [i % 100 for i in range(n)],
+            b"coarse_labels": [i % 20 for i in range(n)],
+        }
+        (folder / name).write_bytes(pickle.dumps(content, protocol=2))
+    data.adopt("cifar100", [folder])
+    found = data.load("cifar100", {"train": 150, "test": 100})
+    np.testing.assert_array_equal(found.labels, np.concatenate([np.arange(150) % 100, np.arange(100)]))
+    np.testing.assert_array_equal(found.group, np.concatenate([np.arange(150) % 20, np.arange(100) % 20]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({b"data": np.zeros((2, 3072), dtype=np.uint8)}, r"data_batch_1 has no 'data' \(n, 3072\) with 'labels'"),
+        ({b"data": np.zeros((2, 9), dtype=np.uint8), b"labels": [0, 1]}, r"data_batch_1 has no 'data' \(n, 3072\)"),
+        ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": [0]}, "1 labels do not match 2 images"),
+        ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": [0, 11]}, "labels run to 11, at most 9 is expected"),
+        ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": ["a", 1]}, "labels must be a list of whole numbers"),
+        ({b"data": np.zeros((2, 3072)), b"labels": [0, 1]}, "not a pickle of plain arrays of bytes"),
+    ],
+)
+def test_bad_batches(tmp_path, content, message):
+    (tmp_path / "data_batch_1").write_bytes(pickle.dumps(content, protocol=2))
+    with pytest.raises(UserError, match=message):
+        data.adopt("cifar10", [tmp_path / "data_batch_1"])
+    assert data.state("cifar10").state == "absent"
+
+
+def test_parameters_are_checked():
+    for name, params, message in (
+        ("omniglot", {"size": 200}, "size: must be 4 to 105, not 200"),
+        ("omniglot", {"alphabets": 0}, "alphabets: must be 1 to 50, not 0"),
+        ("cifar10", {"train": 5}, "train: must be 10 to 50000, not 5"),
+        ("cifar100", {"test": 20_000}, "test: must be 100 to 10000, not 20000"),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            data.load(name, params)
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [("cifar10", {"train": 200, "test": 100}), ("cifar100", {"train": 300, "test": 100})]
+)
+def test_cifar_stand_ins(name, params):
+    found = data.load(name, params, stand_in=True)
+    shape = registry.datasets()[name].shape(**params)
+    assert found.pixels.shape == (shape["images"], 32, 32, 3)
+    assert len(set(found.labels.tolist())) == shape["classes"]
+    assert found.pixels.dtype == np.uint8
+    assert (found.split == 1).sum() == 100
+    assert found.facts["stand_in"]
+    assert 40 < found.pixels.std() < 80
+    again = data.load(name, params, stand_in=True)
+    np.testing.assert_array_equal(found.pixels, again.pixels)
+
+
+def test_omniglot_stand_in():
+    found = data.load("omniglot", {"alphabets": 4}, stand_in=True)
+    assert found.pixels.shape == (4 * 33 * 20, 28, 28, 1)
+    np.testing.assert_array_equal(np.bincount(found.labels), np.full(132, 20))
+    assert sorted(set(found.group.tolist())) == [0, 1, 2, 3]
+    assert 0.08 < (found.pixels > 0).mean() < 0.2
+    # drawings of one character are nearer to each other than to another's
+    flat = found.pixels.reshape(len(found.pixels), -1).astype(float)
+    means = flat.reshape(132, 20, -1).mean(axis=1)
+    nearest = ((flat[:200, None, :] - means[None]) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == found.labels[:200]).mean() > 0.5
+    whole = registry.datasets()["omniglot"].shape()
+    assert (whole["images"], whole["classes"]) == (32_460, 1623)
+
+
+REAL = data_copies.SHARED
+
+
+@pytest.mark.skipif(not (REAL / "omniglot").exists(), reason="no copy of Omniglot beside the repository")
+def test_the_real_small_omniglot():
+    now = data.adopt("omniglot", [REAL / "omniglot"])
+    assert now.note == "8 alphabets with 242 characters in place of 50 with 1,623"
+    found = data.load("omniglot", {})
+    assert found.pixels.shape == (4840, 28, 28, 1)
+    assert (np.bincount(found.labels) == 20).all()
+    assert found.facts["alphabets"][:3] == ["Balinese", "Early_Aramaic", "Greek"]
+
+
+@pytest.mark.skipif(not (REAL / "cifar10").exists(), reason="no copy of CIFAR-10 beside the repository")
+def test_a_piece_of_the_real_cifar10(tmp_path):
+    """The first 60 images of a few classes; decoding all 60,000 takes a quarter of a minute."""
+    with (
+        zipfile.ZipFile(tmp_path / "some.zip", "w") as some,
+        tarfile.open(REAL / "cifar10" / "cifar10_jpeg.tar.xz") as t,
+    ):
+        for k in range(10):
+            some.writestr(f"train/class{k}/x.png", _png(k))
+        for member in t:
+            if member.isreg():
+                first = t.extractfile(member).read()
+                break
+        some.writestr("test/class0/y.jpg", first)
+    data.adopt("cifar10", [tmp_path / "some.zip"])
+    found = data.load("cifar10", {})
+    np.testing.assert_array_equal(found.pixels[10], np.asarray(Image.open(io.BytesIO(first)).convert("RGB")))
+
+
+def _png(k):
+    out = io.BytesIO()
+    Image.new("RGB", (32, 32), (k, k, k)).save(out, "PNG")
+    return out.getvalue()

@@ -1,0 +1,98 @@
+"""TCGA: which samples and genes are taken, from files in the hub's format."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from fedrepro import data, registry
+from fedrepro.datasets.tdt2 import top_by_chi2
+from fedrepro.errors import ParameterError, UserError
+from tests import data_copies
+
+TABLE = "TCGA_phenotype_denseDataOnlyDownload.tsv.gz"
+MATRIX = "EB++AdjustPANCAN_IlluminaHiSeq_RNASeqV2.geneExp.xena.gz"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+
+
+def rows(folder, name):
+    return [line.split("\t") for line in gzip.decompress((folder / name).read_bytes()).decode().splitlines()]
+
+
+def test_steps_from_the_files_to_the_matrix(tmp_path):
+    folder = data_copies.tcga(tmp_path / "copy")
+    now = data.adopt("tcga", [folder])
+    assert (now.state, now.note) == ("variant", "40 genes of 60 samples in place of 20,531 of 11,069")
+    found = data.load("tcga", {"features": 7, "types": 2, "n": None})
+    table = rows(folder, MATRIX)
+    kinds = {row[0]: row[3] for row in rows(folder, TABLE)[1:]}
+    tumours = [i for i, b in enumerate(table[0][1:]) if b.endswith("-01")]
+    breast = [i for i in tumours if kinds[table[0][1 + i]] == "breast"]
+    other = sorted({"lung", "skin"}, key=lambda k: (-sum(kinds[table[0][1 + i]] == k for i in tumours), k))[0]
+    second = [i for i in tumours if kinds[table[0][1 + i]] == other]
+    samples = breast + second
+    complete = [g for g in table[1:] if all(g[1 + i] not in ("", "NA") for i in samples)]
+    X = np.array([[np.float32(g[1 + i]) for g in complete] for i in samples], dtype=np.float64)
+    labels = np.repeat([0, 1], [len(breast), len(second)])
+    np.testing.assert_array_equal(found.X, X[:, top_by_chi2(X, labels, 7)].T)
+    np.testing.assert_array_equal(found.labels, labels)
+    assert found.facts["types"] == ["breast", other]
+    assert found.facts["genes_left_out"] == 40 - len(complete)
+    assert found.X.min() >= 0
+
+
+def test_fewer_samples_keep_the_proportions(tmp_path):
+    data.adopt("tcga", [data_copies.tcga(tmp_path / "copy")])
+    everything = data.load("tcga", {"features": 7, "types": 3, "n": None})
+    some = data.load("tcga", {"features": 7, "types": 3, "n": 27})
+    assert some.X.shape == (7, 27)
+    share = np.bincount(everything.labels) / len(everything.labels)
+    np.testing.assert_allclose(np.bincount(some.labels) / 27, share, atol=1.5 / 27)
+
+
+def test_bad_files(tmp_path):
+    folder = data_copies.tcga(tmp_path / "copy")
+    table = (folder / TABLE).read_bytes()
+    (folder / TABLE).unlink()
+    with pytest.raises(UserError, match=r"the table of cancer types .* is missing; both files are needed"):
+        data.adopt("tcga", [folder])
+    (folder / TABLE).write_bytes(gzip.compress(b"sample\tkind\nTCGA-AA-0000-01\tlung\n"))
+    with pytest.raises(UserError, match="has no columns 'sample' and '_primary_disease'"):
+        data.adopt("tcga", [folder])
+    (folder / TABLE).write_bytes(gzip.compress(b"sample\t_primary_disease\nother\tlung\n"))
+    with pytest.raises(UserError, match="no sample of the matrix has a cancer type in the table"):
+        data.adopt("tcga", [folder])
+    (folder / TABLE).write_bytes(table)
+    lines = gzip.decompress((folder / MATRIX).read_bytes()).decode().splitlines()
+    (folder / MATRIX).write_bytes(gzip.compress("\n".join([*lines[:3], lines[3] + "\t1"]).encode()))
+    with pytest.raises(UserError, match=r"line 4: 60 numbers are expected \(61 values\)"):
+        data.adopt("tcga", [folder])
+    (folder / MATRIX).write_bytes(gzip.compress("\n".join([*lines[:3], lines[3].replace("\t", "\tx", 1)]).encode()))
+    with pytest.raises(UserError, match=r"line 4: 60 numbers are expected \(could not convert"):
+        data.adopt("tcga", [folder])
+    assert data.state("tcga").state == "absent"
+
+
+@pytest.mark.parametrize("params", [{}, {"n": 20}, {"n": 21}, {"n": 700, "types": 33, "features": 300}, {"types": 1}])
+def test_stand_in_has_the_shape(params):
+    params = {"features": 200, **params}
+    found = data.load("tcga", params, stand_in=True)
+    shape = registry.datasets()["tcga"].shape(**params)
+    assert found.X.shape == (shape["M"], shape["N"])
+    assert len(np.unique(found.labels)) == found.K == shape["K"]
+    assert found.X.min() >= 0
+    assert 0 < found.X.max() < 40
+    assert found.facts["stand_in"]
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ParameterError, match="types: must be 1 to 33, not 40"):
+        data.load("tcga", {"types": 40})
+    with pytest.raises(ParameterError, match="n: must be 20 to 11069, not 3"):
+        data.load("tcga", {"n": 3})
