@@ -1,4 +1,4 @@
-"""Compressors of matrices that are sent, error feedback, and the link that sends a changing matrix as quantized changes.
+"""Compressors of matrices that are sent, error feedback, and links that send a changing matrix as quantized changes.
 
 Any method may use them. A compressor turns a matrix D into a message; ``message.values`` is what the receiver works
 with, the same floats at both ends, and ``message.bits`` its size. A number that is not quantized counts ``FULL_BITS`` =
@@ -25,26 +25,32 @@ MOST_BITS = 31
 
 
 class Message(Protocol):
-    """One matrix on its way: ``values`` (what the receiver adds or takes), ``bits`` (its size), ``pack()``."""
+    """One matrix on its way."""
 
     @property
-    def values(self) -> np.ndarray: ...
+    def values(self) -> np.ndarray:
+        """What the receiver adds to its estimate, or takes."""
 
     @property
-    def bits(self) -> int: ...
+    def bits(self) -> int:
+        """The size of the message."""
 
-    def pack(self, single: bool = False) -> bytes: ...
+    def pack(self, single: bool = False) -> bytes:
+        """The message as bytes; ``single``: unquantized numbers in single precision, the size that is counted."""
 
 
 class Compressor(Protocol):
-    """``compress(D, rng)`` makes a message; ``unpack`` reads a packed one of known shape; ``exact``: nothing is lost."""
+    """Turns matrices into messages."""
 
     @property
-    def exact(self) -> bool: ...
+    def exact(self) -> bool:
+        """Whether nothing is lost."""
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Message: ...
+    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Message:
+        """The message for D."""
 
-    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Message: ...
+    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Message:
+        """Read a packed message for a matrix of known shape."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,9 @@ class MaxNorm:
     u : the scale 1/u of eq. (20), at least 1; 1 leaves C unbiased (the paper's choice). ``"bound"`` takes for each
         matrix the value of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, which makes any D a delta-compressor's.
 
-    The entry d becomes sign(d) l max|D| / (S u), where l is S |d| / max|D| rounded up or down at random so that its mean
-    is right. Zero maps to zero. A matrix with an entry that is not finite maps to such a matrix: its run has diverged.
+    The entry d becomes sign(d) l max|D| / (S u), where l is S |d| / max|D| rounded up or down at random so that its
+    mean is right. Zero maps to zero. A matrix with an entry that is not finite maps to such a matrix: its run has
+    diverged.
     """
 
     q: int
@@ -111,7 +118,7 @@ class MaxNorm:
 
     def compress(self, D: np.ndarray, rng: np.random.Generator) -> Levels:
         """Quantize D (any shape, float64); draws one uniform an entry from ``rng``."""
-        from fedrepro._quantize import levels_and_values
+        from fedrepro.kernels.quantize import levels_and_values
 
         U = rng.random(D.shape)
         levels, values = np.empty(D.shape, _level_type(self.q)), np.empty(D.shape)
