@@ -19,8 +19,8 @@ from fedrepro.seeds import streams
 _LOST_AT_MOST = 1e3
 """HH and XH are formed afresh once updates have moved this many times trace(HH): rounding stays under 1e-12."""
 
-_W_ROWS = 512
-"""Rows of W stepped together: they stay in the cache over all steps, and BLAS does not split such small products."""
+_ROWS = 512
+"""Rows stepped together: they stay in the cache over all steps, and BLAS does not split such small products."""
 
 
 def lambda_max(A: np.ndarray) -> float:
@@ -44,11 +44,14 @@ def h_step(problem: Clustering, W: np.ndarray, rho: float, gamma: float) -> tupl
 
 def descend_H(H: np.ndarray, T: np.ndarray, S: np.ndarray, steps: int) -> None:
     """``steps`` times H <- max(0, S H + T), in place; rows are samples. fedmf (6), (11), (28)."""
-    moved = np.empty_like(H)
-    for _ in range(steps):
-        np.matmul(H, S, out=moved)
-        moved += T
-        np.maximum(moved, 0.0, out=H)
+    moved = np.empty((min(_ROWS, len(H)), H.shape[1]))
+    for first in range(0, len(H), _ROWS):
+        rows, term = H[first : first + _ROWS], T[first : first + _ROWS]
+        out = moved[: len(rows)]
+        for _ in range(steps):
+            np.matmul(rows, S, out=out)
+            out += term
+            np.maximum(out, 0.0, out=rows)
 
 
 def descend_W(problem: Clustering, W: np.ndarray, G1: np.ndarray, G2: np.ndarray, d: float, steps: int) -> None:
@@ -56,14 +59,14 @@ def descend_W(problem: Clustering, W: np.ndarray, G1: np.ndarray, G2: np.ndarray
     if d == 0.0:  # H is zero: so are G1 and G2
         return
     S = np.eye(problem.K) - G1 / d
-    moved = np.empty((min(_W_ROWS, problem.M), problem.K))
-    for first in range(0, problem.M, _W_ROWS):
-        V, T = W[first : first + _W_ROWS], G2[first : first + _W_ROWS] / d
-        out = moved[: len(V)]
+    moved = np.empty((min(_ROWS, problem.M), problem.K))
+    for first in range(0, problem.M, _ROWS):
+        rows, term = W[first : first + _ROWS], G2[first : first + _ROWS] / d
+        out = moved[: len(rows)]
         for _ in range(steps):
-            np.matmul(V, S, out=out)
-            out += T
-            np.clip(out, problem.w_min, problem.w_max, out=V)
+            np.matmul(rows, S, out=out)
+            out += term
+            np.clip(out, problem.w_min, problem.w_max, out=rows)
 
 
 def update_all(problem: Clustering, state: State, gamma: float, Q1: int, *, share: bool) -> None:

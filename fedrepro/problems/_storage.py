@@ -8,7 +8,7 @@ be memory mapped and shared by processes. ``order`` remembers where each row cam
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,8 @@ def arrange(X: Any, client: Any, labels: Any, K: int | None) -> Ordered:
     order, starts = _by_client(client, X.shape[1])
     labels, K = _classes(labels, K, X.shape[1])
     rows = _sorted_rows(X, order)
-    return Ordered(rows, order, starts, None if labels is None else labels[order], {**_facts(rows, order), "K": K})
+    facts = {**_facts(_in_blocks(rows), order, X.shape[0]), "K": K}
+    return Ordered(rows, order, starts, None if labels is None else labels[order], facts)
 
 
 def write(folder: Path, X: Any, client: Any, labels: Any, K: int | None) -> None:
@@ -62,11 +63,8 @@ def write(folder: Path, X: Any, client: Any, labels: Any, K: int | None) -> None
     np.save(folder / "starts.npy", starts)
     if labels is not None:
         np.save(folder / "labels.npy", labels[order])
-    if sparse.issparse(X):
-        _write_sparse(folder, X, order)
-    else:
-        _write_dense(folder / "rows.npy", X, order)
-    facts = {**_facts(_read_rows(folder), order), "K": K}
+    write_rows = _write_sparse if sparse.issparse(X) else _write_dense
+    facts = {**_facts(write_rows(folder, X, order), order, X.shape[0]), "K": K}
     (folder / "facts.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -153,13 +151,20 @@ def _sorted_rows(X: Any, order: np.ndarray) -> Any:
     return rows
 
 
-def _facts(rows: Any, order: np.ndarray) -> dict[str, float]:
-    """Sums are taken sample by sample in the caller's order: the same to the last bit for every partition."""
-    N, M = rows.shape
+def _in_blocks(rows: Any) -> Iterator[tuple[slice, Any]]:
+    for part in _blocks(rows, rows.shape[0]):
+        yield part, take(rows, part)
+
+
+def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> dict[str, float]:
+    """Facts of all rows, given in blocks.
+
+    Sums are taken sample by sample in the caller's order: the same to the last bit for every partition.
+    """
+    N = order.size
     square, absolute = np.empty(N), np.empty(N)
     lowest, highest = np.inf, -np.inf
-    for part in _blocks(rows, N):
-        block = take(rows, part)
+    for part, block in blocks:
         if sparse.issparse(block):
             square[order[part]] = np.asarray(block.multiply(block).sum(axis=1)).ravel()
             absolute[order[part]] = np.asarray(abs(block).sum(axis=1)).ravel()
@@ -181,20 +186,23 @@ def _facts(rows: Any, order: np.ndarray) -> dict[str, float]:
     }
 
 
-def _write_dense(path: Path, X: np.ndarray, order: np.ndarray) -> None:
-    """A ``.npy`` file written block by block: what ``numpy.save`` of the whole would write."""
+def _write_dense(folder: Path, X: np.ndarray, order: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Write a ``.npy`` file as ``numpy.save`` would, block by block, and hand on each block."""
     header = {"descr": "<f8", "fortran_order": False, "shape": (X.shape[1], X.shape[0])}
-    with path.open("wb") as file:
+    with (folder / "rows.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for part in _blocks(X, order.size):
-            file.write(np.ascontiguousarray(X[:, order[part]].T, dtype="<f8").data)
+            block = np.ascontiguousarray(X[:, order[part]].T, dtype="<f8")
+            file.write(block.data)
+            yield part, block
 
 
-def _write_sparse(folder: Path, X: Any, order: np.ndarray) -> None:
+def _write_sparse(folder: Path, X: Any, order: np.ndarray) -> Iterator[tuple[slice, Any]]:
     rows = _sorted_rows(X, order)
     for name in ("data", "indices", "indptr"):
         np.save(folder / f"rows_{name}.npy", getattr(rows, name))
     np.save(folder / "rows_shape.npy", np.array(rows.shape))
+    yield from _in_blocks(rows)
 
 
 def _read_rows(folder: Path) -> Any:

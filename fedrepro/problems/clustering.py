@@ -82,8 +82,8 @@ ARTIFACTS = ("W", "H", "found", "labels", "embedding")
 _RESIDUAL_BELOW = 1e-4
 """Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
 
-_BLOCK_BYTES = 1 << 22
-"""Samples are passed over in blocks of about this size: read once from memory, then used from the cache."""
+_BLOCK_BYTES = 1 << 24
+"""Samples are passed over in blocks of about this size: read once from memory, then used from the last-level cache."""
 
 
 @dataclass
