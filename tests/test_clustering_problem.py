@@ -367,9 +367,7 @@ def test_bad_measures_checks_and_rounds_are_refused() -> None:
     assert str(error.value) == "the metric 'accuracy' needs the samples' true labels, and this dataset has none"
     with pytest.raises(ParameterError, match=r"metrics: must be one of .*, not 'objectiv', did you mean 'objective'\?"):
         run(FedMGS(), problem, 1, metrics=("objectiv",))
-    with pytest.raises(
-        ParameterError, match="artifacts: must be one of W, H, found, labels, embedding, index, not 'X'"
-    ):
+    with pytest.raises(ParameterError, match="artifacts: must be one of W, H, found, labels, embedding, not 'X'"):
         problem.artifacts(next(FedMGS().rounds(problem, np.random.default_rng(0))), ("X",))
     with pytest.raises(UserError, match="rounds: must be an integer of at least 0, not -1"):
         run(FedMGS(), problem, -1)

@@ -4,9 +4,9 @@ Problem: y_j in the plane such that the similarities :math:`q_{ij} \propto (1 + 
 Kullback-Leibler divergence, to the similarities p_ij of the samples (Gaussian, each with the width at which it has
 ``perplexity`` neighbours); scikit-learn's implementation, Barnes-Hut with 1000 steps.
 
-It clusters nothing and sends nothing. Its one state is the initial point it was given, with ``embedding`` and ``index``
-added, which are artifacts; the metrics measured on it are those of the initial point. Samples are taken in the caller's
-order and the seed is a parameter, so the picture is the same for every partition and trial.
+It clusters nothing and sends nothing. Its one state is the initial point it was given, with ``embedding`` added, which
+is an artifact; the metrics measured on it are those of the initial point. Samples are taken in the caller's order and
+the seed is a parameter, so the picture is the same for every partition and trial.
 
 Before t-SNE the samples are reduced to ``components`` principal components, as its authors and scikit-learn advise
 (a sparse X by truncated SVD without centring, which keeps it sparse). The released program of fedmf gives all M
@@ -37,12 +37,10 @@ from fedrepro.registry import Algorithm, add_algorithm
 class Embedded(State):
     """A state with a picture of the samples.
 
-    embedding : (n, 2), the place of each sample shown. index : (n,), which samples these are, increasing, in the
-    caller's order.
+    embedding : (N, 2), the place of each sample in the caller's order; NaN for those not shown.
     """
 
     embedding: np.ndarray = dataclasses.field(default_factory=lambda: np.empty((0, 2)))
-    index: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
 @dataclass(frozen=True)
@@ -89,14 +87,14 @@ class TSNE:
         init: Any = None,
         clients: Any = None,
     ) -> Iterator[Embedded]:
-        """Yield one state, at round 0: the initial point, with ``embedding`` and ``index``."""
+        """Yield one state, at round 0: the initial point, with ``embedding``."""
         if clients is not None:
             raise ParameterError("clients", "no client takes part: there is no draw to replay")
         self.check(N=problem.N)
         state = problem.start(init, rng)
-        index = self._shown(problem.N)
-        X = problem.X[np.argsort(problem.order)[index]]
-        yield Embedded(**vars(state), embedding=self.embed(X), index=index)
+        shown, places = self._shown(problem.N), np.full((problem.N, 2), np.nan)
+        places[shown] = self.embed(problem.X[np.argsort(problem.order)[shown]])
+        yield Embedded(**vars(state), embedding=places)
 
     def embed(self, X: Any) -> np.ndarray:
         """Places (n, 2) of the rows of X, (n, M), dense or CSR. One thread: the same X gives the same places."""

@@ -77,7 +77,7 @@ PARAMETERS: dict[str, Any] = {
     "init": "authors",
 }
 
-ARTIFACTS = ("W", "H", "found", "labels", "embedding", "index")
+ARTIFACTS = ("W", "H", "found", "labels", "embedding")
 
 _RESIDUAL_BELOW = 1e-4
 """Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
@@ -309,7 +309,7 @@ class Clustering:
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays of a state to keep: ``W``, ``H``, ``found`` (clusters) and ``labels`` (true classes).
 
-        Of a state that has a picture (``tsne``) also ``embedding`` and ``index``. What there is not is left out.
+        Of a state that has a picture of the samples (``tsne``) also ``embedding``. What there is not is left out.
         """
         for name in names:
             one_of("artifacts", name, ARTIFACTS)
@@ -317,7 +317,8 @@ class Clustering:
         if self.labels is not None:
             arrays["labels"] = np.empty_like(self.labels)
             arrays["labels"][self.order] = self.labels
-        arrays |= {name: getattr(state, name).copy() for name in ("embedding", "index") if hasattr(state, name)}
+        if hasattr(state, "embedding"):
+            arrays["embedding"] = state.embedding.copy()
         return {name: arrays[name] for name in names if name in arrays}
 
 
