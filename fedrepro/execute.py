@@ -110,7 +110,8 @@ def _record(run: Run, entry: registry.Problem, problem: Any, states: Iterator[An
         _measure(entry, problem, state, last, spent, ledger, rounds, counts, seconds, values)
     arrays = {name: np.array(v, dtype=np.float64) for name, v in values.items()}
     reason = entry.diverged({"round": np.array(rounds), **arrays})
-    artifacts = problem.artifacts(state, setting.artifacts) if setting.artifacts else {}
+    keep = setting.artifacts if run.trial == 1 else ()  # pictures of points show one trial
+    artifacts = problem.artifacts(state, keep) if keep else {}
     return Record(
         meta={
             "status": "diverged" if reason else "ok",

@@ -43,7 +43,7 @@ def test_an_algorithm_is_a_frozen_dataclass_that_can_be_made_and_says_what_it_so
 def test_an_algorithm_has_a_style_of_its_own(name: str) -> None:
     from fedrepro.plotting import style
 
-    assert name in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
+    assert style.identity(name) in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -39,7 +39,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "saving_from",
         "variables",
     ),
-    "scatter": ("columns", "trial", "score", "xy", "group", "align"),
+    "scatter": ("columns", "trial", "score", "xy", "xy_from", "group", "truth", "align"),
 }
 """The options each kind of panel knows, for checking specs; each module says what they mean."""
 

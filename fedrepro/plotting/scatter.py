@@ -3,6 +3,9 @@
 The points come from ``<figure>.points.csv``. Either it has the columns series, trial, index, x, y, group; or it holds
 arrays that runs have kept (series, trial, array, index, v0, v1 ...), of which ``options.xy`` names the one with the
 coordinates in v0 and v1, and ``options.group`` the one with the groups (without it: v2 of the coordinates, or none).
+``options.xy_from`` takes the coordinates of one curve, by its label, for all of them (one embedding, each method's
+groups); that curve itself then shows the array ``options.truth``. Points without coordinates are
+left out.
 
 Further options: ``columns`` (pictures side by side), ``trial`` (default: the first one a curve has), ``score`` (a
 metric whose final value in that trial is written above), ``align``: groups are renamed, one to one, to those they share
@@ -84,12 +87,15 @@ def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
     name = panel.options.get("xy")
     if name is None:
         raise ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array with the coordinates of its points")
-    points = _array(panel, curve, source, str(name))
+    giver = _giver(panel, curve)
+    points = _array(panel, giver, source, str(name))
     if points is None:
         return None
     points = points.rename(columns={"v0": "x", "v1": "y", "v2": "group"})
-    if "group" in panel.options:
-        groups = _array(panel, curve, source, str(panel.options["group"]))
+    points = points.dropna(subset=["x", "y"])  # samples the picture leaves out
+    shown = "truth" if giver is curve and "truth" in panel.options else "group"
+    if shown in panel.options:
+        groups = _array(panel, curve, source, str(panel.options[shown]))
         if groups is None:
             return None
         points = points.drop(columns="group", errors="ignore")
@@ -97,6 +103,17 @@ def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
     if "group" not in points or points["group"].isna().all():
         points = points.assign(group=0)
     return points[["trial", "index", "x", "y", "group"]]
+
+
+def _giver(panel: Panel, curve: Curve) -> Curve:
+    """The curve whose coordinates ``curve`` is drawn at."""
+    wanted = panel.options.get("xy_from")
+    if wanted is None:
+        return curve
+    labels = {c.label: c for c in panel.curves}
+    if wanted not in labels:
+        raise ParameterError("xy_from", f"panel '{panel.id}' has no curve '{wanted}'{nearest(wanted, labels)}")
+    return labels[wanted]
 
 
 def _array(panel: Panel, curve: Curve, source: Source, name: str) -> pd.DataFrame | None:

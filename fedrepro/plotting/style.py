@@ -35,6 +35,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "kmparallel": (SKY, "v"),
     "bel": (GREY, "<"),
     "cal": (ORANGE, ">"),
+    "tsne": (GREY, "*"),
     "fedmcadmm": (ORANGE, "D"),
     "als": (GREY, "s"),
     "cutemaxvar": (VERMILLION, "^"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.plotting.figure import check as drawable
 from fedrepro.spec import checks, nodes
 from fedrepro.spec.model import Claim, Curve, Figure, Panel, Setting
 from fedrepro.spec.nodes import Node, SpecErrors
@@ -135,7 +136,7 @@ class _Reader:
         claims = self.claims(root.get("claims"), panels, only)
         if self.errors:
             raise SpecErrors([message for _, message in sorted(self.errors, key=_by_place)])
-        return Figure(
+        figure = Figure(
             paper=paper,
             figure=self.text(root.get("figure"), what="figure"),
             title=self.text(root.get("title"), what="title"),
@@ -151,6 +152,12 @@ class _Reader:
             note=self.text(root.get("note"), what="note"),
             sets=tuple(sets),
         )
+        try:
+            drawable(figure)
+        except ParameterError as error:
+            self.error(root.get("panels"), str(error))
+            raise SpecErrors([message for _, message in self.errors]) from None
+        return figure
 
     def at_tier(self, root: Node, tier: str, sets: list[str]) -> Node:
         """The spec with the tier's overrides and then the ``--set`` options laid on it."""
