@@ -146,6 +146,31 @@ def test_without_a_partition_one_client_holds_everything():
     assert (problem.p, problem.rows) == (1, 23)
 
 
+def test_items_nobody_rated_can_be_kept():
+    data = ratings()
+    data.facts["last_item_id"] = 30
+    client = np.random.default_rng(1).permutation(np.arange(data.users) % 4)
+    few, many = Completion(data, client, r=3), Completion(data, client, r=3, items="all")
+    assert (few.n, many.n) == (17, 30)
+    assert pairs(few, few.train) == pairs(many, many.train)
+    state = many.start(None, np.random.default_rng(0))
+    values = many.measure(state, ["objective", "rmse"])
+    same = few.measure(State(state.U, state.V[:17]), ["objective", "rmse"])
+    extra = 0.5 * few.gam * np.sum(state.V[17:] ** 2)
+    assert values["objective"] - extra == pytest.approx(same["objective"], rel=1e-14)
+    assert values["rmse"] == same["rmse"]
+    with pytest.raises(ParameterError, match=r"^items: all needs data that tells its largest raw item id; use items: "):
+        small(items="all")
+
+
+def test_single_precision_ratings_are_taken_exactly():
+    data = ratings(values=(0.5, 1.0, 4.5))
+    single = Ratings(data.user, data.item, data.value.astype(np.float32), data.users, data.items)
+    state = small(data=data).start(None, np.random.default_rng(0))
+    measured = [small(data=d).measure(state, ("objective", "rmse")) for d in (data, single)]
+    assert measured[0] == measured[1]
+
+
 # Initial points
 
 
@@ -270,9 +295,10 @@ def test_divergence():
     assert said(objective=[5, np.nan], round=[0, 40]) == "objective is not finite in round 40"
     assert said(objective=[5, 6], rmse=[2, 3]) == "objective is 6 in round 1, above 5 at the start"
     assert said(objective=[5, 6], rmse=[2, 1]) is None  # its regulariser alone
-    assert said(objective=[5, 4], rmse=[2, 3]) is None  # overfitting
+    assert said(objective=[5, 4], rmse=[2, 3], data_term=[5, 3]) is None  # overfitting
+    assert said(objective=[9, 4], rmse=[2, 3], data_term=[3, 4]) is None  # a collapse to zero
     assert said(objective=[5, 6]) == "objective is 6 in round 1, above 5 at the start"
-    assert said(objective=[5, 6], data_term=[5, 4], rmse=[2, 3]) is None
+    assert said(rmse=[1.0, 1.001]) is None
     assert said(data_term=[5, 7], round=[0, 10]) == "data_term is 7 in round 10, above 5 at the start"
     assert said(objective=[5]) is None
 
@@ -352,11 +378,12 @@ def test_clients(client, message):
         ({"init": 0}, "init: must be a number greater than 0, not 0"),
         ({"train": 1.1}, "train: must be a number greater than 0 and at most 1, not 1.1"),
         ({"train": 0.01}, "train: leaves no training rating: 0.01 of each client's ratings is less than one"),
+        ({"items": "every"}, "items: must be one of rated, all, not 'every'"),
         ({"range": 5}, "range: must be null or [lowest, highest], not 5"),
         ({"range": [5, 1]}, "range: must be a number of at least 5, not 1"),
         (
             {"rank": 5},
-            "parameters: must be one of r, reg, lam, gam, scale, init, train, range, not 'rank', did you mean ",
+            "parameters: must be one of r, reg, lam, gam, scale, init, train, range, items, not 'rank', did you mean ",
         ),
     ],
 )

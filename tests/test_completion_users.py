@@ -29,6 +29,20 @@ def test_released_drops_the_remainder(users, P, each):
     assert np.count_nonzero(client == -1) == users - P * each
 
 
+def test_released_counts_ids_that_nobody_uses():
+    """71 ids, 60 of them used: 7 ids a client of 10, one left out; all users of a client are among its 7 ids."""
+    used = data(60)
+    used.facts["last_user_id"] = 71
+    draws = [assign(used, np.random.default_rng(s), P=10, rule="released") for s in range(50)]
+    assert all(client.shape == (60,) for client in draws)
+    sizes = np.array([np.bincount(client[client >= 0], minlength=10) for client in draws])
+    assert sizes.max() <= 7
+    assert {int(np.count_nonzero(client == -1)) for client in draws} == {0, 1}
+    assert (sizes.min(axis=1) < sizes.max(axis=1)).all()
+    equal = assign(used, np.random.default_rng(0), P=10)
+    assert (np.bincount(equal) == 6).all()
+
+
 def test_users_are_drawn_at_random_and_from_the_generator():
     one, again, other = (assign(data(500), np.random.default_rng(s), P=5) for s in (1, 1, 2))
     np.testing.assert_array_equal(one, again)

@@ -1,9 +1,10 @@
 """Users shared out to clients: the partition of matrix completion, a client holds whole rows (fedmc, section 5.1).
 
 ``rule``: ``equal`` shares out all users, sizes differing by at most one, as the paper says (m_1 + ... + m_100 = m).
-``released`` gives every client floor(users / P) ids drawn without replacement and drops the remainder, as the authors'
-program does; it counts ids up to the largest one in the file, so give it data that keeps unused ids. Card C, section
-(c) and section (e), 13.
+``released`` gives every client floor(ids / P) ids drawn without replacement and drops the remainder, as the authors'
+program does. It counts all ids up to the largest one in the file (``data.facts["last_user_id"]``), used or not, so that
+clients differ in how many of theirs have ratings; the program's rows for unused ids, which hold no rating, are not
+made. Card C, section (c) and section (e), 13.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ def assign(data: Ratings, rng: np.random.Generator, *, P: int = 100, rule: str =
     check(P=P, rule=rule)
     if data.users < P:
         raise ParameterError("P", f"must be at most the number of users, {data.users}, not {P}")
-    order = rng.permutation(data.users)
-    client = np.full(data.users, -1, dtype=np.int64)
+    ids = data.users if rule == "equal" else max(data.users, data.facts.get("last_user_id", 0))
+    order = rng.permutation(ids)
     if rule == "released":
-        order = order[: data.users // P * P]
+        order = order[: ids // P * P]
+    client = np.full(ids, -1, dtype=np.int64)
     client[order] = np.arange(order.size) % P
-    return client
+    return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
 
 
 def check(*, P: int = 100, rule: str = "equal", **_: Any) -> None:

@@ -66,18 +66,22 @@ class Stored:
     facts: dict[str, Any]
 
 
-def arrange(data: Any, client: Any, train: float, rng: np.random.Generator | None, scale: Any = None) -> Stored:
+def arrange(
+    data: Any, client: Any, train: float, rng: np.random.Generator | None, scale: Any = None, items: str = "rated"
+) -> Stored:
     """Put ``Ratings`` into buckets and split them into training and test ratings.
 
     client : (users,) ids 0 .. p-1, or -1 for a user who is left out; None for one client. train : the fraction of every
     client's ratings, rounded down, that a uniform random permutation puts into the training set. rng : draws the
     permutations; None derives them from ``client``, so that equal assignments have equal splits. scale : (lowest,
-    highest) rating allowed, or None. Raises UserError where the data cannot work, naming the first offender.
+    highest) rating allowed, or None. items : ``all`` appends items up to ``facts["last_item_id"]`` that nobody rated.
+    Raises UserError where the data cannot work, naming the first offender, and ParameterError where a parameter cannot.
     """
     from fedrepro.kernels import layout
 
     user, item, value = _checked(data, scale)
     client = _clients(client, data.users)
+    n = data.items if items == "rated" else _last_item(data)
     levels, code, mean, sd = _numbered(value)
     order = np.argsort(client, kind="stable")[np.count_nonzero(client < 0) :]
     starts = np.concatenate(([0], np.cumsum(np.bincount(client[order])))).astype(np.int64)
@@ -86,7 +90,7 @@ def arrange(data: Any, client: Any, train: float, rng: np.random.Generator | Non
 
     ptr = np.zeros(order.size + 1, dtype=np.int64)
     layout.count_rows(row_of, user, ptr)
-    index = np.empty(ptr[-1], dtype=_narrow(data.items))
+    index = np.empty(ptr[-1], dtype=_narrow(n))
     codes = np.empty(ptr[-1], dtype=code.dtype)
     row, twice = layout.fill_rows(row_of, user, item, code, ptr, index, codes)
     if row >= 0:
@@ -98,8 +102,8 @@ def arrange(data: Any, client: Any, train: float, rng: np.random.Generator | Non
     kept, rest = (_select(ptr, index, codes, mask) for mask in (keep, ~keep))
     if kept.count == 0:
         raise ParameterError("train", f"leaves no training rating: {train} of each client's ratings is less than one")
-    columns = _columns(kept, starts, data.items)
-    facts = {"users": int(data.users), "items": int(data.items), "mean": mean, "sd": sd}
+    columns = _columns(kept, starts, n)
+    facts = {"users": int(data.users), "items": int(n), "mean": mean, "sd": sd}
     return Stored(order, starts, kept, rest, *columns, levels, facts)
 
 
@@ -118,12 +122,20 @@ def _checked(data: Any, scale: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             raise UserError(
                 f"ratings: rating {e} has the {name} id {ids[e]}; ids go from 0 to {count - 1} ({name}s = {count})"
             )
-    low, high = (-np.finfo(float).max, np.finfo(float).max) if scale is None else scale
-    if not (value.min() >= low and value.max() <= high):  # NaN fails as well
-        e = int(np.flatnonzero(~((value >= low) & (value <= high)))[0])
+    low, high = (-np.inf, np.inf) if scale is None else scale
+    least, most = value.min(), value.max()  # NaN where there is one
+    if not (np.isfinite(least) and np.isfinite(most) and least >= low and most <= high):
+        e = int(np.flatnonzero(~(np.isfinite(value) & (value >= low) & (value <= high)))[0])
         bounds = "finite" if scale is None else f"within the scale {low:g} to {high:g}"
         raise UserError(f"ratings: rating {e} (user {user[e]}, item {item[e]}) is {value[e]:g}; it must be {bounds}")
     return user, item, value
+
+
+def _last_item(data: Any) -> int:
+    last = data.facts.get("last_item_id")
+    if last is None:
+        raise ParameterError("items", "all needs data that tells its largest raw item id; use items: rated")
+    return max(int(last), data.items)
 
 
 def _clients(client: Any, users: int) -> np.ndarray:

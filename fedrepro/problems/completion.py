@@ -23,8 +23,8 @@ deviation (n - 1) of all ratings, training and test, as the released program doe
 ``rmse_train`` are in rating units under both.
 
 **The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1`` (card C,
-section (e), 3, 4, 7), with the partition rule ``released`` and the methods' ``-released`` presets; what it plots is
-``objective_local`` and ``rmse_truncated``.
+section (e), 3, 4, 7, 14), ``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets;
+what it plots is ``objective_local`` and ``rmse_truncated``.
 
 **Cost of a measurement.** V changes in every round and with it the residual of every rating, so nothing kept per client
 can be reused. Keeping sum_t u_t u_t^T per item instead, and updating it for the clients that worked, would take
@@ -94,6 +94,7 @@ PARAMETERS: dict[str, Any] = {
     "init": 1.0,
     "train": 0.8,
     "range": None,
+    "items": "rated",
 }
 
 ARTIFACTS = ("U", "V")
@@ -124,7 +125,9 @@ class Completion:
     a user who is left out; None for a single client.
     r : rank, 1 .. min(rows, items). reg : ``l2`` or ``l1``. lam, gam : at least 0. scale : ``raw`` or ``zscore``.
     init : entries of the initial factors are uniform in [0, init]. train : fraction of each client's ratings, rounded
-    down, in the training set, in (0, 1]. range : [lowest, highest] rating allowed, or None.
+    down, in the training set, in (0, 1]. range : [lowest, highest] rating allowed, or None. items : ``rated``, or
+    ``all`` for the ids up to the file's largest (``data.facts["last_item_id"]``): items nobody rated, which only count
+    in R(V) and among the entries of V.
     rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
 
     Raises UserError where data cannot work, ParameterError where a parameter cannot.
@@ -146,7 +149,7 @@ class Completion:
             one_of("parameters", unknown[0], tuple(PARAMETERS))
         check(parameters, {})
         given = {**PARAMETERS, **parameters}
-        self._set_up(_ratings.arrange(data, client, given["train"], rng, given["range"]), given, threads)
+        self._set_up(_arrange(data, client, given, rng), given, threads)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any], threads: int | None = None) -> Completion:
@@ -382,6 +385,7 @@ def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> Non
     one_of("scale", given["scale"], ("raw", "zscore"))
     number("init", given["init"], above=0.0)
     number("train", given["train"], above=0.0, most=1.0)
+    one_of("items", given["items"], ("rated", "all"))
     bounds = given["range"]
     if bounds is not None:
         if not isinstance(bounds, list | tuple) or len(bounds) != 2:
@@ -395,30 +399,33 @@ def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> Non
 
 
 def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write ``Ratings`` in the form the problem uses; ``client`` is the client of each *user*. Uses train and range."""
-    given = {**PARAMETERS, **parameters}
-    _ratings.write(folder, _ratings.arrange(data, client, given["train"], None, given["range"]))
+    """Write ``Ratings`` as the problem uses them; ``client`` is that of each *user*. Reads train, range and items."""
+    _ratings.write(folder, _arrange(data, client, {**PARAMETERS, **parameters}, None))
+
+
+def _arrange(data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None) -> _ratings.Stored:
+    return _ratings.arrange(data, client, given["train"], rng, given["range"], given["items"])
 
 
 def diverged(values: Mapping[str, np.ndarray]) -> str | None:
     """Why a run counts as diverged, or None: a value that is not finite, or a fit that ended worse than it started.
 
-    The fit is judged by ``data_term`` where it is recorded, else by ``objective`` and ``rmse``, all of those recorded:
-    an objective may well rise by its regulariser alone (a large gam and a small initial point), and a test error by
-    overfitting alone. ``values["round"]``, where given, holds the round of each recorded value; else they count from 0.
+    Worse means that all of ``objective``, ``data_term`` and ``rmse`` that are recorded ended more than a hundredth
+    above their starts. One of them alone may do so in a healthy run: the objective by its regulariser (a large gam and
+    a small initial point), the data term by a collapse to zero, the test error by overfitting. ``values["round"]``,
+    where given, holds the round of each recorded value; else they count from 0.
     """
     rounds = values.get("round")
     for name, column in values.items():
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             return f"{name} is not finite in round {int(bad[0]) if rounds is None else int(rounds[bad[0]])}"
-    judges = [n for n in ("data_term",) if n in values] or [n for n in ("objective", "rmse") if n in values]
-    worse = [n for n in judges if len(values[n]) > 1 and values[n][-1] > values[n][0]]
-    if not worse or worse != judges:
+    judges = [n for n in ("objective", "data_term", "rmse") if n in values and len(values[n]) > 1]
+    if not judges or any(values[n][-1] <= 1.01 * values[n][0] for n in judges):
         return None
-    column = values[worse[0]]
+    column = values[judges[0]]
     last = len(column) - 1 if rounds is None else int(rounds[-1])
-    return f"{worse[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+    return f"{judges[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
 
 
 add_problem(
