@@ -10,6 +10,7 @@ spec can give each curve its own (the authors' Table I does, discrepancy 6).
 Source: Shrestha and Fu, Sec. V-A.1 and V-A.4; card D (d) 1, 2.
 """
 
+# ruff: noqa: E741 (the paper's symbol I, the number of views, is a parameter)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ def load(
     draw: int = 0,
     rng: np.random.Generator,
 ) -> Views:
-    """I dense views (J, N) of J samples with D latent dimensions in common; nu is the standard deviation of the noise."""
+    """I dense views (J, N) of the same samples, D latent dimensions in common; nu: standard deviation of the noise."""
     check(J=J, N=N, D=D, I=I, nu=nu, draw=draw)
     rng = rng.spawn(draw + 1)[draw]
     Z = rng.standard_normal((J, D))

@@ -1,0 +1,536 @@
+r"""MAX-VAR generalized canonical correlation analysis of I aligned views, and what is measured on its iterates.
+
+.. math::  \min_{Q_1, \dots, Q_I, G}\ f = \sum_{i=1}^I \tfrac12 \|X_i Q_i - G\|_F^2
+           \quad\text{subject to}\quad G^\top G = I_K
+
+X_i: (J, N_i), Q_i: (N_i, K), G: (J, K). With P = sum_i X_i X_i^+ the optimum is G = the top K eigenvectors of P and
+v* = (I K - sum_k lambda_k(P)) / 2.
+
+Source: Shrestha and Fu, eq. (2), Sec. II-A and V-A.3, V-A.5; card D (a), (c).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from fedrepro import seeds
+from fedrepro.algorithms import _checks
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.ledger import FULL_BITS
+from fedrepro.problems._views import EPS, View, check_columns, check_views, leading
+from fedrepro.registry import Metric, Problem, add_problem
+
+WIDEST = 6000
+"""The widest sparse view with an exact optimum: a Cholesky factor of (N_i, N_i) is kept for each view."""
+
+LANCZOS = 900
+"""Lanczos vectors for the exact optimum of sparse views, whose leading eigenvalues lie close together (all near I)."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The global optimum: ``value`` = v*, G (J, K), Q (N_i, K each), and the K leading ``eigenvalues`` of P."""
+
+    value: float
+    G: np.ndarray
+    Q: list[np.ndarray]
+    eigenvalues: np.ndarray
+
+
+@dataclass(frozen=True)
+class Factors:
+    """An explicit initial point: Q_i (N_i, K) for every view, and G (J, K), or None for the polar factor, eq. (9)."""
+
+    Q: Sequence[np.ndarray]
+    G: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class RandomStart:
+    """Standard normal draws for a random initial point, the same for all methods of one trial (``key``)."""
+
+    key: int
+
+    def Q(self, view: int, N: int, K: int) -> np.ndarray:
+        """(N, K) for the view with this index."""
+        return seeds.generator("init", problem="gcca", key=self.key, view=view).standard_normal((N, K))
+
+    def G(self, J: int, K: int) -> np.ndarray:
+        """(J, K)."""
+        return seeds.generator("init", problem="gcca", key=self.key, view="G").standard_normal((J, K))
+
+
+class GCCA:
+    """MAX-VAR GCCA on views held in memory.
+
+    views : I matrices (J, N_i), rows aligned: NumPy arrays or scipy.sparse matrices, real and finite, none zero
+        everywhere and none with a constant column (empty columns of a sparse view are allowed; their rows of Q stay).
+    K : dimension of the common representation, 1 .. the smallest rank of a view.
+    center : subtract the column means from the (dense) views first (discrepancy 11; 1'G = 0 is then implied).
+    test : the last ``test`` rows are held out for the alignment accuracy; J counts the others.
+
+    Raises UserError or ParameterError where these do not hold. ``views`` are ``View`` objects, one a node; ``kept``
+    is where results that several methods ask for are kept (the warm start).
+    """
+
+    def __init__(self, views: Sequence[Any], K: int, *, center: bool = False, test: int = 0) -> None:
+        _check_parameters({"K": K, "center": center, "test": test})
+        matrices = check_views(views)
+        J = matrices[0].shape[0] - test
+        if J < 1:
+            raise ParameterError("test", f"must be fewer than the {J + test} rows there are, not {test}")
+        train, held_out = [X[:J] for X in matrices], [X[J:] for X in matrices] if test else []
+        check_columns(train)
+        if center:
+            train, held_out = _centered(train, held_out)
+        self.views = [View(X) for X in train]
+        self.test_views = [View(X) for X in held_out]
+        self.K = int(K)
+        self._optimum: Optimum | None = None
+        self.kept: dict[str, Any] = {}
+        for i, view in enumerate(self.views, start=1):
+            view.check_rank(f"view {i} of {self.I}", self.K)
+
+    @classmethod
+    def restore(cls, views: list[View], test_views: list[View], K: int, optimum: Optimum | None) -> GCCA:
+        """A problem whose parts were checked before."""
+        problem = cls.__new__(cls)
+        problem.views, problem.test_views, problem.K, problem._optimum = views, test_views, int(K), optimum
+        problem.kept = {}
+        return problem
+
+    @property
+    def I(self) -> int:  # noqa: E743 (the paper's symbol)
+        """Views, each at its own node."""
+        return len(self.views)
+
+    @property
+    def J(self) -> int:
+        """Rows: the samples all views share."""
+        return self.views[0].J
+
+    @property
+    def N(self) -> list[int]:
+        """Columns of each view."""
+        return [view.N for view in self.views]
+
+    @property
+    def optimum(self) -> Optimum:
+        """The exact global optimum, computed when it is first asked for.
+
+        Raises ParameterError where a sparse view is wider than ``WIDEST``: the reference is then the value of a long
+        run of the uncompressed method, as in the paper's Fig. 9, and not an optimum.
+        """
+        if self._optimum is None:
+            self._optimum = solve(self.views, self.K)
+        return self._optimum
+
+    def cost(self, M: Sequence[np.ndarray], G: np.ndarray) -> float:
+        """f for the true representations M_i = X_i Q_i, eq. (7a): no 1/J, no mean over views."""
+        return 0.5 * sum(_square(M_i - G) for M_i in M)
+
+    def representations(self, Q: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """M_i = X_i Q_i."""
+        return [view.product(Q_i) for view, Q_i in zip(self.views, Q, strict=True)]
+
+    def stationarity(self, M: Sequence[np.ndarray], G: np.ndarray) -> float:
+        """||Phi||_F of eq. (23): the gradients in every Q_i, and in G on the manifold (with the best Lambda)."""
+        squares = sum(_square(view.transposed_product(M_i - G)) for view, M_i in zip(self.views, M, strict=True))
+        gradient = self.I * G - np.sum(M, axis=0)
+        inner = G.T @ gradient
+        return float(np.sqrt(squares + _square(gradient - G @ (inner + inner.T) / 2)))
+
+    def subspace(self, G: np.ndarray) -> float:
+        """dist(R(G), R(U_1)) of Theorem 3: the sine of the largest angle to the optimal subspace."""
+        U = self.optimum.G
+        return min(1.0, float(np.linalg.norm(G - U @ (U.T @ G), 2)))
+
+    def alignment(self, Q: Sequence[np.ndarray]) -> tuple[float, float]:
+        """Alignment accuracy on the held-out rows (see ``alignment_accuracy``)."""
+        if not self.test_views:
+            raise ParameterError("test", "the alignment accuracy needs held-out rows; set test to how many")
+        return alignment_accuracy([view.product(Q_i) for view, Q_i in zip(self.test_views, Q, strict=True)])
+
+    def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Arrays to keep of a final state: ``G`` (J, K), ``M`` (I, J, K)."""
+        kept = {"G": lambda: state.G, "M": lambda: np.stack(state.M)}
+        for name in names:
+            _checks.one_of("artifacts", name, tuple(kept))
+        return {name: kept[name]() for name in names}
+
+
+def solve(views: Sequence[View], K: int) -> Optimum:
+    """The exact optimum from W = [U_1 ... U_I], U_i an orthonormal basis of the range of X_i: P = W W'.
+
+    lambda_k(P) = the k-th singular value of W, squared, and G = the left singular vectors; a J x J matrix is formed
+    only where it is the smaller side. Dense views take U_i from the thin SVD. Where a view is sparse, U_i is
+    X_i L^-T with L L' = X_i'X_i, applied and never formed, and Lanczos gives the singular values.
+    """
+    bases: list[Any] = [_SparseBasis(view) if view.sparse else _DenseBasis(view) for view in views]
+    if any(view.sparse for view in views):
+        values, G = _lanczos(bases, K)
+    else:
+        values, G = leading(np.hstack([basis.U for basis in bases]), K)
+    value = max(0.0, 0.5 * (len(views) * K - float(values.sum())))  # v* = (I K - sum_k lambda_k(P)) / 2
+    return Optimum(value, G, [basis.coefficients(G) for basis in bases], values)
+
+
+class _DenseBasis:
+    """U of the thin SVD of a dense view."""
+
+    def __init__(self, view: View) -> None:
+        U, s, Vt = linalg.svd(view.X, full_matrices=False)
+        r = int((s > EPS * max(view.X.shape) * s[0]).sum())
+        self.U, self._back, self.size = U[:, :r], Vt[:r].T / s[:r], r
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """U v."""
+        return np.asarray(self.U @ v)
+
+    def transposed_times(self, y: np.ndarray) -> np.ndarray:
+        """U'y."""
+        return np.asarray(self.U.T @ y)
+
+    def coefficients(self, G: np.ndarray) -> np.ndarray:
+        """X^+ G."""
+        return np.asarray(self._back @ (self.U.T @ G))
+
+
+class _SparseBasis:
+    """U = X B with orthonormal columns, X kept sparse: B = L^-T, or V S^-1 where X'X is (nearly) singular."""
+
+    def __init__(self, view: View) -> None:
+        if view.N > WIDEST:
+            raise ParameterError(
+                "optimum",
+                f"the exact optimum needs sparse views of at most {WIDEST} columns, not {view.N}; set optimum: false "
+                "and take the value of a long altmaxvar run as reference",
+            )
+        self.X = view.X
+        gram = (self.X.T @ self.X).toarray()
+        self.used = np.flatnonzero(np.diagonal(gram) > 0)  # columns that are not empty
+        gram = gram[np.ix_(self.used, self.used)]
+        self.L, self.B = _cholesky(gram), np.empty((0, 0))
+        self.size = int(self.used.size)
+        if self.L is None:
+            values, V = linalg.eigh(gram)
+            kept = values > EPS * max(self.X.shape) * values[-1]
+            self.B, self.size = V[:, kept] / np.sqrt(values[kept]), int(kept.sum())
+
+    def times(self, v: np.ndarray) -> np.ndarray:
+        """X B v."""
+        return np.asarray(self.X @ self._wide(v))
+
+    def transposed_times(self, y: np.ndarray) -> np.ndarray:
+        """B'X'y."""
+        narrow = np.asarray(self.X.T @ y)[self.used]
+        if self.L is not None:
+            return np.asarray(linalg.solve_triangular(self.L, narrow, lower=True, check_finite=False))
+        return np.asarray(self.B.T @ narrow)
+
+    def coefficients(self, G: np.ndarray) -> np.ndarray:
+        """X^+ G = B B'X'G (with empty rows for empty columns)."""
+        return self._wide(self.transposed_times(G))
+
+    def _wide(self, v: np.ndarray) -> np.ndarray:
+        """B v, with zeros for the empty columns."""
+        wide = np.zeros((self.X.shape[1], *v.shape[1:]))
+        if self.L is not None:
+            wide[self.used] = linalg.solve_triangular(self.L, v, lower=True, trans="T", check_finite=False)
+        else:
+            wide[self.used] = self.B @ v
+        return wide
+
+
+def _cholesky(gram: np.ndarray) -> np.ndarray | None:
+    """L with L L' = gram, or None where gram is too close to singular for L to be of use."""
+    try:
+        L = linalg.cholesky(gram, lower=True)
+    except linalg.LinAlgError:
+        return None
+    pivots = np.diagonal(L)
+    return L if pivots.min() > 1e-5 * pivots.max() else None
+
+
+def _lanczos(bases: Sequence[Any], K: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same with W applied and never formed."""
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    ends = np.cumsum([0, *(basis.size for basis in bases)]).tolist()
+    size = ends[-1]
+
+    def times(v: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(basis.times(v[a:b]) for basis, a, b in zip(bases, ends[:-1], ends[1:], strict=True)))
+
+    def gram(v: np.ndarray) -> np.ndarray:
+        y = times(v)
+        return np.concatenate([basis.transposed_times(y) for basis in bases])
+
+    if size <= LANCZOS:
+        values, vectors = linalg.eigh(gram(np.eye(size)), subset_by_index=[size - K, size - 1])
+    else:
+        values, vectors = eigsh(
+            LinearOperator((size, size), matvec=gram, dtype=np.float64),
+            k=K,
+            which="LA",
+            v0=np.random.default_rng(0).standard_normal(size),  # fixed, so that the optimum repeats
+            ncv=min(size - 1, max(LANCZOS, 4 * K)),
+            tol=1e-9,
+        )
+        order = np.argsort(values)
+        values, vectors = values[order], vectors[:, order]
+    return values[::-1], np.ascontiguousarray((times(vectors) / np.sqrt(values))[:, ::-1])
+
+
+def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
+    """AC of Sec. V-A.5: how often a sample's nearest neighbour in another view is itself; 0 .. 1.
+
+    Z : I representations (n, K) of the same n samples. For views i, m and sample p: 1 if ||Z_i(p) - Z_m(p)|| <=
+    ||Z_i(p) - Z_m(q)|| for all q. Returns the mean over ordered pairs i != m (the paper), and over pairs i < m, one
+    direction (the authors' code, discrepancy 19). Raises UserError for fewer than two views.
+    """
+    if len(Z) < 2:
+        raise UserError("the alignment accuracy compares views: there must be at least two")
+    there, back = [], []
+    for i in range(len(Z)):
+        for m in range(i + 1, len(Z)):
+            hits = _nearest_is_own(Z[i], Z[m])
+            there.append(hits[0])
+            back.append(hits[1])
+    return float(np.mean(there + back)), float(np.mean(there))
+
+
+def _nearest_is_own(A: np.ndarray, B: np.ndarray, block: int = 1000) -> tuple[float, float]:
+    """The share of rows p for which no row of B is nearer to A(p) than B(p), and the same with A and B exchanged."""
+    from scipy.spatial.distance import cdist
+
+    own = np.square(A - B).sum(axis=1)
+    hits, nearest_to_B = 0, np.full(len(B), np.inf)
+    for first in range(0, len(A), block):
+        part = slice(first, first + block)
+        squared = cdist(A[part], B, "sqeuclidean")
+        own[part] = np.diagonal(squared, offset=first)  # as computed there, so that ties are ties
+        hits += int((own[part] <= squared.min(axis=1)).sum())
+        nearest_to_B = np.minimum(nearest_to_B, squared.min(axis=0))
+    return hits / len(A), float((own <= nearest_to_B).mean())
+
+
+def bits_per_variable(rounds: Any, q: float, *, code_offset: bool = False) -> Any:
+    """BPV(r) = 32 + r q of Sec. V-A.3: bits sent for one entry in one direction up to round r (q = 32: AltMaxVar).
+
+    ``code_offset``: the authors' plots draw the initial point, r = 0, at 32 + q already.
+    """
+    return FULL_BITS + (np.asarray(rounds) + (1 if code_offset else 0)) * q
+
+
+def bits_per_variable_sent(uplink_bits: Any, downlink_bits: Any, I: int, J: int, K: int) -> Any:  # noqa: E741
+    """Bits per variable from a ledger's totals: the mean over both directions and all links, steps included."""
+    return (np.asarray(uplink_bits) + np.asarray(downlink_bits)) / (2.0 * I * J * K)
+
+
+def rounds_to(cost: Any, level: float, *, base: int = 1) -> float:
+    """The first index at which a curve lies strictly below ``level``; infinite where it never does.
+
+    cost : (rounds + 1,), the initial point first. base : what the initial point counts, 1 in the authors' code (so
+    that the paper's numbers are rounds + 1, card D (c)), 0 to count rounds.
+    """
+    below = np.flatnonzero(np.asarray(cost) < level)
+    return float(below[0] + base) if below.size else float("inf")
+
+
+def compression_ratio(
+    cost_C: Any, cost_A: Any, optimum: Any, q: float, *, factor: float = 1.5, base: int = 1, per_trial: bool = False
+) -> Any:
+    """CR = 1 - q R_C / (32 R_A), Sec. V-A.3, where R is the number of iterations to get below factor v*.
+
+    cost_C, cost_A : (trials, rounds + 1) of the quantized and the uncompressed method. optimum : (trials,) v*. By
+    default R is read off the mean curve against the mean v*, as the authors do; ``per_trial`` gives (trials,) ratios.
+    NaN where either never gets there.
+    """
+    cost_C, cost_A = np.atleast_2d(cost_C), np.atleast_2d(cost_A)
+    levels = factor * np.broadcast_to(np.asarray(optimum, dtype=np.float64), len(cost_C))
+    if not per_trial:
+        cost_C, cost_A, levels = cost_C.mean(axis=0)[None], cost_A.mean(axis=0)[None], levels.mean()[None]
+    R_C = np.array([rounds_to(c, level, base=base) for c, level in zip(cost_C, levels, strict=True)])
+    R_A = np.array([rounds_to(c, level, base=base) for c, level in zip(cost_A, levels, strict=True)])
+    reached = np.isfinite(R_C) & np.isfinite(R_A)
+    ratio = 1.0 - q * np.where(reached, R_C, np.nan) / (FULL_BITS * np.where(reached, R_A, 1.0))
+    return ratio if per_trial else float(ratio[0])
+
+
+def _square(A: np.ndarray) -> float:
+    return float(np.vdot(A, A))
+
+
+def _centered(train: list[Any], held_out: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Dense views less the column means of their training rows."""
+    for i, X in enumerate(train, start=1):
+        if sparse.issparse(X):
+            raise ParameterError(
+                "center", f"would fill view {i} of {len(train)}, which is sparse; set it to false or give dense views"
+            )
+    means = [X.mean(axis=0) for X in train]
+    return (
+        [X - mean for X, mean in zip(train, means, strict=True)],
+        [X - mean for X, mean in zip(held_out, means, strict=False)],
+    )
+
+
+METRICS = {
+    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
+    "optimum": Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
+    "ratio": Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
+    "consensus": Metric(
+        "consensus", "consensus residual", "lower", "(sum_i ||M_i - mean M||^2 / sum_i ||M_i||^2)^(1/2), M_i = X_i Q_i"
+    ),
+    "lag": Metric(
+        "lag", "estimation error", "lower", "distance of the links' estimates from M_i and G, relative to their norm"
+    ),
+    "stationarity": Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
+    "subspace": Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
+    "ac": Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
+    "ac_one_way": Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
+}
+
+
+def measure(problem: GCCA, state: Any, names: Sequence[str]) -> dict[str, float]:
+    """The named metrics of a state (``fedrepro.algorithms._gcca.State``): state.M holds X_i Q_i, the true ones."""
+    M, G = state.M, state.G
+    found: dict[str, float] = {}
+    if "cost" in names or "ratio" in names:
+        found["cost"] = problem.cost(M, G)
+    if "optimum" in names or "ratio" in names:
+        found["optimum"] = problem.optimum.value
+    if "ratio" in names:
+        found["ratio"] = found["cost"] / found["optimum"] if found["optimum"] > 0 else float("nan")
+    if "consensus" in names:
+        mean = np.mean(M, axis=0)
+        found["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
+    if "lag" in names:
+        pairs = [*zip(state.far, M, strict=True), (state.G_far, G)]
+        found["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
+    if "stationarity" in names:
+        found["stationarity"] = problem.stationarity(M, G)
+    if "subspace" in names:
+        found["subspace"] = problem.subspace(G)
+    if "ac" in names or "ac_one_way" in names:
+        found["ac"], found["ac_one_way"] = problem.alignment(state.Q)
+    return {name: found[name] for name in names}
+
+
+def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    """Write checked (and centred) views, what their spectra say, and the exact optimum, for ``open_folder``."""
+    wanted = {**PARAMETERS, **parameters}
+    test = data.facts.get("test", 0) if wanted["test"] is None else wanted["test"]
+    problem = GCCA(data.views, wanted["K"], center=wanted["center"], test=test)
+    folder = Path(folder)
+    for name, views in (("view", problem.views), ("test", problem.test_views)):
+        for i, view in enumerate(views):
+            _write_view(folder / f"{name}{i}", view)
+    facts: dict[str, Any] = {"largest": [view.largest for view in problem.views], "test": bool(problem.test_views)}
+    if wanted["optimum"]:
+        best = problem.optimum
+        facts["optimum"] = best.value
+        np.save(folder / "optimum_G.npy", best.G)
+        np.save(folder / "optimum_eigenvalues.npy", best.eigenvalues)
+        for i, Q in enumerate(best.Q):
+            np.save(folder / f"optimum_Q{i}.npy", Q)
+    (folder / "views.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def open_folder(folder: Path, parameters: Mapping[str, Any]) -> GCCA:
+    """What ``prepare`` wrote, views memory mapped read-only."""
+    folder = Path(folder)
+    facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
+    count = len(facts["largest"])
+    views = [_read_view(folder / f"view{i}", largest) for i, largest in enumerate(facts["largest"])]
+    test_views = [_read_view(folder / f"test{i}") for i in range(count)] if facts["test"] else []
+    best = None
+    if "optimum" in facts:
+        Q = [np.load(folder / f"optimum_Q{i}.npy") for i in range(count)]
+        eigenvalues = np.load(folder / "optimum_eigenvalues.npy")
+        best = Optimum(facts["optimum"], np.load(folder / "optimum_G.npy"), Q, eigenvalues)
+    return GCCA.restore(views, test_views, {**PARAMETERS, **parameters}["K"], best)
+
+
+def _write_view(stem: Path, view: View) -> None:
+    if not view.sparse:
+        np.save(f"{stem}.npy", view.X)
+        return
+    for name, array in zip(("data", "indices", "indptr"), view.parts, strict=True):
+        np.save(f"{stem}_{name}.npy", array)
+    np.save(f"{stem}_shape.npy", np.array(view.X.shape))
+
+
+def _read_view(stem: Path, largest: float | None = None) -> View:
+    def mapped(name: str) -> np.ndarray:
+        return np.asarray(np.load(f"{stem}{name}.npy", mmap_mode="r"))
+
+    if Path(f"{stem}.npy").exists():
+        return View(mapped(""), largest)
+    parts = tuple(mapped(f"_{name}") for name in ("data", "indices", "indptr"))
+    return View(sparse.csr_matrix(parts, shape=tuple(np.load(f"{stem}_shape.npy"))), largest)
+
+
+def initial(problem: GCCA, trial: int, parameters: Mapping[str, Any]) -> RandomStart:
+    """The random draws of this trial; a method with a warm start has no use for them."""
+    return RandomStart(trial)
+
+
+def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+    """A run diverges where its cost is no longer finite. One that grows (q = 2 does) is a result, and drawn."""
+    cost = values.get("cost", values.get("ratio"))
+    if cost is None or np.isfinite(cost).all():
+        return None
+    return f"the cost is not finite at recorded point {int(np.flatnonzero(~np.isfinite(cost))[0])}"
+
+
+PARAMETERS: dict[str, Any] = {"K": 5, "center": False, "test": None, "optimum": True}
+"""K, center: as for ``GCCA``. test: rows held out at the end, by default what the dataset says (none for most).
+optimum: whether the exact optimum is computed with the data, for the metrics optimum, ratio and subspace."""
+
+
+def _check_parameters(parameters: Mapping[str, Any]) -> None:
+    wanted = {**PARAMETERS, **parameters}
+    _checks.whole("K", wanted["K"])
+    _checks.flag("center", wanted["center"])
+    if wanted["test"] is not None:
+        _checks.whole("test", wanted["test"], least=0)
+    _checks.flag("optimum", wanted["optimum"])
+
+
+def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
+    """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
+    _check_parameters(parameters)
+    wanted = {**PARAMETERS, **parameters}
+    J, N = shape.get("J"), shape.get("N")
+    for most, what in ((N, "columns of a view"), (J, "rows")):
+        if most is not None and wanted["K"] > most:
+            raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
+    if J is not None and (wanted["test"] or 0) >= J:
+        raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+
+
+add_problem(
+    Problem(
+        name="gcca",
+        summary="MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
+        data_kind="views",
+        metrics=METRICS,
+        parameters=PARAMETERS,
+        prepare=prepare,
+        open=open_folder,
+        initial=initial,
+        measure=measure,
+        diverged=diverged,
+        default_metrics=("cost",),
+        check=check,
+    )
+)
