@@ -59,7 +59,8 @@ def estimate(run: Run) -> float:
     else:
         read = 16.0 * (facts.get("M") or 1000) * (facts.get("N") or 1000)
         flops = 0.0
-    return run.setting.rounds * (read / BYTES_PER_SECOND + flops / FLOPS_PER_SECOND)
+    rounds = 1 if getattr(registry.algorithms()[run.setting.algorithm].cls, "one_shot", False) else run.setting.rounds
+    return rounds * (read / BYTES_PER_SECOND + flops / FLOPS_PER_SECOND)
 
 
 def memory(runs: Iterable[Run], jobs: int) -> float:

@@ -42,5 +42,5 @@ class Streams:
 
 
 def streams(rng: np.random.Generator) -> Streams:
-    """Split one generator into the named streams (``Generator.spawn``; the same generator gives the same streams)."""
+    """Split a run's generator into the named streams; to be called once a run (``Generator.spawn`` counts its calls)."""
     return Streams(*rng.spawn(4))

@@ -994,6 +994,47 @@ def test_scatter_errors_name_the_array(options, message):
         build(shown, frame, {}, points)
 
 
+def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
+    """Coordinates from one curve; samples it leaves out (NaN) are in no picture; no score on the true classes."""
+    rng = np.random.default_rng(1)
+    n = 40
+    xy, found, labels = rng.standard_normal((n, 2)), rng.integers(0, 3, n), rng.integers(0, 3, n)
+    xy[::4] = np.nan
+    truth, method = curve("tsne", "true classes"), curve("bel", "BEL")
+
+    def kept(line, name, *columns):
+        base = pd.DataFrame({"series": line.setting.series, "trial": 1, "array": name, "index": np.arange(n)})
+        return base.assign(**{f"v{i}": c for i, c in enumerate(columns)})
+
+    points = pd.concat(
+        [kept(truth, "embedding", *xy.T), kept(truth, "labels", labels), kept(truth, "found", found * 0)]
+        + [kept(method, "found", found), kept(method, "labels", labels)]
+    )
+    options = {"xy": "embedding", "xy_from": "true classes", "truth": "labels", "group": "found", "score": "accuracy"}
+    shown = panel("a", truth, method, kind="scatter", y="accuracy", options=options)
+    frame = pd.concat([rows(truth, 1, [0], [0.1], "accuracy"), rows(method, 1, [0], [0.5], "accuracy")])
+    source = Source(figure(shown), frame, {}, points)
+    for line, groups in ((truth, labels), (method, found)):
+        cloud = scatter.cloud(shown, line, source)
+        assert cloud["index"].tolist() == [i for i in range(n) if i % 4]
+        assert np.array_equal(cloud["x"], xy[cloud["index"], 0])
+        assert np.array_equal(cloud["group"], groups[cloud["index"]])
+    texts = [ax.get_title() for ax in build(figure(shown), frame, {}, points).axes if ax.get_title()]
+    assert texts == ["true classes", "BEL\nclustering accuracy 0.500"]
+    with pytest.raises(ParameterError, match="no curve 'true clases', did you mean 'true classes'"):
+        scatter.cloud(dataclasses.replace(shown, options={**options, "xy_from": "true clases"}), truth, source)
+
+
+def test_a_panel_on_stand_in_data_says_so_in_its_title_and_a_table_in_its_column():
+    line = curve("bel", "BEL", dataset="mnist")
+    frame, about = rows(line, 1, [0], [0.5], "accuracy"), {"stand_ins": [line.setting.dataset]}
+    shown = panel("a", line, y="accuracy", title="digits")
+    assert any(ax.get_title(loc="left") == "digits (stand-in)" for ax in build(figure(shown), frame, about).axes)
+    as_table = panel("t", line, kind="table", y="accuracy", options={"rows": "algorithm", "columns": "dataset"})
+    (column,) = tables.table(figure(as_table), as_table, frame, about)["column"]
+    assert column.endswith(" (stand-in)")
+
+
 def test_unknown_format_is_an_error(tmp_path):
     with pytest.raises(ParameterError, match="formats: 'jpg' is none of png, pdf, svg"):
         draw(figure(panel("a", LINE)), rows(LINE, 1, [0], [1]), {}, tmp_path / "x", ("png", "jpg"))

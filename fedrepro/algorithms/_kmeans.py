@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import ClassVar, Any
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,8 @@ _BLOCK_ENTRIES = 1 << 21
 
 class OneShot(ABC):
     """A method whose subclass finds K centres once (``centres``); every sample then goes to the nearest."""
+
+    one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
 
     @abstractmethod
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:

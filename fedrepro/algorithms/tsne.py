@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -52,6 +52,8 @@ class TSNE:
     kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
     start : ``pca`` or ``random`` initial places. seed : of everything random, at least 0.
     """
+
+    one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
 
     points: int | None = None
     perplexity: float = 30.0

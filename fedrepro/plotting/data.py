@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,11 @@ class Source:
     frame: pd.DataFrame
     sidecar: Mapping[str, Any] = field(default_factory=dict)
     points: pd.DataFrame | None = None
+
+    def stands_in(self, curves: Iterable[Curve]) -> str:
+        """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
+        standing = set(self.sidecar.get("stand_ins", ()))
+        return " (stand-in)" if all(c.setting.dataset in standing for c in curves) else ""
 
 
 @dataclass(frozen=True)

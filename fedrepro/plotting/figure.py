@@ -189,7 +189,7 @@ def _build(source: Source) -> MplFigure:
     line = place = 0
     for row, strip in zip(rows, legends, strict=True):
         for column, panel in enumerate(row):
-            panel.paint(picture, grid[line, column], _panel_title(figure, place))
+            panel.paint(picture, grid[line, column], _panel_title(source, place))
             place += 1
         line += 1
         for legend in strip:
@@ -202,8 +202,9 @@ def _build(source: Source) -> MplFigure:
     return picture
 
 
-def _panel_title(figure: Figure, place: int) -> str:
-    title = figure.panels[place].title
+def _panel_title(source: Source, place: int) -> str:
+    figure = source.figure
+    title = figure.panels[place].title + source.stands_in(figure.panels[place].curves)
     if len(figure.panels) == 1:
         return title
     ids = [panel.id for panel in figure.panels]

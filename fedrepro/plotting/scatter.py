@@ -154,7 +154,8 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
 def _title(panel: Panel, curve: Curve, points: pd.DataFrame | None, source: Source) -> str:
     metric = panel.options.get("score")
     text = style.wrap(curve.label, SIDE - 0.2, style.SMALL)
-    if metric is None or points is None:
+    shows_truth = "truth" in panel.options and _giver(panel, curve) is curve
+    if metric is None or points is None or shows_truth:
         return text
     for trial in data.trials(source, curve, panel, metric=metric):
         value = data.final(trial)

@@ -50,12 +50,13 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Mapping[st
     published = _published(panel, cells)
     scale = float(panel.options.get("scale", 1.0))
     rows = []
+    marks = {c: source.stands_in(curve for (_, column), (curve, _) in cells.items() if column == c) for _, c in cells}
     for (row, column), (curve, metric) in cells.items():
         values, status = _values(panel, curve, metric, source)
         mean = scale * float(values.mean()) if values.size else float("nan")
         sd = abs(scale) * float(values.std(ddof=1)) if values.size > 1 else float("nan")
         paper = published.get((row, column), float("nan"))
-        rows.append((row, column, mean, sd, values.size, paper, mean - paper, status))
+        rows.append((row, column + marks[column], mean, sd, values.size, paper, mean - paper, status))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
