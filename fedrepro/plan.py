@@ -19,7 +19,6 @@ from fedrepro.seeds import canonical
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.store import Store
 
-
 RUNNING = ("fedrepro.execute", "fedrepro.seeds", "fedrepro.ledger")
 """What carries out every run; planning, storing and drawing do not enter a number."""
 

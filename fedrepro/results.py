@@ -162,6 +162,7 @@ def _sidecar(
         for run, record in pairs
         if record is not None and record.meta["status"] == "diverged"
     ]
+    timed = {c.setting.series for p in figure.panels if p.x == "seconds" for c in p.curves}
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return {
         "figure": f"{figure.paper}/{figure.figure}",
@@ -183,7 +184,10 @@ def _sidecar(
         "datasets": [asdict(s) for s in used],
         "settings": [_setting_facts(s) for s in figure.settings()],
         "setup_scalars": {name: found[0][1].meta["setup_scalars"] for name, found in records.items() if found[0][1]},
-        "timing": _timing(records),
+        "timing": _timing({name: found for name, found in records.items() if name in timed}),
+        "seconds_per_run": {
+            name: [round(r.meta["seconds"], 3) for _, r in found if r] for name, found in records.items()
+        },
         "seconds": sum(record.meta["seconds"] for _, record in pairs if record is not None),
         "provenance": provenance(figure.settings()),
     }

@@ -42,5 +42,5 @@ class Streams:
 
 
 def streams(rng: np.random.Generator) -> Streams:
-    """Split a run's generator into the named streams; to be called once a run (``Generator.spawn`` counts its calls)."""
+    """Split a run's generator into the named streams; once in a run (``Generator.spawn`` counts its calls)."""
     return Streams(*rng.spawn(4))

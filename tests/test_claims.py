@@ -25,7 +25,8 @@ def figure(small: Path) -> Figure:
 
 def frame(values: Values, statuses: dict[str, str] | None = None) -> pd.DataFrame:
     rows = [
-        {"series": series, "trial": t + 1, "status": (statuses or {}).get(series, "ok"), "round": r, "metric": "objective",
+        {"series": series, "trial": t + 1, "status": (statuses or {}).get(series, "ok"), "round": r,
+         "metric": "objective",
          "uplink_scalars": 10 * r * (1 + i), "uplink_bits": 320 * r, "value": v}
         for i, (series, table) in enumerate(values.items()) for t, row in enumerate(table) for r, v in enumerate(row)
     ]  # fmt: skip

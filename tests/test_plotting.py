@@ -994,6 +994,21 @@ def test_scatter_errors_name_the_array(options, message):
         build(shown, frame, {}, points)
 
 
+def test_zoom_shows_what_lies_beyond_the_first_share_of_the_axis():
+    fast, slow = curve("fedmgs", "fast"), curve("fedmavg", "slow")
+    s = np.arange(101)
+    frame = pd.concat([rows(fast, 1, s, 1 + 9 * 0.5**s), rows(slow, 1, s, 2 + 8 * 0.8**s)])
+    shown = panel("a", fast, slow, options={"zoom": 0.1})
+    (ax,) = build(figure(shown), frame, {}).axes[:1]
+    low, high = ax.get_ylim()
+    assert 0.85 < low < 1
+    assert 2 + 8 * 0.8**10 < high < 3.1
+    (foot,) = (t.get_text() for t in build(figure(shown), frame, {}).texts if t.get_gid() == "footer")
+    assert "the first rounds leave the frame" in " ".join(foot.split())
+    with pytest.raises(ParameterError, match="zoom is a share of the x axis between 0 and 1, not 2"):
+        check(figure(dataclasses.replace(shown, options={"zoom": 2})))
+
+
 def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
     """Coordinates from one curve; samples it leaves out (NaN) are in no picture; no score on the true classes."""
     rng = np.random.default_rng(1)
@@ -1007,8 +1022,13 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
         return base.assign(**{f"v{i}": c for i, c in enumerate(columns)})
 
     points = pd.concat(
-        [kept(truth, "embedding", *xy.T), kept(truth, "labels", labels), kept(truth, "found", found * 0)]
-        + [kept(method, "found", found), kept(method, "labels", labels)]
+        [
+            kept(truth, "embedding", *xy.T),
+            kept(truth, "labels", labels),
+            kept(truth, "found", found * 0),
+            kept(method, "found", found),
+            kept(method, "labels", labels),
+        ]
     )
     options = {"xy": "embedding", "xy_from": "true classes", "truth": "labels", "group": "found", "score": "accuracy"}
     shown = panel("a", truth, method, kind="scatter", y="accuracy", options=options)

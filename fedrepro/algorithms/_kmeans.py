@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse

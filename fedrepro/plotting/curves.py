@@ -1,7 +1,8 @@
 """Panels of curves: mean over trials against rounds, communication or time, with the papers' published numbers.
 
 Options of such a panel: ``variables`` (the divisor of ``bits_per_variable``), ``average`` (``mean`` or ``median`` over
-trials), ``lines`` (reference lines ``{"y": 1.5, "label": "..."}`` that are no published numbers), ``xlabel`` and
+trials), ``lines`` (reference lines ``{"y": 1.5, "label": "..."}`` that are no published numbers), ``zoom`` (y limits
+from what lies beyond this share of the x axis, so that the first steep fall does not flatten the rest), ``xlabel`` and
 ``ylabel``. A panel whose ``x`` is a swept parameter is drawn by ``sweep``.
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedrepro.errors import ParameterError
 from fedrepro.plotting import data, style
 from fedrepro.plotting.data import Average, Entry, Prepared, Source, Trial
 from fedrepro.spec.model import Curve, Panel
@@ -67,6 +69,8 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         data.variables(panel)
     lines = read(panel, source)
     limits = robust_limits(lines, panel)
+    near = zoomed(lines, panel, limits)
+    limits = near or limits
     if limits:
         lines = [_say_clipped(line) if i in limits.clipped else line for i, line in enumerate(lines)]
     notes = [f"band: {a.spread}" for a in (line.average for line in lines) if a and a.spread]
@@ -76,6 +80,8 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         notes.append("×: diverged")
     if limits and any("▲" in line.label for line in lines):
         notes.append("▲: leaves the axis (largest value in the legend)")
+    if near:
+        notes.append("the first rounds leave the frame")
     if panel.x == "seconds":
         notes.append("times are those of the machine that ran it")
 
@@ -196,6 +202,35 @@ def robust_limits(lines: Sequence[Line], panel: Panel) -> Limits | None:
     bottom, top = (10**ends_at if log else ends_at).tolist()
     clipped = [i for i in blown if (a := lines[i].average) and a.mean.max() > top]
     return Limits(bottom, top, frozenset(clipped))
+
+
+def zoomed(lines: Sequence[Line], panel: Panel, robust: Limits | None) -> Limits | None:
+    """y limits from what the curves do after ``options.zoom``, a share of the x axis between 0 and 1.
+
+    The steep fall of the first rounds then leaves the frame, so that the curves can be told apart where they are
+    compared. None without the option, with ``ylim``, or where nothing is left to show.
+    """
+    share = panel.options.get("zoom")
+    if share is not None and (not isinstance(share, float) or not 0 < share < 1):
+        raise ParameterError(
+            "zoom", f"panel '{panel.id}': zoom is a share of the x axis between 0 and 1, not {share!r}"
+        )
+    averages = [line.average for line in lines if line.average is not None and not line.level and line.average.x.size]
+    if share is None or panel.ylim != (None, None) or not averages:
+        return None
+    start = float(share) * max(float(a.x.max()) for a in averages)
+    late = [a.mean[a.x >= start] for a in averages]
+    levels = [line.average.mean[-1:] for line in lines if line.level and line.average]
+    shown = np.concatenate([*late, *levels])
+    if robust is not None:
+        shown = shown[shown <= robust.top]
+    if shown.size < 2 or shown.min() >= shown.max():
+        return None
+    log = panel.yscale == "log"
+    low, high = (float(np.log10(v)) if log else float(v) for v in (shown.min(), shown.max()))
+    pad = 0.06 * (high - low)
+    bottom, top = (10**v if log else v for v in (low - pad, high + pad))
+    return Limits(bottom, top, robust.clipped if robust else frozenset())
 
 
 def draw_line(ax: Axes, line: Line, place: int) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KINDS = {"curves": curves.prepare, "table": tables.prepare, "scatter": scatter.prepare, "bars": bars.prepare}
 OPTIONS: dict[str, tuple[str, ...]] = {
-    "curves": ("variables", "average", "lines", "xlabel", "ylabel", "parameter", "final"),
+    "curves": ("variables", "average", "lines", "xlabel", "ylabel", "parameter", "final", "zoom"),
     "bars": ("parameter", "final", "average", "lines", "xlabel", "ylabel"),
     "table": (
         "rows",

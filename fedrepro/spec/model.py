@@ -79,8 +79,8 @@ class Claim:
 class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
-    ``trials`` are to be run; ``wanted_trials`` is what the tier asks for before any ``--set``, ``paper_trials`` what the
-    paper tier asks for.
+    ``trials`` are to be run; ``wanted_trials`` is what the tier asks for before any ``--set``, ``paper_trials`` what
+    the paper tier asks for.
     """
 
     paper: str
