@@ -50,6 +50,7 @@ class Series:
     rounds: np.ndarray
     values: np.ndarray
     axes: Mapping[str, np.ndarray]
+    planned: int  # the rounds this tier gives the run, which may have ended before
     better: str
 
 
@@ -125,20 +126,24 @@ class _Reader:
         curve = checks.pick(panel.curves, {k: v for k, v in keywords.items() if k not in own})
         self.used.append(curve)
         metric = keywords.get("metric", panel.y)
-        rows = self.frame[(self.frame["series"] == curve.setting.series) & (self.frame["metric"] == metric)]
-        rows = rows[rows["trial"] <= self.trials]
+        own = self.frame[(self.frame["series"] == curve.setting.series) & (self.frame["trial"] <= self.trials)]
+        rows = own[own["metric"] == metric]
         if self.trials < 1 or rows["trial"].nunique() < self.trials:
             raise NotTestable(f"'{curve.label}' has no finished trials")
         from fedrepro.registry import problems
 
-        return _align(rows, problems()[curve.setting.problem].metrics[metric].better)
+        others = {
+            name: own[own["metric"] == name].set_index(["trial", "round"])["value"] for name in curve.setting.metrics
+        }
+        better = problems()[curve.setting.problem].metrics[metric].better
+        return _align(rows, others, curve.setting.rounds, better)
 
 
-def _align(rows: Any, better: str) -> Series:
+def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> Series:
     grid = np.array(sorted(set(rows["round"].astype(int))))
     values: list[np.ndarray] = []
-    axes: dict[str, list[np.ndarray]] = {axis: [] for axis in checks.AXES}
-    for _, one in rows.groupby("trial", sort=True):
+    axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*checks.AXES, *others)}
+    for trial, one in rows.groupby("trial", sort=True):
         at = np.searchsorted(one["round"].to_numpy(), grid, side="right") - 1
         finished = one["value"].to_numpy(dtype=float)[at]
         if (one["status"] == "diverged").any() and not np.isfinite(one["value"].iloc[-1]):
@@ -146,8 +151,9 @@ def _align(rows: Any, better: str) -> Series:
             finished = np.where(grid >= one["round"].iloc[-1], worst, finished)
         values.append(finished)
         for axis, columns in axes.items():
-            columns.append(one[axis].to_numpy(dtype=float)[at])
-    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, better)
+            column = others[axis].loc[trial].reindex(one["round"]) if axis in others else one[axis]
+            columns.append(column.to_numpy(dtype=float)[at])
+    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, planned, better)
 
 
 def _y(series: Series, at: Any = None, cost: Any = None) -> np.ndarray:
@@ -159,9 +165,9 @@ def _y(series: Series, at: Any = None, cost: Any = None) -> np.ndarray:
         ]
         return series.values[np.arange(len(index)), np.maximum(index, 0)][:, None]
     rounds = [series.rounds[-1] if r == "end" else r for r in (at if isinstance(at, list) else [at])]
-    late = [r for r in rounds if r > series.rounds[-1]]
+    late = [r for r in rounds if r > max(series.planned, series.rounds[-1])]
     if late:
-        raise NotTestable(f"round {late[0]:g} lies beyond the {series.rounds[-1]} rounds of this tier")
+        raise NotTestable(f"round {late[0]:g} lies beyond the {series.planned} rounds of this tier")
     return series.values[:, np.searchsorted(series.rounds, rounds, side="right") - 1]
 
 

@@ -99,6 +99,12 @@ def test_values_at_equal_cost(ask: Callable[..., Any]) -> None:
     assert ask("lowest(Q2=1) < 1.5 and highest(Q2=1, since=2) < 3.5", values).verdict == "reproduced"
 
 
+def test_a_recorded_metric_can_be_the_axis(ask: Callable[..., Any]) -> None:
+    values = [[9, 5, 3, 1], [9, 3, 3, 1]]
+    assert ask("reach(4, axis='objective', Q2=1) > 2.5", values).verdict == "reproduced"  # 3, the value itself
+    assert ask("total(axis='objective', Q2=1) < 1.5", values).verdict == "reproduced"
+
+
 def test_a_diverged_run_counts_as_infinitely_bad(ask: Callable[..., Any]) -> None:
     broken = [[1, 0.1, np.nan]]
     row = ask("y(at='end', Q2=1) < y(at='end', Q2=5)", [broken, [9, 9, 9]],
@@ -121,8 +127,9 @@ def test_only_the_paper_tier_on_real_complete_data_counts(ask: Callable[..., Any
 
 
 def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:
+    assert ask("y(at=4, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]).verdict == "reproduced"  # ended early: its last value
     row = ask("y(at=100, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert row.verdict == "not tested"
-    assert row.why == "round 100 lies beyond the 1 rounds of this tier"
+    assert row.why == "round 100 lies beyond the 5 rounds of this tier"
     absent = ask("y(at=1, m=2) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert absent.why == "'FedCGds m=2 Q1=3' has no finished trials"

@@ -932,7 +932,7 @@ TABLE = {"rows": "algorithm", "columns": "dataset"}
         (
             {"options": {"variabels": 3}},
             "options: panel 'a' (curves) has no option 'variabels', did you mean 'variables'? "
-            "(options: variables, average, lines, xlabel, ylabel, parameter, final)",
+            "(options: variables, average, lines, xlabel, ylabel, parameter, final, zoom)",
         ),
         (
             {"x": "bits_per_variable"},

@@ -61,7 +61,7 @@ class Limits:
 
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a panel of curves (or of final values over a swept parameter)."""
-    if panel.x not in data.AXES:
+    if not data.runs_along(panel):
         from fedrepro.plotting import sweep
 
         return sweep.prepare(panel, source)
@@ -106,7 +106,7 @@ def prepare(panel: Panel, source: Source) -> Prepared:
 def read(panel: Panel, source: Source) -> list[Line]:
     """Every curve of the panel with its average; a curve without results keeps its place in the legend."""
     how = str(panel.options.get("average", "mean"))
-    x = panel.x if panel.x in data.AXES else "round"
+    x = panel.x if data.runs_along(panel) else "round"
     runs = [data.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
@@ -365,7 +365,7 @@ def set_limits(ax: Axes, panel: Panel) -> None:
     if panel.ylim != (None, None):
         ax.set_ylim(*panel.ylim)
     far = ax.get_xlim()[1]
-    if panel.xscale == "linear" and panel.x in data.AXES and far >= 1e5:
+    if panel.xscale == "linear" and data.runs_along(panel) and far >= 1e5:
         power = int(np.floor(np.log10(far)))
         ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
         ax.set_xlabel(_wrap(f"{data.axis_label(panel, 'x')} / $10^{{{power}}}$", SIZE[0]))

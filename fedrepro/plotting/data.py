@@ -26,7 +26,7 @@ AXES = {
     "bits_per_variable": "bits per variable, up and down",
     "seconds": "time (s)",
 }
-"""The x axes every curve has; otherwise ``panel.x`` names a swept parameter (see ``swept``)."""
+"""The x axes every curve has; else ``panel.x`` names a metric, or a swept parameter (see ``swept``)."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,17 @@ def _axis(source: Source, curve: Curve, panel: Panel, x: str, trial: int, rows: 
         if clock is None or len(clock["round"]) == 0:
             return np.full(len(rows), np.nan)
         return np.interp(rows["round"].to_numpy(dtype=float), clock["round"], clock["seconds"])
+    if x not in AXES:  # another metric of the same run
+        frame = source.frame
+        own = frame[(frame["series"] == curve.setting.series) & (frame["trial"] == trial) & (frame["metric"] == x)]
+        return own.set_index("round")["value"].reindex(rows["round"]).to_numpy(dtype=float)
     return rows[x].to_numpy(dtype=float)
+
+
+def runs_along(panel: Panel) -> bool:
+    """Whether the x axis is one that every curve runs along: one of ``AXES``, or a metric of the panel's problem."""
+    problem = registry.problems().get(panel.curves[0].setting.problem) if panel.curves else None
+    return panel.x in AXES or (problem is not None and panel.x in problem.metrics)
 
 
 def variables(panel: Panel) -> float:
@@ -195,7 +205,7 @@ def axis_label(panel: Panel, way: str) -> str:
     if own:
         return str(own)
     if way == "x":
-        return AXES.get(panel.x) or swept(panel)
+        return AXES.get(panel.x) or (metric_label(panel, panel.x) if runs_along(panel) else swept(panel))
     return metric_label(panel, panel.y)
 
 

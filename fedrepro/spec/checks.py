@@ -10,7 +10,7 @@ Functions, whose other keywords select exactly one curve by any of its values (a
 
 ``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
 ``y(cost=C)``         the panel's metric when C numbers have been sent up (the last round at or below that cost)
-``total(axis)``       the last value of ``round``, ``uplink_scalars`` or ``uplink_bits``
+``total(axis)``       the last value of ``round``, ``uplink_scalars``, ``uplink_bits`` or a recorded metric
 ``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
                       direction; infinite where it never gets there
 ``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
@@ -123,15 +123,14 @@ def _check_reader(
         raise UserError(f"{shown}: y() needs at=ROUND or cost=NUMBER, one of the two")
     if function == "reach" and "level" not in keywords:
         raise UserError(f"{shown}: reach() needs the level to reach as its first argument")
-    axis = keywords.get("axis")
-    if axis is not None and constant(axis) not in AXES:
-        raise UserError(
-            f"{shown}: '{constant(axis)}' is not an axis{nearest(constant(axis), AXES)} (axes: {', '.join(AXES)})"
-        )
     name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
     if name not in panels:
         raise UserError(f"{shown}: there is no panel '{name}'{nearest(name, panels)}")
     curve = pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
+    axes = (*AXES, *curve.setting.metrics)
+    axis = constant(keywords["axis"]) if "axis" in keywords else "round"
+    if axis not in axes:
+        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(axis, axes)} (axes: {', '.join(axes)})")
     metric = constant(keywords["metric"]) if "metric" in keywords else panels[name].y
     if metric not in curve.setting.metrics:
         raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")

@@ -251,7 +251,7 @@ class _Reader:
             id=name,
             title=self.text(node.get("title"), what="title"),
             kind=kind,
-            x=self.choice(node.get("x"), X_AXES, "x axis", "round"),
+            x=self.choice(node.get("x"), [*X_AXES, *metrics], "x axis", "round"),
             y=y,
             xscale=self.choice(node.get("xscale"), ("linear", "log"), "scale", "linear"),
             yscale=self.choice(node.get("yscale"), ("linear", "log"), "scale", "linear"),
@@ -539,8 +539,9 @@ class _Reader:
                 )
         wanted = {y, *problem.default_metrics, *(n.value for n in asked)}
         for _, other in (root.get("panels") or Node({}, root.place)).items():
-            if isinstance(other.value, dict) and isinstance(getattr(other.get("y"), "value", None), str):
-                wanted.add(other.get("y").value)  # type: ignore[union-attr]
+            for axis in ("x", "y"):
+                if isinstance(getattr(other.get(axis), "value", None), str):
+                    wanted.add(other.get(axis).value)  # type: ignore[union-attr]
         return tuple(m for m in problem.metrics if m in wanted)
 
     # -- claims ------------------------------------------------------------------------------------------------------
