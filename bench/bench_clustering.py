@@ -71,28 +71,23 @@ def peak() -> float:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
 
 
-def best(call: Callable[[], Any], repeats: int) -> float:
-    """Least seconds of a call, after one to warm up."""
-    call()
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
-
-
 def timed(folder: Path, repeats: int) -> dict[str, float]:
-    """Seconds of the two products, and of a round with its objective for each method."""
+    """Least seconds of the two products, and of a round with its objective for each method, taken in turn."""
     problem = Clustering.stored(folder, {})
     W0, H0 = problem.initial(1)
     Hs = np.ascontiguousarray(H0.T[problem.order])
-    seconds = {"products": best(lambda: (problem.X @ W0, problem.X.T @ Hs), repeats)}
+    calls: dict[str, Callable[[], Any]] = {"products": lambda: (problem.X @ W0, problem.X.T @ Hs)}
     for name, method in methods(problem.P).items():
         states = method.rounds(problem, np.random.default_rng(0), init=(W0, H0))
         problem.objective(next(states))
-        seconds[name] = best(functools.partial(_round, problem, states), repeats)
-    return seconds
+        calls[name] = functools.partial(_round, problem, states)
+    least = dict.fromkeys(calls, np.inf)
+    for _ in range(repeats + 1):  # one more than asked for, to warm up
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            least[name] = min(least[name], time.perf_counter() - began)
+    return least
 
 
 def _round(problem: Clustering, states: Iterator[State]) -> float:
