@@ -229,6 +229,10 @@ def test_bad_draws_are_refused() -> None:
     with pytest.raises(ParameterError, match="m: must be at most the number of clients P = 5, not 6"):
         run(FedMGS(m=6), problem, 1, init=(W0, H0))
     FedMGS(m=6).check(P=None, N=3, M=4, K=None)
+    numpys = FedMGS(m=np.int64(2), Q1=np.int64(3))  # type: ignore[arg-type]
+    assert run(numpys, problem, 1, init=(W0, H0))["objective"] == pytest.approx(
+        run(FedMGS(m=2, Q1=3), problem, 1, init=(W0, H0))["objective"]
+    )
 
 
 def test_both_papers_names_make_the_same_method() -> None:

@@ -94,10 +94,10 @@ def update_some(
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
     parts: list[tuple[slice, int]]
-    if isinstance(steps, int):
-        parts = [(part, steps) for part in problem.blocks(clients)]
-    else:
+    if isinstance(steps, Mapping):
         parts = [(part, steps[int(p)]) for p in clients for part in problem.blocks([p])]
+    else:
+        parts = [(part, steps) for part in problem.blocks(clients)]
     if state.XH is None:
         problem.refresh(state)
     assert state.XH is not None
