@@ -232,6 +232,9 @@ def test_metrics_are_their_formulas(reg, scale):
         "nnz_v": np.mean(V != 0),
         "nnz": 0.5 * (np.mean(U != 0) + np.mean(V != 0)),
         "work": 7.0,
+        "users": data.users,
+        "items": len(np.unique(data.item)),
+        "ratings": data.value.size,
     }
     assert set(expected) == set(METRICS)
     measured = problem.measure(state, tuple(expected))
@@ -446,6 +449,8 @@ def test_threads_come_from_the_environment(monkeypatch):
     assert small().threads == 1
     monkeypatch.setenv("FEDREPRO_THREADS", "2")
     assert small().threads == 2
+    with pytest.raises(ParameterError, match=r"^threads: must be an integer of at least 1, not 0$"):
+        Completion(ratings(), r=3, threads=0)
     monkeypatch.setenv("FEDREPRO_THREADS", "many")
     with pytest.raises(UserError, match=r"^FEDREPRO_THREADS: must be a whole number of at least 1, not 'many'$"):
         small()

@@ -229,11 +229,14 @@ def test_work_counts_inner_passes():
         assert works == [0.0, passes, 2 * passes, 3 * passes]
 
 
-def test_clients_are_the_first_of_a_permutation_of_the_clients_stream():
+@pytest.mark.parametrize("given", [True, False])
+def test_clients_are_the_first_of_a_permutation_of_the_clients_stream(given):
+    """Whether or not the initial point is drawn as well."""
     problem = small()
     draw = streams(np.random.default_rng(9)).clients
     expected = [sorted(draw.permutation(4)[:2].tolist()) for _ in range(4)]
-    states = FedMCADMM(m=2).rounds(problem, np.random.default_rng(9), init=problem.initial(0))
+    init = problem.initial(0) if given else None
+    states = FedMCADMM(m=2).rounds(problem, np.random.default_rng(9), init=init)
     state = next(states)
     for S in expected:
         W = state.W.copy()
@@ -251,8 +254,11 @@ def test_threads_do_not_change_a_bit():
     assert ends[0] == ends[1]
 
 
-def test_a_run_that_overflows_ends():
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_that_overflows_ends_without_a_warning(threads):
     problem = small(lam=0.0)
+    problem.threads = threads
     init = problem.initial(0)
     states = list(FedMCADMM(m=4).rounds(problem, np.random.default_rng(1), init=(1e200 * init[0], 1e200 * init[1])))
     assert 1 < len(states) < 5

@@ -25,6 +25,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.problems._ratings import Buckets
 from fedrepro.problems.completion import Completion, State
 from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class ALS:
         for name in ("lam", "gam"):
             if getattr(problem, name) <= 0.0:
                 raise ParameterError(name, "must be greater than 0 for exact row solves")
-        state = problem.start(init, rng)
+        state = problem.start(init, streams(rng).other)
         yield state
         while True:
             _solve(problem, problem.train, state.U, state.V, "lam", problem.lam, 1.0)

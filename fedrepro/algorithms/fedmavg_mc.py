@@ -40,6 +40,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.problems.completion import Completion, State, client_draws
 from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,13 @@ class FedMAvgMC:
         if problem.reg != "l2":
             raise ParameterError("reg", "FedMAvg is a gradient method and needs reg: l2; use fedmc-admm for l1")
         ledger = Ledger() if ledger is None else ledger
-        state, size = problem.start(init, rng), problem.n * problem.r
+        draw = streams(rng)
+        state, size = problem.start(init, draw.other), problem.n * problem.r
         if not self.broadcast:
             state.W = np.repeat(state.V[None], problem.p, axis=0)
             ledger.down(size, kind="V", clients=problem.p, setup=True)
         yield state
-        for S in client_draws(rng, self.m, problem.p, clients):
+        for S in client_draws(draw.clients, self.m, problem.p, clients):
             with np.errstate(over="ignore", invalid="ignore"):
                 if self.broadcast:
                     ledger.down(size, kind="V", clients=problem.p)

@@ -40,6 +40,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.problems.completion import Completion, State, client_draws
 from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
 
 _REFRESH = 50
 """The server's running sum is formed anew after so many rounds, so that rounding does not build up."""
@@ -98,12 +99,13 @@ class FedMCADMM:
         """
         self.check(P=problem.p)
         ledger = Ledger() if ledger is None else ledger
-        state, size = problem.start(init, rng), problem.n * problem.r
+        draw = streams(rng)
+        state, size = problem.start(init, draw.other), problem.n * problem.r
         state.W, state.Y = self._start(problem, state, ledger)
         state.beta = self._penalty(problem, state, ledger)
         total = _server_sum(state)
         yield state
-        for k, S in enumerate(client_draws(rng, self.m, problem.p, clients), start=1):
+        for k, S in enumerate(client_draws(draw.clients, self.m, problem.p, clients), start=1):
             ledger.down(size, kind="V", clients=len(S))
             with np.errstate(over="ignore", invalid="ignore"):
                 for change in problem.each(lambda i: self._client(problem, state, i), S):

@@ -37,6 +37,7 @@ by default, or as the environment variable FEDREPRO_THREADS says. Results are th
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import itertools
 import os
@@ -52,7 +53,7 @@ from fedrepro.algorithms._checks import number, one_of, whole
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems import _ratings
 from fedrepro.registry import Metric, Problem, add_problem
-from fedrepro.seeds import generator, streams
+from fedrepro.seeds import generator
 
 METRICS = {
     m.name: m
@@ -82,6 +83,9 @@ METRICS = {
             "lower",
             "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
         ),
+        Metric("users", "users", "higher", "users of the data, whatever the state"),
+        Metric("items", "items", "higher", "items of the data, whatever the state"),
+        Metric("ratings", "ratings", "higher", "ratings of the data, training and test, whatever the state"),
     )
 }
 
@@ -161,6 +165,7 @@ class Completion:
 
     def _set_up(self, stored: _ratings.Stored, given: Mapping[str, Any], threads: int | None) -> None:
         self.threads = _threads() if threads is None else threads
+        whole("threads", self.threads)
         self.user, self.starts, self.train, self.test = stored.user, stored.starts, stored.train, stored.test
         self._col_ptr, self._col_row, self._col_code = stored.col_ptr, stored.col_row, stored.col_code
         self.users, self.n = stored.facts["users"], stored.facts["items"]
@@ -210,7 +215,8 @@ class Completion:
         """``function`` of every task, in order, ``threads`` at a time."""
         if self.threads == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
-        return list(_pool(self.threads).map(function, tasks))
+        settings = [contextvars.copy_context() for _ in tasks]  # numpy.errstate would not reach the threads by itself
+        return list(_pool(self.threads).map(lambda setting, task: setting.run(function, task), settings, tasks))
 
     # Initial points
 
@@ -224,8 +230,8 @@ class Completion:
         return self.init * rng.random((self.users, self.r)), V0
 
     def start(self, init: Any, rng: np.random.Generator) -> State:
-        """The state at ``init`` = (U0, V0), (users, r) and (n, r); at a random point where it is None."""
-        U0, V0 = self._uniform(streams(rng).other) if init is None else (np.asarray(a, dtype=np.float64) for a in init)
+        """The state at ``init`` = (U0, V0), (users, r) and (n, r); at a point drawn by ``rng`` where it is None."""
+        U0, V0 = self._uniform(rng) if init is None else (np.asarray(a, dtype=np.float64) for a in init)
         for name, part, shape in (("U0", U0, (self.users, self.r)), ("V0", V0, (self.n, self.r))):
             if part.shape != shape:
                 raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
@@ -289,6 +295,18 @@ class _Measured:
     def __init__(self, problem: Completion, state: State) -> None:
         self.problem, self.state, self.work = problem, state, state.work
 
+    @property
+    def users(self) -> int:
+        return self.problem.users
+
+    @property
+    def items(self) -> int:
+        return self.problem.n
+
+    @property
+    def ratings(self) -> int:
+        return self.problem.train.count + self.problem.test.count
+
     @functools.cached_property
     def train(self) -> float:
         return self.problem.residual(self.state.U, self.state.V)
@@ -323,7 +341,9 @@ class _Measured:
 
     @property
     def rmse_truncated(self) -> float:
-        return np.sqrt(self.test(np.trunc(self.problem.levels)))
+        cut = np.trunc(self.problem.levels)
+        _freeze(cut)
+        return np.sqrt(self.test(cut))
 
     @property
     def nnz_u(self) -> float:
@@ -338,11 +358,11 @@ class _Measured:
         return 0.5 * (self.nnz_u + self.nnz_v)
 
 
-def client_draws(rng: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
+def client_draws(draw: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
     """The clients of each round, in increasing order: m of p, uniform without replacement (first m of a permutation).
 
-    For one generator a smaller m draws a part of the larger. ``clients`` : ids to take instead of drawing, one sequence
-    a round; they end the run.
+    For one generator ``draw`` a smaller m draws a part of the larger. ``clients`` : ids to take instead of drawing, one
+    sequence a round; they end the run.
     """
     if clients is not None:
         for k, ids in enumerate(clients, start=1):
@@ -352,7 +372,6 @@ def client_draws(rng: np.random.Generator, m: int, p: int, clients: Any = None) 
                 raise UserError(f"clients: round {k} must name different clients of 0 to {p - 1}, not {list(ids)}")
             yield drawn.tolist()
         return
-    draw = streams(rng).clients
     while True:
         yield sorted(draw.permutation(p)[:m].tolist())
 
