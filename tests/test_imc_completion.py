@@ -1,0 +1,305 @@
+"""Inductive matrix completion: the instances, the local steps against the paper's formulas, messages, convergence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrepro import history
+from fedrepro.algorithms._imc import local_steps
+from fedrepro.algorithms.imc_perfedsi import IMCPerFedSI
+from fedrepro.algorithms.imc_plain import IMCPlain
+from fedrepro.datasets import imc as instances
+from fedrepro.datasets.imc import Instance, conditioning, load
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.problems import imc
+from fedrepro.problems.imc import IMC
+
+
+def instance(seed: int = 0, **parameters: Any) -> Instance:
+    return load(rng=np.random.default_rng(seed), **parameters)
+
+
+# -- instances ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_instance_is_what_appendix_c4_draws() -> None:
+    made = instance()
+    np.testing.assert_allclose(made.U.T @ made.U, np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(made.V.T @ made.V, np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(made.Z, axis=1), 1.0, atol=1e-14)
+    assert made.observed.shape == (20, 5)
+    assert all(len(set(row)) == 5 and set(row) <= set(range(16)) for row in made.observed.tolist())
+    assert made.facts["lam_min"] >= 0.1
+
+
+def test_about_two_in_three_random_instances_are_well_posed() -> None:
+    found = [instance(seed, well_posed=False).facts["lam_min"] for seed in range(60)]
+    assert 30 <= sum(value >= 0.1 for value in found) <= 50  # 34 of 60 in card E (b)
+    assert min(found) < 1e-12  # some determine nothing
+
+
+def test_conditioning_is_the_least_curvature_along_directions_that_matter() -> None:
+    made = instance(3)
+    r, parts = 2, [made.U, made.V]
+    rows, columns = made.observed, np.arange(20)[:, None]
+
+    def predictions(flat: np.ndarray) -> np.ndarray:
+        U, V = flat[:32].reshape(16, 2), flat[32:].reshape(4, 2)
+        return (U @ V.T @ made.Z.T)[rows, columns].ravel()
+
+    flat = np.concatenate([part.ravel() for part in parts])
+    steps = 1e-6 * np.eye(40)
+    J = np.array([(predictions(flat + s) - predictions(flat - s)) / 2e-6 for s in steps]).T
+    eigenvalues = np.sort(np.linalg.eigvalsh(J.T @ J))
+    np.testing.assert_allclose(eigenvalues[: r * r], 0.0, atol=1e-8)
+    assert conditioning(made.U, made.V, made.Z, made.observed) == pytest.approx(eigenvalues[r * r], rel=1e-6)
+
+
+def test_an_item_nobody_sees_cannot_be_recovered() -> None:
+    made = instance(1)
+    hidden = np.where(made.observed == 0, (made.observed.max(axis=1, keepdims=True) + 1) % 15 + 1, made.observed)
+    assert conditioning(made.U, made.V, made.Z, hidden) < 1e-20
+    assert made.facts["lam_min"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"r": 5}, "r: must be at most d = 16 and k = 4, not 5"),
+        ({"per_client": 17}, "per_client: must be at most the number of items d = 16, not 17"),
+        ({"per_client": 1}, "per_client: 20 clients with 1 entries each see 20 numbers, but M* has 36; use more"),
+        ({"least": 5.0}, "least: no instance reached 5 in 20 draws; lower it or set well_posed: false"),
+        ({"well_posed": 1}, "well_posed: must be true or false, not 1"),
+    ],
+)
+def test_instances_that_cannot_be_drawn_say_why(
+    parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instances, "_DRAWS", 20)
+    with pytest.raises(ParameterError) as caught:
+        instance(**parameters)
+    assert str(caught.value) == message
+
+
+# -- local steps -------------------------------------------------------------------------------------------------------
+
+
+def transcribed(U: np.ndarray, V: np.ndarray, z: np.ndarray, column: np.ndarray, items: list[int], eta: float) -> Any:
+    """perfedsi (11) and (12), one client, as they are printed."""
+    U, V = U.copy(), V.copy()
+    for i in items:
+        e = U[i] @ (V.T @ z) - column[i]
+        U[i], V = U[i] - eta * e * (V.T @ z), V - eta * e * np.outer(z, U[i])
+    return U, V
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.7])
+def test_local_steps_are_the_paper_s(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    problem = IMC(instance())
+    U, V, z = rng.standard_normal((16, 2)), rng.standard_normal((4, 2)), scale * problem.Z[:3]
+    items = rng.integers(0, 16, size=(3, 25))
+    Us, g = local_steps(U, V, z, items, problem.L[items, np.arange(3)[:, None]], 0.3)
+    for m in range(3):
+        own_U, own_V = transcribed(U, V, z[m], problem.L[:, m], items[m].tolist(), 0.3)
+        np.testing.assert_allclose(Us[m], own_U, rtol=1e-10)
+        np.testing.assert_allclose(V + np.outer(z[m], g[m]), own_V, rtol=1e-10)
+
+
+def test_the_mean_step_over_all_items_is_the_gradient_over_d() -> None:
+    """card E (b), 2: the single-entry gradient lacks the factor d. Finite differences of the client's own loss."""
+    rng = np.random.default_rng(1)
+    problem = IMC(instance())
+    U, V, z, column = rng.standard_normal((16, 2)), rng.standard_normal((4, 2)), problem.Z[0], problem.L[:, 0]
+    items = np.arange(16)[:, None]
+    Us, g = local_steps(U, V, np.tile(z, (16, 1)), items, column[items], 1.0)
+
+    def loss(U: np.ndarray, V: np.ndarray) -> float:
+        return float(0.5 * np.square(U @ (V.T @ z) - column).sum())
+
+    h, step = 1e-6, np.zeros((16, 2))
+    for i, j in ((0, 0), (7, 1), (15, 0)):
+        step[:] = 0
+        step[i, j] = h
+        slope = (loss(U + step, V) - loss(U - step, V)) / (2 * h)
+        assert (U - Us.mean(axis=0))[i, j] == pytest.approx(slope / 16, rel=1e-6, abs=1e-9)
+    step = np.zeros((4, 2))
+    step[2, 1] = h
+    slope = (loss(U, V + step) - loss(U, V - step)) / (2 * h)
+    assert -np.outer(z, g.mean(axis=0))[2, 1] == pytest.approx(slope / 16, rel=1e-6)
+
+
+def by_hand(problem: IMC, U: np.ndarray, V: np.ndarray, Z: np.ndarray, draws: Any, reading: str) -> Any:
+    """Rounds of ``imc-perfedsi`` (reading "z") or ``imc-plain`` with loops."""
+    for clients, items in draws:
+        pairs = [
+            transcribed(U, V, Z[m], problem.L[:, m], row, 1.0) for m, row in zip(clients, items.tolist(), strict=True)
+        ]
+        U = np.mean([pair[0] for pair in pairs], axis=0)
+        if reading == "N2":
+            V = V.copy()
+            for m, (_, own) in zip(clients, pairs, strict=True):
+                V[m] = own[m]
+        else:
+            V = np.mean([pair[1] for pair in pairs], axis=0)
+    return U, V
+
+
+@pytest.mark.parametrize("reading", ["z", "N1", "N2"])
+def test_rounds_are_averages_of_local_steps(reading: str) -> None:
+    problem = IMC(instance())
+    method = IMCPerFedSI(tau=7) if reading == "z" else IMCPlain(tau=7, reading=reading)
+    found = history.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
+    from fedrepro.seeds import streams
+
+    draws = method.draws(problem, streams(np.random.default_rng(5)), None)
+    Z = problem.Z if reading == "z" else np.eye(20)
+    U0, V0 = problem.start(problem.initial(1), (16, 2), (Z.shape[1], 2), np.random.default_rng())
+    U, V = by_hand(problem, U0, V0, Z, [next(draws) for _ in range(6)], reading)
+    np.testing.assert_allclose(found.state.U, U, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(found.state.V, V, rtol=1e-9, atol=1e-14)
+
+
+def test_n3_is_one_vector_for_all_clients() -> None:
+    problem = IMC(instance())
+    state = history.run(IMCPlain(reading="N3"), problem, 50, metrics=("error",)).state
+    columns = state.U @ state.V.T @ state.Z.T
+    assert (columns == columns[:, :1]).all()
+    assert state.V.tolist() == [[1.0]]
+
+
+def test_rotating_the_factors_changes_no_prediction() -> None:
+    problem = IMC(instance())
+    U, V = problem.start(problem.initial(0), (16, 2), (4, 2), np.random.default_rng())
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((2, 2)))[0]
+    errors = [
+        history.run(IMCPerFedSI(), problem, 30, rng=np.random.default_rng(1), init=init, metrics=("error",))["error"]
+        for init in ((U, V), (U @ Q, V @ Q))
+    ]
+    np.testing.assert_allclose(*errors, rtol=1e-10)
+
+
+# -- convergence: the claims of the figure -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_with_side_information_convergence_is_linear_to_machine_precision(seed: int) -> None:
+    problem = IMC(instance(seed))
+    error = history.run(IMCPerFedSI(), problem, 3000, seed=seed, metrics=("error",))["error"]
+    assert error[-1] < 1e-12
+    between = np.flatnonzero((error < 1e-1) & (error > 1e-12))
+    assert np.corrcoef(between, np.log10(error[between]))[0, 1] ** 2 > 0.98
+
+
+@pytest.mark.parametrize("reading", ["N1", "N2", "N3"])
+def test_without_side_information_most_instances_are_not_recovered(reading: str) -> None:
+    """card E (f), E3; a third of the instances creep below 0.1, so it is the median that says something."""
+    final = [
+        history.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, seed=s, metrics=("error",))["error"][-1]
+        for s in range(7)
+    ]
+    assert np.median(final) > 0.1
+    assert min(final) > 1e-6
+
+
+@pytest.mark.parametrize(("method", "rounds"), [(IMCPerFedSI(), 600), (IMCPlain(reading="N2"), 600)])
+def test_with_fresh_entries_both_converge(method: Any, rounds: int) -> None:
+    """The failure is one of sample count, not of optimization (card E (b), control)."""
+    problem = IMC(instance(2), fresh=True)
+    assert history.run(method, problem, rounds, seed=2, metrics=("error",))["error"][-1] < 1e-12
+
+
+def test_fixed_clients_look_at_their_own_entries_only() -> None:
+    made = instance(4)
+    spoiled = IMC(made)
+    outside = np.ones((16, 20), dtype=bool)
+    outside[made.observed, np.arange(20)[:, None]] = False
+    spoiled.L = np.where(outside, 99.0, spoiled.L)
+    runs = [history.run(IMCPerFedSI(), p, 40, seed=1, metrics=("lam_min",)).state for p in (IMC(made), spoiled)]
+    np.testing.assert_array_equal(runs[0].U, runs[1].U)
+
+
+# -- messages, replay, errors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "size"),
+    [
+        (IMCPerFedSI(), "U, V", 16 * 2 + 4 * 2),
+        (IMCPlain(), "U, V", 16 * 2 + 20 * 2),
+        (IMCPlain(reading="N2"), "U", 16 * 2),
+        (IMCPlain(reading="N3"), "U", 16),
+    ],
+)
+def test_messages_carry_the_factors_and_never_side_information(method: Any, kind: str, size: int) -> None:
+    found = history.run(method, IMC(instance()), 3, metrics=("error",))
+    assert found.ledger.by_kind == {f"downlink:{kind}": 3 * 4 * size, f"uplink:{kind}": 3 * 4 * size}
+    assert found.ledger.setup_scalars == 0
+
+
+def test_a_run_is_repeated_exactly_and_clients_can_be_given() -> None:
+    problem = IMC(instance())
+    runs = [history.run(IMCPerFedSI(m=2), problem, 20, seed=3, metrics=("error",)) for _ in range(2)]
+    assert runs[0]["error"].tobytes() == runs[1]["error"].tobytes()
+    given = history.run(IMCPerFedSI(m=2), problem, 2, clients=[[0, 1], [4, 5]], metrics=("error",))
+    assert len(given["error"]) == 3
+    with pytest.raises(UserError, match=r"^clients: must be integers of shape \(rounds, m = 2\), not int64 \(1, 3\)$"):
+        history.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 1, 2]], metrics=("error",))
+    with pytest.raises(UserError, match=r"^clients: ids must lie between 0 and 19$"):
+        history.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 20]], metrics=("error",))
+
+
+def test_methods_draw_the_same_clients() -> None:
+    from fedrepro.seeds import streams
+
+    problem = IMC(instance())
+    for one, two in zip(
+        IMCPerFedSI().draws(problem, streams(np.random.default_rng(0)), None),
+        IMCPlain(reading="N3").draws(problem, streams(np.random.default_rng(0)), None),
+        strict=False,
+    ):
+        np.testing.assert_array_equal(one[0], two[0])
+        np.testing.assert_array_equal(one[1], two[1])
+        break
+
+
+def test_a_step_too_large_ends_as_diverged() -> None:
+    found = history.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
+    assert len(found["error"]) < 201
+    assert imc.diverged({"error": found["error"]}) == f"error is not finite at record {len(found['error']) - 1}"
+    assert imc.diverged({"error": np.array([1.0, 2.0])}) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: IMCPerFedSI(eta=0.0), "eta: must be a number greater than 0, not 0.0"),
+        (lambda: IMCPerFedSI(tau=0), "tau: must be an integer of at least 1, not 0"),
+        (lambda: IMCPlain(reading="N4"), "reading: must be one of N1, N2, N3, not 'N4', did you mean 'N3'?"),
+        (lambda: IMCPerFedSI(m=30).check(M=20), "m: must be at most the number of clients P = 20, not 30"),
+        (lambda: IMC(instance(), init=0), "init: must be a number greater than 0, not 0"),
+    ],
+)
+def test_parameters_that_cannot_work_say_why(call: Any, message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_explicit_factors_must_fit() -> None:
+    with pytest.raises(UserError, match=r"^init: U and V must have shapes \(16, 2\) and \(4, 2\)"):
+        history.run(IMCPerFedSI(), IMC(instance()), 1, init=(np.ones((16, 2)), np.ones((5, 2))), metrics=("error",))
+
+
+def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
+    made = instance()
+    imc.prepare(tmp_path, made, None, {})
+    stored, memory = imc.stored(tmp_path, {"fresh": True}), IMC(made, fresh=True)
+    runs = [history.run(IMCPerFedSI(), p, 10, metrics=("error", "loss", "lam_min")) for p in (stored, memory)]
+    assert runs[0]["loss"].tobytes() == runs[1]["loss"].tobytes()
+    np.testing.assert_allclose(runs[0]["loss"], (runs[0]["error"] * stored.norm) ** 2 / 40)
+    assert runs[0]["lam_min"][0] == made.facts["lam_min"]
