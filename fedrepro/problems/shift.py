@@ -1,0 +1,153 @@
+r"""Multi-task regression with personal biases: the toy example of ``perfedsi``, Appendix B (Model 1).
+
+Client m has n samples of :math:`y = \langle \theta_*, x \rangle + b_m + \zeta`. A model predicts
+:math:`\langle \theta_m, x \rangle + c_m`; as x has mean zero and identity covariance its excess risk is
+
+.. math:: \mathcal E_m = \tfrac12 \|\theta_m - \theta_*\|^2 + \tfrac12 (c_m - b_m)^2 .
+
+One global model has at best :math:`c_m = \bar b`, hence on average :math:`\tfrac12 Var(b)` even with infinitely many
+samples (perfedsi (8); the text after it drops the 1/2 of its own definition, card E (c)). With b_m = <w, z_m>, Model 1
+with a linear H reaches 0. ``sigma_b`` is the biases' standard deviation over clients: the heterogeneity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro.algorithms._checks import number, one_of, whole
+from fedrepro.datasets.shift import Biased
+from fedrepro.errors import UserError
+from fedrepro.registry import Metric, Problem, add_problem
+
+METRICS = {
+    "excess_risk": Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
+    "theta_risk": Metric("theta_risk", "excess risk of θ", "lower", "the part of it that theta has"),
+    "bias_risk": Metric("bias_risk", "excess risk of the bias", "lower", "the part of it that the bias has"),
+    "half_variance": Metric("half_variance", "½ Var(b)", "lower", "what one global model cannot get below"),
+}
+
+PARAMETERS: dict[str, Any] = {"sigma_b": 1.0}
+
+_FILES = ("x", "noise", "theta", "b", "z")
+
+
+@dataclass
+class State:
+    """One point: theta (d,) of all clients or (M, d) of each, and the biases c (M,) they predict with."""
+
+    theta: np.ndarray
+    c: np.ndarray
+
+    def copy(self) -> State:
+        """A state that later rounds leave alone."""
+        return State(self.theta.copy(), self.c.copy())
+
+
+class Shift:
+    """The problem held in memory: ``data`` with its biases times ``sigma_b``, at least 0."""
+
+    name = "shift"
+
+    def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
+        check({"sigma_b": sigma_b}, {})
+        self.x, self.theta, self.z = data.x, data.theta, data.z
+        self.b = sigma_b * data.b
+        self.y = self.x @ self.theta + self.b[:, None] + data.noise
+        (self.M, self.n, self.d), self.k = self.x.shape, self.z.shape[1]
+
+    def initial(self, trial: int) -> str:
+        """Every method starts at zero: the losses are convex quadratics."""
+        whole("trial", trial, 0)
+        return "zero"
+
+    def start(self, init: Any, size: int) -> np.ndarray:
+        """The parameters at the start: zero, or an explicit vector of that size."""
+        if init is None or isinstance(init, str):
+            return np.zeros(size)
+        given = np.array(init, dtype=np.float64)
+        if given.shape != (size,):
+            raise UserError(f"init: must have shape ({size},), not {given.shape}")
+        return given
+
+    def design(self, side: bool) -> np.ndarray:
+        """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used (perfedsi (3))."""
+        parts = [self.x, np.ones((self.M, self.n, 1))]
+        if side:
+            parts.append(np.repeat(self.z[:, None], self.n, axis=1))
+        return np.concatenate(parts, axis=2)
+
+    def state(self, parameters: np.ndarray) -> State:
+        """The state of the global linear model with ``parameters`` (p,) for ``design``: theta, offset, weights of z."""
+        weights = parameters[self.d + 1 :]
+        c = parameters[self.d] + (self.z @ weights if weights.size else np.zeros(self.M))
+        return State(parameters[: self.d], c)
+
+    def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state."""
+        for name in names:
+            one_of("metrics", name, tuple(METRICS))
+        theta_risk = float(0.5 * np.square(np.atleast_2d(state.theta) - self.theta).sum(axis=1).mean())
+        bias_risk = float(0.5 * np.square(state.c - self.b).mean())
+        values = {
+            "excess_risk": theta_risk + bias_risk,
+            "theta_risk": theta_risk,
+            "bias_risk": bias_risk,
+            "half_variance": float(0.5 * self.b.var()),
+        }
+        return {name: values[name] for name in names}
+
+    def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Named arrays to keep: ``c``, the biases predicted, and ``b``, the true ones, (M,)."""
+        for name in names:
+            one_of("artifacts", name, ("b", "c"))
+        arrays = {"b": self.b, "c": state.c}
+        return {name: arrays[name].copy() for name in names}
+
+
+def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Raise ParameterError where a parameter cannot work."""
+    number("sigma_b", {**PARAMETERS, **parameters}["sigma_b"], least=0.0)
+
+
+def prepare(folder: Path, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    """Write ``Biased``, for ``stored``."""
+    for name in _FILES:
+        np.save(folder / f"{name}.npy", getattr(data, name))
+
+
+def stored(folder: Path, parameters: Mapping[str, Any]) -> Shift:
+    """The problem in a folder written by ``prepare``."""
+    data = Biased(**{name: np.load(folder / f"{name}.npy") for name in _FILES})
+    return Shift(data, **{**PARAMETERS, **parameters})
+
+
+def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+    """Why a run counts as diverged, or None: a value that is not finite."""
+    for name, column in values.items():
+        bad = np.flatnonzero(~np.isfinite(column))
+        if bad.size:
+            return f"{name} is not finite at record {int(bad[0])}"
+    return None
+
+
+add_problem(
+    Problem(
+        name="shift",
+        summary="Linear regression whose clients differ in a bias that side information tells",
+        data_kind="shift",
+        metrics=METRICS,
+        parameters=PARAMETERS,
+        prepare=prepare,
+        open=stored,
+        initial=lambda problem, trial, parameters: problem.initial(trial),
+        measure=Shift.measure,
+        diverged=diverged,
+        default_metrics=("excess_risk",),
+        check=check,
+    )
+)
