@@ -7,8 +7,9 @@ column of L_*, drawn once.
 **What a random instance can promise.** With J the Jacobian of the observed entries at the truth, (M per_client) x
 (d + k) r, of which r^2 directions change nothing, short steps converge like :math:`\exp(-\eta \tau \lambda_{min} / n)`
 a round, n the number of observed entries and :math:`\lambda_{min}` the smallest of the r (d + k - r) other eigenvalues
-of J^T J; long local runs gain less. It is 0 where an item is seen by too few clients, and then no method can recover L_*. ``well_posed`` redraws
-until it is at least ``least``; the paper shows one instance and does not say how it was chosen.
+of J^T J; long local runs gain less. It is 0 where an item is seen by too few clients, and then no method can recover
+L_*. ``well_posed`` redraws until it is at least ``least``; the paper shows one instance and does not say how it was
+chosen.
 """
 
 from __future__ import annotations
