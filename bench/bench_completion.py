@@ -6,7 +6,7 @@ the same data (a step that evaluates the residual needs one such product and the
 per round of each method on MovieLens 1M with objective and RMSE over all clients (``--movielens`` a copy of ml-1m.zip;
 else made-up ratings of the same size). Aims on 2 threads: 12 ms FedMC-ADMM, 25 ms FedMAvg.
 
-``python bench/bench_completion.py netflix`` (about ten minutes, 3 GB of disk) makes up ratings of the size of the
+``python bench/bench_completion.py netflix`` (about five minutes, 2 GB of disk) makes up ratings of the size of the
 Netflix set, and in a process of its own maps them, shares them out, runs 100 rounds of both methods at r = 13 with
 objective and RMSE in every round, and writes their curves and a figure. Aims on 2 threads: 2 minutes FedMC-ADMM, 5
 minutes FedMAvg, 3.5 GB peak memory of that process.
