@@ -232,7 +232,7 @@ class _Reader:
 
     def panel(self, root: Node, name: str, node: Node) -> Panel | None:
         kind = self.choice(node.get("kind"), KINDS, "panel kind", "curves")
-        problem = self.problem_name(node.get("problem") or root.get("problem"))
+        problem = self.problem_name(root.get("problem"), node.get("problem"))
         metrics = registry.problems()[problem].metrics if problem else {}
         y_node = node.get("y")
         y = self.text(y_node, "objective", "y")
@@ -262,14 +262,16 @@ class _Reader:
             options=options.plain() if options and isinstance(options.value, dict) else {},
         )
 
-    def problem_name(self, node: Node | None) -> str:
-        if node is None:
-            return ""
-        name = node.get("name") if isinstance(node.value, dict) else node
-        if name is None:
-            self.error(node, "the problem needs a 'name'")
-            return ""
-        return self.choice(name, registry.problems(), "problem", "")
+    def problem_name(self, *nodes_: Node | None) -> str:
+        """The problem named by the last of the given nodes that names one; a mapping may only change parameters."""
+        given = [node for node in nodes_ if node is not None]
+        names = [n.get("name") if isinstance(n.value, dict) else n for n in given]
+        found = [name for name in names if name is not None]
+        if found:
+            return self.choice(found[-1], registry.problems(), "problem", "")
+        if given:
+            self.error(given[0], "the problem needs a 'name'")
+        return ""
 
     def curves(self, root: Node, panel: Node, y: str) -> list[Curve]:
         listed = panel.get("curves")
