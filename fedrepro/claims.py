@@ -103,6 +103,7 @@ def _doubts(claim: Claim, figure: Figure, sidecar: Mapping[str, Any], used: list
     names = {c.setting.dataset for c in used}
     doubts = [] if figure.tier == "paper" else [f"{figure.tier} tier"]
     doubts += [f"stand-in for {name}" for name in sidecar.get("stand_ins", []) if name in names]
+    doubts += [f"variant of {v['dataset']} ({v['note']})" for v in sidecar.get("variants", []) if v["dataset"] in names]
     doubts += [f"changed by {' '.join('--set ' + s for s in sidecar['sets'])}"] if sidecar.get("sets") else []
     done, wanted = sidecar.get("trials_done", 0), sidecar.get("trials_wanted", 0)
     doubts += [f"{done} of {wanted} trials"] if done < wanted else []
@@ -283,6 +284,8 @@ def _decide(margins: list[np.ndarray]) -> tuple[str, str, tuple[tuple[float, flo
 
 
 def _words(mean: float, low: float, high: float) -> str:
+    if math.isnan(mean):
+        return "both sides are infinite (neither reaches its level)"
     if math.isinf(mean):
         return "one side is infinite in every trial (never reached, or diverged)"
     if math.isinf(high):
@@ -309,7 +312,7 @@ def _weakest(margin: np.ndarray) -> tuple[float, float, float]:
 
 def _found(mean: float, low: float, high: float) -> str:
     if math.isnan(mean):
-        return "fails"
+        return NOISE
     if low > 0 or (low == high == mean and mean >= 0):
         return "holds"
     if high < 0 or (low == high == mean and mean < 0):

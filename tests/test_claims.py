@@ -87,6 +87,9 @@ def test_reach_reads_the_axis_where_the_level_is_first_met(ask: Callable[..., An
     assert ask("reach(4, Q2=5) < 1.5 and reach(4, Q2=1) > 1.5", values).verdict == "reproduced"
     assert ask("reach(4, axis='uplink_scalars', Q2=1) < 20.5", values).verdict == "reproduced"
     assert ask("reach(0.5, Q2=1) < 100", values).verdict == "not reproduced"  # never reached
+    neither = ask("reach(0.5, Q2=1) < reach(0.5, Q2=5)", values)
+    assert neither.verdict == "within noise"
+    assert neither.why == "both sides are infinite (neither reaches its level) over 3 trials"
     assert (
         ask("reach(3 * y(at='end', Q2=1), Q2=5) < reach(3 * y(at='end', Q2=1), Q2=1)", values).verdict == "reproduced"
     )
@@ -117,6 +120,7 @@ def test_only_the_paper_tier_on_real_complete_data_counts(ask: Callable[..., Any
     for why, about in {
         "quick tier": {"tier": "quick"},
         "stand-in for synthetic": {"stand_ins": ["synthetic"]},
+        "variant of synthetic (fewer images)": {"variants": [{"dataset": "synthetic", "note": "fewer images"}]},
         "2 of 3 trials": {"trials": 2},
         "changed by --set rounds=3": {"sets": ["rounds=3"]},
     }.items():
