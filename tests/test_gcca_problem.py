@@ -139,6 +139,18 @@ def test_a_wide_sparse_view_says_what_to_do_instead(monkeypatch):
     )
 
 
+def test_a_sparse_view_with_repeated_entries_is_their_sum():
+    X = sparse_views()[0].tocoo()
+    again = sparse.coo_matrix((np.r_[X.data, X.data], (np.r_[X.row, X.row], np.r_[X.col, X.col])), shape=X.shape)
+    rows = np.argsort(again.row, kind="stable")
+    pointer = np.r_[0, np.cumsum(np.bincount(again.row, minlength=X.shape[0]))]
+    repeated = sparse.csr_matrix((again.data[rows], again.col[rows], pointer), shape=X.shape)
+    problem = GCCA([repeated, X.tocsr()], 2)
+    np.testing.assert_allclose(problem.views[0].X.toarray(), 2 * X.toarray())
+    assert problem.optimum.value < 1e-10  # the same space twice
+    assert repeated.nnz == 2 * X.nnz
+
+
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("small", [4, 1000])
 def test_the_spectrum_of_a_view(as_sparse, small, monkeypatch):

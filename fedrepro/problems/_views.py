@@ -11,7 +11,7 @@ from fedrepro.errors import ParameterError, UserError
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL = 256
-"""A sparse view narrower than this is decomposed as a dense one."""
+"""A sparse view with a side of at most this many, and no giant, is decomposed as a dense one."""
 
 
 class View:
@@ -24,6 +24,9 @@ class View:
     def __init__(self, X: Any, largest: float | None = None) -> None:
         if sparse.issparse(X):
             X = sparse.csr_matrix(X, dtype=np.float64)
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
             self.parts = tuple(read_only(a) for a in (X.data, X.indices, X.indptr))
             self.X: Any = sparse.csr_matrix(self.parts, shape=X.shape)
         else:
@@ -94,7 +97,8 @@ class View:
         return self.J < self.N
 
     def _decomposed_densely(self, count: int) -> bool:
-        return not self.sparse or min(self.X.shape) <= max(SMALL, count + 1)
+        side = min(self.X.shape)
+        return not self.sparse or side <= count + 1 or (side <= SMALL and self.J * self.N <= 2**24)
 
     def _dense(self) -> np.ndarray:
         return np.asarray(self.X.toarray() if self.sparse else self.X)
