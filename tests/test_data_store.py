@@ -180,6 +180,17 @@ def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):
         data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
 
 
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path, home, monkeypatch):
+    from collections import namedtuple
+
+    monkeypatch.setattr("shutil.disk_usage", lambda path: namedtuple("Usage", "free")(10))
+    with pytest.raises(
+        UserError, match=r"the copy of mnist needs .* B in .*, 10 B are free; make room or set FEDREPRO_DATA"
+    ):
+        data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert leftovers(home) == []
+
+
 def _import(folder):
     data.adopt("mnist", [folder])
 

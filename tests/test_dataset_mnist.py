@@ -100,6 +100,27 @@ def test_copies_that_are_not_mnist(tmp_path):
     assert data.state("mnist").state == "absent"
 
 
+def test_npz_and_csv_hold_the_same_images(tmp_path):
+    from_idx = data.adopt("mnist", [data_copies.mnist(tmp_path / "copy", n=25)]).fingerprint
+    pixels = np.repeat(np.arange(25, dtype=np.uint8), 784).reshape(25, 28, 28)
+    labels = np.arange(25) % 10
+    np.savez(tmp_path / "mnist.npz", x_test=pixels, y_test=labels)
+    assert data.adopt("mnist", [tmp_path / "mnist.npz"]).fingerprint == from_idx
+    table = np.column_stack([labels, pixels.reshape(25, -1)])
+    for header in ("", "label," + ",".join(f"pixel{i}" for i in range(784))):
+        np.savetxt(tmp_path / "mnist_test.csv", table, fmt="%d", delimiter=",", header=header, comments="")
+        assert data.adopt("mnist", [tmp_path / "mnist_test.csv"]).fingerprint == from_idx
+    np.savetxt(tmp_path / "mnist_test.csv", table[:, :100], fmt="%d", delimiter=",")
+    with pytest.raises(UserError, match=r"mnist_test.csv has 100 columns, a label and 784 pixels are expected"):
+        data.adopt("mnist", [tmp_path / "mnist_test.csv"])
+    np.savez(tmp_path / "mnist.npz", x_test=pixels + 0.5, y_test=labels)
+    with pytest.raises(UserError, match=r"x_test.npy must hold whole numbers 0 to 255"):
+        data.adopt("mnist", [tmp_path / "mnist.npz"])
+    np.savez(tmp_path / "mnist.npz", x_test=np.array([{}], dtype=object), y_test=labels)
+    with pytest.raises(UserError, match=r"x_test.npy cannot be read \(Object arrays cannot be loaded"):
+        data.adopt("mnist", [tmp_path / "mnist.npz"])
+
+
 @pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
 def test_the_real_test_images():
     now = data.adopt("mnist", [data_copies.SHARED / "mnist"])

@@ -45,6 +45,8 @@ def load_ratings(path: Path, users: int | None, min_item_ratings: int) -> Rating
         user, item, value = _compacted(user[keep]), item[keep], value[keep]
         facts["users"] = f"{users:,} of {U:,} users, evenly spaced"
         U = users
+    if users is None and min_item_ratings == 1:
+        return Ratings(user, item, value, U, I, facts)
     counts = np.bincount(item, minlength=I)
     if (counts < min_item_ratings).any():
         keep = (counts >= min_item_ratings)[item]

@@ -18,14 +18,14 @@ SIDE = 28
 def digits(labels: np.ndarray, rng: np.random.Generator, scale: float = 255) -> Samples:
     """Ten classes of pen strokes on a 28 x 28 grid, (784, N) in 0 .. 255 / scale.
 
-    Imitates MNIST's grid, value range, dark margin, share of inked pixels (about one in five) and classes with several
-    ways of writing, shifted and bent from image to image. Does not imitate the digits' shapes, nor how hard they are
-    to tell apart.
+    Imitates MNIST's grid, value range, dark margin, share of inked pixels (about one in five) and classes with two ways
+    of writing, shifted and bent from image to image, of which k-means finds about half. Does not imitate the digits'
+    shapes, nor which of them look alike.
     """
-    K, ways, knots = 10, 3, 5
+    K, ways, knots = 10, 2, 5
     strokes = rng.uniform(6, 22, size=(K, ways, knots, 2))
     way = rng.integers(0, ways, size=len(labels))
-    bends = rng.normal(0, 1.1, size=(len(labels), knots, 2)) + rng.normal(0, 0.8, size=(len(labels), 1, 2))
+    bends = rng.normal(0, 0.8, size=(len(labels), knots, 2)) + rng.normal(0, 0.8, size=(len(labels), 1, 2))
     width = rng.uniform(0.9, 1.5, size=len(labels))
     X = np.empty((len(labels), SIDE * SIDE))
     for start in range(0, len(labels), 500):
@@ -90,14 +90,14 @@ def expression(labels: np.ndarray, genes: int, rng: np.random.Generator, rank: i
     """Gene expression on a log2 scale, (N, genes) float64, not negative.
 
     Imitates TCGA's value range (0 to about 20), the spread of gene means, types that differ in a low-rank pattern over
-    all genes, patients varying around their type in shared directions, and unexpressed genes. Does not imitate real
-    genes, pathways, batches or tumour subtypes.
+    all genes, patients varying around their type in shared directions (k-means finds about two thirds), and
+    unexpressed genes. Does not imitate real genes, pathways, batches or tumour subtypes.
     """
     classes = int(labels.max()) + 1
     mean = np.minimum(rng.gamma(2.5, 2.6, size=genes), 16.0)
     pattern = rng.normal(0, 1, size=(rank, genes)) / np.sqrt(rank)
     types = rng.normal(0, 1.6, size=(classes, rank))
-    patient = rng.normal(0, 0.9, size=(len(labels), rank))
+    patient = rng.normal(0, 2.2, size=(len(labels), rank))
     X = (types[labels] + patient) @ pattern
     X += mean + rng.normal(0, 0.6, size=X.shape)
     return np.maximum(X, 0.0, out=X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -34,22 +35,28 @@ HASHES = {
 }
 
 
+NPZ = {  # the arrays inside the widespread mnist.npz
+    "x_train.npy": ("train", "pixels"),
+    "y_train.npy": ("train", "labels"),
+    "x_test.npy": ("test", "pixels"),
+    "y_test.npy": ("test", "labels"),
+}
+CSV = {"mnist_train.csv": "train", "mnist_test.csv": "test"}  # label, 784 pixels
+
+
 def _stem(path: str) -> str:
     return PurePosixPath(path).name.lower().replace(".idx", "-idx")
 
 
 def _wanted(path: str) -> bool:
-    return _stem(path) in PIECES
+    return _stem(path) in {**PIECES, **NPZ, **CSV}
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     found = Findings()
     arrays: dict[tuple[str, str], np.ndarray] = {}
     for entry in entries:
-        stem, raw = _stem(entry.path), entry.read()
-        arrays[PIECES[stem]] = idx(entry.name, raw)
-        if hashlib.md5(raw, usedforsecurity=False).hexdigest() != HASHES[stem][1]:
-            found.differs.append(f"{stem} is not the published file")
+        arrays.update(_arrays(_stem(entry.path), entry.name, entry.read()))
     for part in ("train", "test"):
         pixels, labels = arrays.get((part, "pixels")), arrays.get((part, "labels"))
         if pixels is None and labels is None:
@@ -60,10 +67,32 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
         out.save(part, "pixels", pixels)
         out.save(part, "labels", labels)
     if not arrays:
-        raise UserError("no IDX file of MNIST")
+        raise UserError("no images of MNIST")
     absent = [part for part in ("train", "test") if (part, "labels") not in arrays]
     found.facts["notes"] = [f"without the {part} images" for part in absent]
     return found
+
+
+def _arrays(stem: str, name: str, raw: bytes) -> dict[tuple[str, str], np.ndarray]:
+    if stem in PIECES:
+        return {PIECES[stem]: idx(name, raw)}
+    try:
+        if stem in NPZ:
+            return {NPZ[stem]: _bytes(name, np.lib.format.read_array(io.BytesIO(raw), allow_pickle=False))}
+        first = raw[: raw.find(b"\n")]
+        header = int(not first.replace(b",", b"").strip().isdigit())
+        table = _bytes(name, np.loadtxt(io.BytesIO(raw), delimiter=",", skiprows=header, dtype=np.int64, ndmin=2))
+    except ValueError as error:
+        raise UserError(f"{name} cannot be read ({error})") from error
+    if table.shape[1] != 785:
+        raise UserError(f"{name} has {table.shape[1]} columns, a label and 784 pixels are expected")
+    return {(CSV[stem], "pixels"): table[:, 1:].reshape(-1, 28, 28), (CSV[stem], "labels"): table[:, 0]}
+
+
+def _bytes(name: str, array: np.ndarray) -> np.ndarray:
+    if array.size and (array.dtype.kind not in "biu" or array.min() < 0 or array.max() > 255):
+        raise UserError(f"{name} must hold whole numbers 0 to 255")
+    return array.astype(np.uint8)
 
 
 def _check(part: str, pixels: np.ndarray, labels: np.ndarray) -> list[str]:
@@ -73,7 +102,14 @@ def _check(part: str, pixels: np.ndarray, labels: np.ndarray) -> list[str]:
         raise UserError(f"{len(labels):,} labels do not match {len(pixels):,} {part} images")
     if len(labels) == 0 or labels.max() > 9:
         raise UserError(f"the {part} labels are not digits 0 to 9")
-    return [] if len(labels) == SIZES[part] else [f"{len(labels):,} {part} images in place of {SIZES[part]:,}"]
+    if len(labels) != SIZES[part]:
+        return [f"{len(labels):,} {part} images in place of {SIZES[part]:,}"]
+    stems = {where: stem for stem, where in PIECES.items()}
+    return [
+        f"the {part} {kind} are not the published ones"
+        for kind, array in (("pixels", pixels), ("labels", labels))
+        if hashlib.md5(as_idx(array), usedforsecurity=False).hexdigest() != HASHES[stems[part, kind]][1]
+    ]
 
 
 def idx(name: str, raw: bytes) -> np.ndarray:
@@ -88,6 +124,11 @@ def idx(name: str, raw: bytes) -> np.ndarray:
     if len(raw) != head + size:
         raise UserError(f"{name} holds {len(raw) - head:,} bytes of data, its header announces {size:,}")
     return np.frombuffer(raw, dtype=np.uint8, offset=head).reshape(shape)
+
+
+def as_idx(array: np.ndarray) -> bytes:
+    """The IDX file that holds an array of unsigned bytes."""
+    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes() + array.tobytes()
 
 
 def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,7 +148,7 @@ SOURCES = (
         wanted=_wanted,
         parse=_parse,
         needs=_needs,
-        layouts="the IDX files, compressed or not (train-images-idx3-ubyte.gz ..., or only the t10k pair)",
-        limit=200_000_000,
+        layouts="the IDX files, compressed or not (both pairs or only the t10k one), mnist.npz, or mnist_test.csv",
+        limit=400_000_000,
     ),
 )
