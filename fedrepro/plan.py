@@ -111,8 +111,10 @@ def problem_identity(setting: Setting, trial: int, source: Source) -> dict[str, 
     modules = [dataset.load.__module__, problem.prepare.__module__]
     modules += [partition.assign.__module__] if partition else []
     without = () if source.state == "stand-in" else ("fedrepro.datasets.standins",)
+    reads = problem.prepare_reads
+    shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
     return {
-        "problem": [setting.problem, dict(setting.problem_params)],
+        "problem": [setting.problem, shared],
         "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
         "partition": [setting.partition, dict(setting.partition_params)],
         "data trial": trial if fresh_data(setting, source.state == "stand-in") else 0,
@@ -134,6 +136,7 @@ def _run(setting: Setting, trial: int, source: Source) -> Run:
     modules = [entry.cls.__module__]
     identity: dict[str, Any] = {
         **about_problem,
+        "problem parameters": dict(setting.problem_params),
         "method": [f"{entry.cls.__module__}.{entry.cls.__qualname__}", dict(setting.params)],
         "rounds": [setting.rounds, setting.record_every, setting.record_dense],
         "metrics": [list(setting.metrics), list(setting.artifacts)],

@@ -91,6 +91,7 @@ class Problem:
     ``open(folder, parameters)``: the problem held in memory, large arrays memory mapped.
     ``initial(problem, trial, parameters)``: the initial point every method is given in this trial.
     ``measure(problem, state, names)``: the value of each named metric at a state.
+    ``prepare_reads``: the parameters that ``prepare`` looks at (None for all); runs that differ in others share arrays.
     ``diverged(values)``: given the recorded values of each metric over rounds, why the run counts as diverged, or None.
     """
 
@@ -106,6 +107,7 @@ class Problem:
     diverged: Callable[[Mapping[str, np.ndarray]], str | None]
     default_metrics: tuple[str, ...] = ("objective",)
     check: Callable[[Mapping[str, Any], Mapping[str, int | None]], None] | None = None
+    prepare_reads: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

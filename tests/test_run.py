@@ -251,3 +251,15 @@ def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small:
     assert [process.returncode for process in both] == [0, 0]
     counted = [int(text.split(" runs computed")[0].split()[-1]) if "runs computed" in text else 0 for text in said]
     assert sum(counted) < 16  # nothing was computed twice, and the first command's runs were kept
+
+
+def test_runs_that_differ_in_what_prepare_ignores_share_their_arrays(small: Path) -> None:
+    def made(*sets: str) -> planning.Plan:
+        return planning.make([load(small, "quick", sets)], stand_in=False)
+
+    one, other = made(), made("problem.rho=1e-7")
+    assert not set(one.runs) & set(other.runs)
+    assert {r.problem_id for r in one.runs.values()} == {r.problem_id for r in other.runs.values()}
+    assert {r.problem_id for r in made("datasets.syn.M=13").runs.values()}.isdisjoint(
+        r.problem_id for r in one.runs.values()
+    )

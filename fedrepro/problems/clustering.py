@@ -392,6 +392,7 @@ add_problem(
         initial=lambda problem, trial, parameters: problem.initial(trial),
         measure=Clustering.measure,
         diverged=diverged,
+        prepare_reads=(),
         check=check,
     )
 )

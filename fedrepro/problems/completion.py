@@ -460,6 +460,7 @@ add_problem(
         measure=Completion.measure,
         diverged=diverged,
         default_metrics=("objective", "rmse"),
+        prepare_reads=("train", "range", "items"),
         check=check,
     )
 )
