@@ -12,7 +12,7 @@ from fedrepro.algorithms.mvlsa import mvlsa
 from fedrepro.algorithms.optimal import Optimal
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import gcca
+from fedrepro.problems import _maxvar, gcca
 from fedrepro.problems.gcca import GCCA, RandomStart
 
 
@@ -112,16 +112,17 @@ def test_the_optimum_does_not_depend_on_the_bases_or_the_order_of_views():
     assert GCCA(other, 3).optimum.value == pytest.approx(GCCA(matrices, 3).optimum.value, abs=1e-11)
 
 
+@pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("lanczos", [False, True])
-def test_sparse_views_have_the_optimum_of_the_same_dense_views(lanczos, monkeypatch):
+def test_sparse_views_have_the_optimum_of_the_same_dense_views(lanczos, mixed, monkeypatch):
     if lanczos:
-        monkeypatch.setattr(gcca, "LANCZOS", 60)
+        monkeypatch.setattr(_maxvar, "LANCZOS", 60)
     matrices = sparse_views()
     # empty columns, and two equal ones: no Cholesky factor
     matrices[0] = sparse.hstack([matrices[0], sparse.csr_matrix((300, 2))]).tocsr()
     matrices[1] = sparse.hstack([matrices[1], matrices[1][:, :1]]).tocsr()
-    problem = GCCA(matrices, 3)
     dense = [X.toarray() for X in matrices]
+    problem = GCCA([*matrices[:2], dense[2]] if mixed else matrices, 3)
     best = problem.optimum
     assert best.value == pytest.approx(value_of(dense, 3), abs=1e-9)
     np.testing.assert_allclose(best.G.T @ best.G, np.eye(3), atol=1e-9)
@@ -130,7 +131,7 @@ def test_sparse_views_have_the_optimum_of_the_same_dense_views(lanczos, monkeypa
 
 
 def test_a_wide_sparse_view_says_what_to_do_instead(monkeypatch):
-    monkeypatch.setattr(gcca, "WIDEST", 30)
+    monkeypatch.setattr(_maxvar, "WIDEST", 30)
     with pytest.raises(ParameterError) as caught:
         _ = GCCA(sparse_views(), 2).optimum
     assert str(caught.value) == (
@@ -332,7 +333,7 @@ def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
 
 
 def test_without_an_optimum_nothing_is_solved(tmp_path, monkeypatch):
-    monkeypatch.setattr(gcca, "WIDEST", 30)
+    monkeypatch.setattr(_maxvar, "WIDEST", 30)
     gcca.prepare(tmp_path, Views(sparse_views(), None, {}), None, {"K": 2, "optimum": False})
     problem = gcca.open_folder(tmp_path, {"K": 2, "optimum": False})
     state = next(AltMaxVar(m=4).rounds(problem, np.random.default_rng(0)))
