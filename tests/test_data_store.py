@@ -106,6 +106,8 @@ def test_a_touched_but_equal_file_is_sound(tmp_path, home):
     data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     os.utime(home / "mnist" / "files" / "t10k-images-idx3-ubyte.gz", ns=(1, 1))
     assert data.state("mnist").state == "variant"
+    record = json.loads((home / "mnist" / "manifest.json").read_text())
+    assert record["files"][0]["mtime_ns"] == 1  # and is not hashed again
 
 
 def test_verify_finds_what_sizes_and_times_hide(tmp_path, home):

@@ -6,6 +6,7 @@ which is written last: a folder without it does not count.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from fedrepro.data.trees import walk
 from fedrepro.errors import DataAbsent, UserError, nearest
 
 MANIFEST = "manifest.json"
+UNVERIFIED = "sizes and counts are the official ones; no published hash to compare with"
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,18 @@ def state(name: str, *, verify: bool = False) -> State:
 
     if record is None:
         return stands("absent", f"import {entry.layouts}, or fetch it")
-    wrong = _damage(name, entry, record, verify)
+    wrong = _damage(name, record, verify)
     if wrong:
         return stands("damaged", f"{wrong}; import or fetch it again")
     size = sum(file["size"] for file in record.files)
     notes = [*record.differs, *(str(n) for n in record.facts.get("notes", []))]
     if not record.official and not record.differs:
-        notes.append("content checked; the file itself is not the official one or has no published hash")
+        verified = "the published content in other files" if record.facts.get("verified") else UNVERIFIED
+        notes.append(verified)
     return stands("variant" if record.differs else "present", "; ".join(notes), record.fingerprint, size)
 
 
-def _damage(name: str, entry: Source, record: Manifest, verify: bool) -> str | None:
+def _damage(name: str, record: Manifest, verify: bool) -> str | None:
     if not record.files:
         return f"its record {MANIFEST} cannot be read"
     for file in record.files:
@@ -116,13 +119,22 @@ def _damage(name: str, entry: Source, record: Manifest, verify: bool) -> str | N
             return f"the file {file['path']} is missing"
         if found.st_size != file["size"]:
             return f"the file {file['path']} has {found.st_size:,} bytes, {file['size']:,} were recorded"
-        changed = found.st_mtime_ns != file["mtime_ns"]
-        if (changed or verify) and sha256(path) != file["sha256"]:
+        touched = found.st_mtime_ns != file["mtime_ns"]
+        if (touched or verify) and sha256(path) != file["sha256"]:
             return f"the file {file['path']} has changed since it was taken in"
+        if touched:
+            _remember_time(name, record, file, found.st_mtime_ns)
     folder = _parsed(name, record.parser)
     if verify and folder.exists() and parsed.parts(folder) != record.parts:
         return "its parsed arrays have changed since they were written"
     return None
+
+
+def _remember_time(name: str, record: Manifest, file: dict[str, Any], mtime_ns: int) -> None:
+    """A file with a new time and its old content (a copied data home) need not be hashed again next time."""
+    file["mtime_ns"] = mtime_ns
+    with contextlib.suppress(OSError):  # a data home that cannot be written is still readable
+        record.write(place(name))
 
 
 def folder(name: str, params: Mapping[str, Any] | None = None) -> Path:
@@ -154,11 +166,9 @@ def _ready(name: str, params: Mapping[str, Any] | None) -> Manifest:
 
 
 def _because(now: State) -> str:
-    return (
-        f" from the data home {home()}"
-        if now.state == "absent"
-        else f" ({now.note.removesuffix('; import or fetch it again')})"
-    )
+    if now.state == "absent":
+        return f" from the data home {home()}"
+    return f" ({now.note.removesuffix('; import or fetch it again')})"
 
 
 def _commands(entry: Source) -> str:

@@ -88,7 +88,7 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
         sizes = int((split == 0).sum()), int((split == 1).sum())
         if sizes != (TRAIN, TEST):
             differs.append(f"{sizes[0]:,} train and {sizes[1]:,} test images in place of 50,000 and 10,000")
-        return Findings(differs)
+        return Findings(differs, {"verified": not differs})  # every batch has its published md5
 
     return parse
 
