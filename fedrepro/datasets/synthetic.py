@@ -69,7 +69,7 @@ def load(
     order = draw.choice(N, N, replace=False)
     cluster, E = cluster[order], E[order]
     X = _at_snr(np.vstack([W.T, np.zeros(M)])[cluster], E, 10 ** (snr / 10))
-    where = draw.randint(0, N, size=int(outliers * N))
+    where = draw.randint(0, N, size=int(outliers * N), dtype=np.int64)
     values = draw.uniform(size=(M, len(where)))
     for j, column in enumerate(where):
         X[column] = 5 * values[:, j]
@@ -99,7 +99,7 @@ def _sizes(
         elif high <= low:
             raise ParameterError("N", f"{N} samples are too few to draw the sizes of {K} clusters; raise N or lower K")
         else:
-            sizes.append(int(draw.randint(low, high)))
+            sizes.append(int(draw.randint(low, high, dtype=np.int64)))
     if sum(sizes) > N:
         raise ParameterError(
             "seed",

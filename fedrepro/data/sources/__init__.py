@@ -4,8 +4,8 @@ To add a dataset with files (each step is enforced by ``tests/test_data_cli.py``
 contract tests):
 
 1. a module here with ``SOURCES = (Source(...),)``: official addresses, published hashes (None where there is none,
-   never an invented one), licence, which files of a copy are wanted, and ``parse``, which turns any usual layout into arrays,
-   refuses what cannot be this dataset and lists how a variant differs;
+   never an invented one), licence, which files of a copy are wanted, and ``parse``, which turns any usual layout into
+   arrays, refuses what cannot be this dataset and lists how a variant differs;
 2. a module in ``fedrepro.datasets`` with ``load(path, *, ...)``, ``shape``, ``check`` and ``stand_in`` of the same
    keywords, registered with ``add_dataset(Dataset(..., source=NAME))``;
 3. its surrogate in ``fedrepro.datasets.standins``, saying what it imitates and what it does not;
