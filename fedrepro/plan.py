@@ -15,6 +15,7 @@ from typing import Any
 from fedrepro import registry, sources
 from fedrepro.data import fingerprint as data_fingerprint
 from fedrepro.data import state as data_state
+from fedrepro.errors import DataAbsent
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.store import Store
@@ -94,13 +95,18 @@ def _source(setting: Setting, stand_in: bool) -> Source:
     if entry.source is None:
         return Source(setting.dataset, "none needed", data_fingerprint(entry.name, dict(setting.dataset_params)))
     found = data_state(entry.source)
+    lacking = f"the dataset {entry.source} is {found.state}"
     if found.state in ("present", "variant"):
-        return Source(setting.dataset, found.state, found.fingerprint, found.note)
+        try:
+            content = data_fingerprint(entry.name, dict(setting.dataset_params))
+            return Source(setting.dataset, found.state, content, found.note)
+        except DataAbsent as error:  # the part these parameters ask for is not there
+            lacking = str(error).split(";")[0]
     if stand_in and entry.stand_in is not None:
         return Source(setting.dataset, "stand-in", "stand-in", f"made to resemble {entry.source}")
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
     more = ", or run with --stand-in" if entry.stand_in is not None else ""
-    return Source(setting.dataset, found.state, note=f"the dataset {entry.source} is {found.state}: {how}{more}")
+    return Source(setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}")
 
 
 def problem_identity(setting: Setting, trial: int, source: Source) -> dict[str, Any]:

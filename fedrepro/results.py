@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -162,6 +163,7 @@ def _sidecar(
         for run, record in pairs
         if record is not None and record.meta["status"] == "diverged"
     ]
+    partial = dict(zip(records, done, strict=True))
     timed = {c.setting.series for p in figure.panels if p.x == "seconds" for c in p.curves}
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return {
@@ -173,9 +175,9 @@ def _sidecar(
         "complete": bool(done) and not missing and min(done) == figure.trials and figure.trials >= figure.wanted_trials,
         "trials_done": min(done, default=0),
         "trials_wanted": figure.wanted_trials,
-        "missing": [f"{series}: {why}" for series, why in missing.items()]
-        + [
-            f"{name}: {n} of {figure.trials} trials" for name, n in zip(records, done, strict=True) if n < figure.trials
+        "missing": [
+            *(f"{n} curve{'s' if n > 1 else ''}: {why}" for why, n in Counter(missing.values()).items()),
+            *(f"{name}: {n} of {figure.trials} trials" for name, n in partial.items() if n < figure.trials),
         ],
         "failed": failures,
         "diverged": diverged,

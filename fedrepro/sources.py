@@ -23,6 +23,14 @@ NOT_COMPUTING = (
     "fedrepro.cli",
     "fedrepro.plotting",
     "fedrepro.data.cli",
+    # content fingerprints stand for what these do
+    "fedrepro.data.fetch",
+    "fedrepro.data.home",
+    "fedrepro.data.imports",
+    "fedrepro.data.source",
+    "fedrepro.data.sources",
+    "fedrepro.data.store",
+    "fedrepro.data.trees",
     "fedrepro.algorithms._checks",
     "fedrepro.datasets.checks",
 )

@@ -28,7 +28,8 @@ class Samples:
 class Ratings:
     """Observed entries of a user-item matrix (kind ``ratings``): ids are compact, 0 .. users-1 and 0 .. items-1.
 
-    user : (n,) int32; item : (n,) int32; value : (n,) float64 in rating units (for instance 1..5).
+    user : (n,) int32; item : (n,) int32; value : (n,) float64 in rating units (for instance 1..5);
+    float32 where the file is large and its values are exact in it.
     """
 
     user: np.ndarray

@@ -36,6 +36,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "final",
         "reach",
         "axis",
+        "from_start",
         "saving_from",
         "variables",
     ),

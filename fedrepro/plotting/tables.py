@@ -5,7 +5,7 @@ Options: ``rows`` and ``columns`` (a key of ``select``, or a list of keys, of wh
 multiplied by it: 100 for percent), ``digits`` (decimals), ``final`` (a cell is the mean over the last so many records;
 1 by default). Or, instead of ``final``, ``reach``: the first value of ``axis`` (default ``round``) at which a trial is
 at least as good as this, and with ``saving_from`` (a mapping of select keys to values) the share of it saved against
-that curve, trial by trial.
+that curve, trial by trial; ``from_start: true`` leaves out what the axis counts before the first round.
 
 Published cells are ``{"row": ..., "column": ..., "value": number}``, with the texts of the table (``FedMGS m=10``) or
 the plain values of its keys (``fedmgs 10``).
@@ -137,7 +137,7 @@ def _values(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[np
     if reach is None:
         values = np.array([data.final(t, int(panel.options.get("final", 1))) for t in runs])
     else:
-        values = np.array([reached(t, float(reach), _better(panel, metric)) for t in runs])
+        values = np.array([_spent(panel, t, float(reach), _better(panel, metric)) for t in runs])
         if missed := int(np.isnan(values).sum()) - sum(t.status != "ok" for t in runs):
             bad.append(f"{missed} of {len(runs)} never reach it")
         if "saving_from" in panel.options:
@@ -158,6 +158,12 @@ def reached(trial: Trial, target: float, better: str) -> float:
     return float(trial.x[int(np.argmax(good))]) if good.any() else float("nan")
 
 
+def _spent(panel: Panel, trial: Trial, target: float, better: str) -> float:
+    """``reached``, less the axis' value at the initial point where ``options.from_start`` says so."""
+    start = float(trial.x[0]) if panel.options.get("from_start") and trial.x.size else 0.0
+    return reached(trial, target, better) - start
+
+
 def _reference(
     panel: Panel,
     metric: str,
@@ -169,7 +175,7 @@ def _reference(
     """``reached`` of the reference curve for the same trials."""
     found = {t.number: t for t in data.trials(source, _saved_from(panel), panel, x=axis, metric=metric)}
     better = _better(panel, metric)
-    return np.array([reached(found[t.number], reach, better) if t.number in found else np.nan for t in runs])
+    return np.array([_spent(panel, found[t.number], reach, better) if t.number in found else np.nan for t in runs])
 
 
 def _saved_from(panel: Panel) -> Curve:
