@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from fedrepro import __version__
+from fedrepro import __version__, listing
 from fedrepro.errors import UserError, nearest
 
 TIERS = ("smoke", "quick", "paper")
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [str(p) for p in sorted(EXPERIMENTS.glob("*/*.yaml")) if str(p).startswith(incomplete)]
+    return [str(p) for p in all_specs() if str(p).startswith(incomplete)]
 
 
 def find_spec(name: str) -> Path:
@@ -77,7 +77,7 @@ def find_spec(name: str) -> Path:
 
 def all_specs() -> list[Path]:
     """Every spec of the experiments folder, in order."""
-    return sorted(EXPERIMENTS.glob("*/*.yaml"))
+    return listing.specs(EXPERIMENTS)
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Any]:
@@ -143,8 +143,6 @@ def list_(what: str | None) -> None:
       fedrepro list
       fedrepro list algorithms
     """
-    from fedrepro import listing
-
     tables = listing.tables(EXPERIMENTS)
     for name in [what] if what else tables:
         click.secho(name, bold=True)

@@ -14,11 +14,16 @@ def tables(experiments: Path) -> dict[str, list[tuple[str, ...]]]:
     """Rows of names and explanations for each kind of thing a spec can name."""
     return {
         "papers": list(registry.PAPERS.items()),
-        "figures": [_figure(path) for path in sorted(experiments.glob("*/*.yaml"))],
+        "figures": [_figure(path) for path in specs(experiments)],
         "algorithms": [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.algorithms().items())],
         "partitions": [(p.name, p.summary) for _, p in sorted(registry.partitions().items())],
         "datasets": [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
     }
+
+
+def specs(experiments: Path) -> list[Path]:
+    """Every figure's spec, in order; the papers' discrepancy ledgers beside them are none."""
+    return sorted(path for path in experiments.glob("*/*.yaml") if path.name != "ledger.yaml")
 
 
 def _figure(path: Path) -> tuple[str, ...]:

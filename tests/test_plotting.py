@@ -805,6 +805,11 @@ def test_table_of_savings_compares_trial_by_trial():
     options |= {"axis": "uplink_bits", "saving_from": {"algorithm": "altmaxvar"}}
     cells = tables.table(figure(shown), shown, frame)
     assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
+    late = frame.assign(uplink_bits=frame["uplink_bits"] + 1000)  # sent before the first round
+    options |= {"from_start": True, "columns": "metric", "measure": "share saved"}
+    cells = tables.table(figure(shown), shown, late)
+    assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
+    assert set(cells["column"]) == {"share saved"}
 
 
 def test_table_with_metrics_as_columns_counts_in_whole_numbers():

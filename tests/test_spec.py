@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro import registry
+from fedrepro import listing, registry
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.nodes import SpecErrors
@@ -17,7 +17,7 @@ from fedrepro.spec.read import load
 from .conftest import ROOT
 
 Call = Callable[..., Result]
-SPECS = sorted((ROOT / "experiments").glob("*/*.yaml"))
+SPECS = listing.specs(ROOT / "experiments")
 
 
 def errors_of(path: Path, text: str, *sets: str, tier: str = "quick") -> list[str]:

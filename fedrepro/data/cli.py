@@ -15,6 +15,7 @@ from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.data.store import State, source, state
 from fedrepro.errors import UserError
+from fedrepro.listing import specs
 
 COLOURS = {"present": "green", "variant": "yellow", "damaged": "red", "absent": None}
 
@@ -150,7 +151,7 @@ def figures(folder: Path | None = None) -> dict[str, list[str]]:
 
     reads = {entry.name: entry.source for entry in registry.datasets().values() if entry.source}
     used: dict[str, list[str]] = {}
-    for file in sorted((folder or experiments()).glob("*/*.yaml")):
+    for file in specs(folder or experiments()):
         try:
             words = _words(yaml.safe_load(file.read_text(encoding="utf-8")))
         except (yaml.YAMLError, OSError):

@@ -37,6 +37,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "reach",
         "axis",
         "from_start",
+        "measure",
         "saving_from",
         "variables",
     ),

@@ -5,7 +5,7 @@ Options: ``rows`` and ``columns`` (a key of ``select``, or a list of keys, of wh
 multiplied by it: 100 for percent), ``digits`` (decimals), ``final`` (a cell is the mean over the last so many records;
 1 by default). Or, instead of ``final``, ``reach``: the first value of ``axis`` (default ``round``) at which a trial is
 at least as good as this, and with ``saving_from`` (a mapping of select keys to values) the share of it saved against
-that curve, trial by trial; ``from_start: true`` leaves out what the axis counts before the first round.
+that curve, trial by trial; ``from_start: true`` leaves out what the axis counts before the first round. ``measure`` names what the cells hold where that is not the metric.
 
 Published cells are ``{"row": ..., "column": ..., "value": number}``, with the texts of the table (``FedMGS m=10``) or
 the plain values of its keys (``fedmgs 10``).
@@ -95,7 +95,8 @@ def _keys(panel: Panel, way: str, curve: Curve) -> list[str]:
 
 def _text(panel: Panel, curve: Curve, metric: str, way: str) -> str:
     names = _keys(panel, way, curve)
-    return " ".join(data.metric_label(panel, metric) if n == "metric" else data.text_of(curve, n) for n in names)
+    said = str(panel.options.get("measure", data.metric_label(panel, metric)))
+    return " ".join(said if n == "metric" else data.text_of(curve, n) for n in names)
 
 
 def _plain(panel: Panel, curve: Curve, metric: str, way: str) -> str:
