@@ -1,0 +1,86 @@
+"""The commands ``report``, ``compare`` and ``show``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fedrepro import listing
+from fedrepro.errors import UserError
+
+TIERS = ("smoke", "quick", "paper")
+COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
+
+results_option = click.option(
+    "--results",
+    "results_dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Where results lie.",
+)
+
+
+@click.command()
+@click.argument("a", metavar="A.csv", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B.csv", type=click.Path(path_type=Path))
+@click.option("--metric", help="Compare this metric only (default: all that were recorded).")
+@click.option("--all", "every", is_flag=True, help="List the curves that did not move as well.")
+@click.option("--check", is_flag=True, help="End with exit code 1 if a curve moved or has no counterpart.")
+def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> None:
+    """Say which curves differ between two results files of one figure, beyond the noise of their trials.
+
+    Trials of the same number are paired; a curve moved if the interval of the mean difference (95 % over up to ten
+    rounds together) leaves zero out. Columns: curve, metric, end value in A and B, difference B - A with its interval.
+
+    \b
+    Examples:
+      fedrepro run fedc/fig5 --set problem.w_min=0 --results results-other
+      fedrepro compare results/quick/fedc/fig5.csv results-other/quick/fedc/fig5.csv
+      fedrepro compare old.csv new.csv --metric objective --all
+    """
+    from fedrepro.report import compare as comparing
+
+    changes = comparing.compare(comparing.read(a), comparing.read(b), metric)
+    rows = comparing.lines(changes, every)
+    for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
+        click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+    states = [change.state for change in changes]
+    click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
+    if check and set(states) - {comparing.SAME, comparing.NOISE}:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("figure", metavar="FIGURE")
+@click.option("--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="Whose results to show.")
+@click.option("--panel", help="One panel only.")
+@click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
+@results_option
+def show(figure: str, tier: str, panel: str | None, at: int | None, results_dir: Path) -> None:
+    """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
+
+    \b
+    Examples:
+      fedrepro show fedc/fig5
+      fedrepro show experiments/fedmf/table1.yaml --tier paper
+      fedrepro show fedc/fig5 --panel a --at 50
+    """
+    from fedrepro import drawing
+    from fedrepro.cli import find_spec
+    from fedrepro.plotting.face import footer, tags
+    from fedrepro.report import show as showing
+
+    (found,) = drawing.with_results([find_spec(figure)], tier, results_dir, must=True)
+    source = showing.source_of(found)
+    click.secho(f"{source.figure.paper}/{source.figure.figure}: {source.figure.title}", bold=True)
+    if found := tags(source):
+        click.secho(" · ".join(found), fg="yellow")
+    for one, rows in showing.panels(source, panel, at):
+        click.echo()
+        click.secho(f"({one.id}) {one.title}".strip(), bold=True)
+        for line in listing.aligned(tuple(row) for row in rows):
+            click.echo(f"  {line}")
+    click.echo(f"\n{footer(source, ())}")

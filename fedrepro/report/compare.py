@@ -1,0 +1,171 @@
+"""Which curves moved between two runs of one figure, beyond the noise of the trials.
+
+Trials with the same number are paired: where nothing but the code changed they share data, initial point and draws. A
+curve moved if at one of up to ten rounds (the last, and earlier ones spaced geometrically) the interval of the mean
+difference leaves zero out. The intervals hold together with 95 % (Bonferroni), so that looking at ten rounds does not
+find what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedrepro.errors import UserError, nearest
+from fedrepro.results import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAME, NOISE, MOVED, DIFFERS = "same", "within noise", "moved", "differs"
+ONLY_A, ONLY_B, EMPTY = "only in A", "only in B", "no numbers"
+ROUNDS = 10
+"""How many rounds of a curve are looked at."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One curve and metric in both runs. ``differs``: not the same, and one trial cannot tell noise from change.
+
+    ``a``, ``b``: the means over the shared trials at the last common round; ``mean``, ``low``, ``high``: the difference
+    b - a and its interval at round ``at``, the last one, or where a curve that moved did so most clearly.
+    """
+
+    series: str
+    other: str  # its name in B
+    metric: str
+    state: str
+    trials: int = 0
+    a: float = float("nan")
+    b: float = float("nan")
+    at: int = 0
+    mean: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A tidy results CSV; raises UserError where the file is none."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path, dtype={"partition": str, "parameters": str})
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; results lie in results/TIER/PAPER/FIGURE.csv") from None
+    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
+        raise UserError(f"{path}: cannot be read as a CSV file ({str(error).strip()})") from None
+    lacking = [name for name in COLUMNS if name not in frame.columns]
+    if lacking:
+        raise UserError(
+            f"{path}: not a results file of `fedrepro run`: it has no column '{lacking[0]}' "
+            f"(columns wanted: {', '.join(COLUMNS)})"
+        )
+    return frame
+
+
+def compare(a: pd.DataFrame, b: pd.DataFrame, metric: str | None = None) -> list[Change]:
+    """Every curve of A and B in A's order, then what only B has.
+
+    Curves are matched by name. If as many are left over on both sides (a parameter was changed, and with it the
+    names), the left-over ones are matched in order. Raises UserError where neither run recorded ``metric``.
+    """
+    known = list(dict.fromkeys([*a["metric"].dropna(), *b["metric"].dropna()]))
+    if metric is not None and metric not in known:
+        raise UserError(
+            f"--metric {metric}: neither file has it{nearest(metric, known)} (metrics: {', '.join(sorted(known))})"
+        )
+    metrics = [metric] if metric else known
+    changes = []
+    for one, other in _pairs(list(dict.fromkeys(a["series"])), list(dict.fromkeys(b["series"]))):
+        in_a, in_b = a[a["series"] == one], b[b["series"] == other]
+        present = [m for m in metrics if (in_a["metric"] == m).any() or (in_b["metric"] == m).any()]
+        if not present:  # every trial failed
+            changes.append(Change(one or other, other, metric or "", _lonely(one, other) or EMPTY))
+        changes += [_change(one, other, m, in_a[in_a["metric"] == m], in_b[in_b["metric"] == m]) for m in present]
+    return changes
+
+
+def _pairs(a: list[str], b: list[str]) -> list[tuple[str, str]]:
+    """Matched names; '' where a side has no counterpart."""
+    left, right = [n for n in a if n not in b], [n for n in b if n not in a]
+    partner = dict(zip(left, right, strict=True)) if len(left) == len(right) else {}
+    pairs = [(name, name if name in b else partner.get(name, "")) for name in a]
+    return pairs + [("", name) for name in right if not partner]
+
+
+def _lonely(one: str, other: str) -> str:
+    return ONLY_B if not one else ONLY_A if not other else ""
+
+
+def _change(one: str, other: str, metric: str, a: pd.DataFrame, b: pd.DataFrame) -> Change:
+    state = _lonely(one, other)
+    if state:
+        return Change(one or other, other, metric, state)
+    left, right = (f.pivot_table(index="trial", columns="round", values="value", dropna=False) for f in (a, b))
+    trials, rounds = left.index.intersection(right.index), left.columns.intersection(right.columns)
+    if not len(trials) or not len(rounds):
+        return Change(one, other, metric, EMPTY)
+    x, y = (f.loc[trials, rounds].to_numpy(dtype=float) for f in (left, right))
+    looked = looked_at(len(rounds))
+    state, place, mean, low, high = _judge(x, y, looked)
+    return Change(
+        one, other, metric, state, len(trials),
+        a=float(x[:, -1].mean()), b=float(y[:, -1].mean()), at=int(rounds[place]), mean=mean, low=low, high=high,
+    )  # fmt: skip
+
+
+def looked_at(count: int) -> np.ndarray:
+    """Indices of up to ``ROUNDS`` of ``count`` rounds: the last, and earlier ones spaced geometrically."""
+    return np.unique(np.rint(np.geomspace(1, count, min(ROUNDS, count))).astype(int)) - 1
+
+
+def _judge(x: np.ndarray, y: np.ndarray, looked: np.ndarray) -> tuple[str, int, float, float, float]:
+    """State, index of the round it was seen at, and the difference there with its interval."""
+    equal = (x == y) | (np.isnan(x) & np.isnan(y))
+    last = x.shape[1] - 1
+    if equal.all():
+        return SAME, last, 0.0, 0.0, 0.0
+    with np.errstate(invalid="ignore"):
+        difference = np.where(equal, 0.0, y - x)
+    if not np.isfinite(difference).all():  # one side ceased to be finite
+        place = int(np.flatnonzero(~np.isfinite(difference).all(axis=0))[0])
+        return MOVED, place, float("nan"), float("nan"), float("nan")
+    if len(x) < 2:
+        place = int(np.argmax(np.abs(difference[0])))
+        value = float(difference[0, place])
+        return DIFFERS, place, value, value, value
+    from scipy.stats import t
+
+    means, sds = difference.mean(axis=0), difference.std(axis=0, ddof=1)
+    halves = t.ppf(1 - 0.025 / len(looked), len(x) - 1) * sds / np.sqrt(len(x))
+    clear = [i for i in looked.tolist() if abs(means[i]) > halves[i]]
+    place = max(clear, key=lambda i: abs(means[i]) / halves[i] if halves[i] else np.inf) if clear else last
+    mean, half = float(means[place]), float(halves[place])
+    return (MOVED if clear else NOISE), place, mean, mean - half, mean + half
+
+
+def lines(changes: Sequence[Change], every: bool) -> list[tuple[str, ...]]:
+    """Rows of the printed table: all curves, or those that are neither the same nor within noise."""
+    rows: list[tuple[str, ...]] = []
+    for c in changes:
+        if not every and c.state in (SAME, NOISE):
+            continue
+        name = c.series if c.other in ("", c.series) else f"{c.series} -> {c.other}"
+        rows.append((c.state, name, c.metric, *_numbers(c)))
+    return rows
+
+
+def _numbers(c: Change) -> tuple[str, ...]:
+    if c.state in (ONLY_A, ONLY_B, EMPTY):
+        return ()
+    end = f"{c.a:.5g} -> {c.b:.5g}"
+    if c.state == SAME:
+        return (end, "")
+    if np.isnan(c.mean):
+        return (end, f"one side is not finite from round {c.at} on")
+    interval = f" [{c.low:+.3g}, {c.high:+.3g}]" if c.low < c.high else ""
+    return (end, f"{c.mean:+.3g}{interval} at round {c.at}, {c.trials} trial{'s' if c.trials > 1 else ''}")

@@ -1,0 +1,419 @@
+"""The discrepancy ledgers: where a paper is silent, contradicts itself or differs from its released program.
+
+``experiments/<paper>/ledger.yaml`` holds one row for every such place: what the paper says, what the released program
+does, the reading taken here, and the variant (a registered name with parameters) that runs the other reading. A row
+may name two curves of a figure that differ in this choice alone; where results exist, its effect is computed from them.
+
+    paper: fedc
+    rows:
+      - id: fedc.1
+        topic: step size of the local W steps
+        paper: "d = L_W"
+        code: "d = 5 L_W"
+        taken: "d = 5 L_W; the printed one diverges on data that is not i.i.d."
+        variant: {algorithm: fedcavg-literal}        # or a list; or no_variant: the reason why there is none
+        run: {figure: fedc/fig1, set: ["panels.c.curves.0.gamma2=1.0"]}
+        figures: [fig1, beyond/fedcavg_step]         # or all
+        effect:
+          - {figure: beyond/fedcavg_step, panel: b, taken: {label: "d = 5 L_W"}, other: {label: "d = L_W"}}
+
+An effect compares the panel's metric (or ``metric``, and ``other_metric`` for the other curve) at the end, at round
+``at``, or instead of it the first value of ``axis`` (default ``round``) at which the metric is as good as ``reach``.
+``taken`` and ``other`` select one curve each by any of its values; ``other_panel`` where the other one stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro import registry
+from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.plotting import data, tables
+from fedrepro.plotting.data import Source, Trial
+from fedrepro.spec import checks, nodes
+from fedrepro.spec.model import Curve, Figure, Panel
+from fedrepro.spec.nodes import Node, SpecErrors
+
+TOP_KEYS = ("paper", "source", "rows")
+TEXTS = ("id", "topic", "paper", "code", "taken")
+ROW_KEYS = (*TEXTS, "variant", "no_variant", "run", "figures", "effect", "note")
+EFFECT_KEYS = (
+    "figure", "panel", "taken", "other", "other_panel", "metric", "other_metric", "at", "reach", "axis",
+)  # fmt: skip
+KINDS = ("algorithm", "problem", "dataset", "partition")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The other reading as something that can be run: a registered name of one kind, and values of its parameters."""
+
+    kind: str
+    name: str
+    values: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{k}: {_plain(v)}" for k, v in self.values.items())
+        return f"{self.kind} {self.name}" + (f" with {values}" if values else "")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Two curves of a panel, of which the first is the reading taken and the second the other one."""
+
+    figure: str
+    panel: str
+    taken: Mapping[str, Any]
+    other: Mapping[str, Any]
+    other_panel: str = ""
+    metric: str = ""
+    other_metric: str = ""
+    at: int | None = None
+    reach: float | None = None
+    axis: str = "round"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a ledger. ``figures`` are names ``paper/figure``; ``command`` runs the other reading."""
+
+    paper: str
+    id: str
+    topic: str
+    says: str
+    code: str
+    taken: str
+    variants: tuple[Variant, ...]
+    no_variant: str
+    figure: str
+    sets: tuple[str, ...]
+    figures: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    note: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that computes a figure under the other reading, beside the results there are."""
+        if not self.figure:
+            return ""
+        sets = " ".join(f"--set '{s}'" for s in self.sets)
+        return f"fedrepro run {self.figure} {sets}".rstrip() + (" --results results-other" if sets else "")
+
+
+def files(experiments: Path) -> list[Path]:
+    """The ledgers of the experiments folder."""
+    return sorted(experiments.glob("*/ledger.yaml"))
+
+
+def load_all(experiments: Path) -> list[Row]:
+    """The rows of every ledger in order; raises SpecErrors with every error of all of them."""
+    rows: list[Row] = []
+    messages: list[str] = []
+    for path in files(experiments):
+        try:
+            rows += load(path, experiments)
+        except SpecErrors as error:
+            messages += error.messages
+    if messages:
+        raise SpecErrors(messages)
+    return rows
+
+
+def load(path: Path, experiments: Path) -> list[Row]:
+    """The rows of one ledger; raises SpecErrors with every error found."""
+    reader = _Reader(path, experiments)
+    rows = reader.ledger(nodes.read(path))
+    if reader.errors:
+        raise SpecErrors(reader.errors)
+    return rows
+
+
+class _Reader:
+    """Collects errors while it reads, each with its place and the text that stands there."""
+
+    def __init__(self, path: Path, experiments: Path) -> None:
+        from fedrepro.listing import specs
+
+        self.path, self.errors = path, list[str]()
+        self.known = [f"{p.parent.name}/{p.stem}" for p in specs(experiments)]
+        self.paper = path.parent.name
+
+    def error(self, at: Node | nodes.Place, message: str) -> None:
+        place = at.place if isinstance(at, Node) else at
+        message = f"{place}: {message}" + (f"  (in: {place.text})" if place.text else "")
+        if message not in self.errors:
+            self.errors.append(message)
+
+    def mapping(self, node: Node, valid: Iterable[str], what: str) -> bool:
+        """Whether the node is a mapping; keys that ``what`` does not know are errors."""
+        if not isinstance(node.value, dict):
+            self.error(node, f"{what} must be a mapping of keys to values")
+            return False
+        valid = list(valid)
+        for key, child in node.items():
+            if key not in valid:
+                message = f"'{key}' is not a key of {what}{nearest(key, valid)} (valid: {', '.join(valid)})"
+                self.error(child.key or child, message)
+        return True
+
+    def text(self, node: Node, key: str, what: str, needed: bool = True) -> str:
+        child = node.get(key)
+        if child is None or child.value is None:
+            if needed:
+                self.error(child or node, f"{what} needs '{key}'")
+            return ""
+        if not isinstance(child.value, str) or not child.value.strip():
+            self.error(child, f"{key} must be text, not {child.plain()!r}; put it in quotes")
+            return ""
+        return child.value.strip()
+
+    def items(self, node: Node | None, what: str) -> list[Node]:
+        """The items of a list; a single mapping or word counts as a list of one."""
+        if node is None:
+            return []
+        if isinstance(node.value, list):
+            return node.value
+        if isinstance(node.value, (dict, str)):
+            return [node]
+        self.error(node, f"{what} must be a list")
+        return []
+
+    def ledger(self, root: Node) -> list[Row]:
+        if not self.mapping(root, TOP_KEYS, "a ledger"):
+            return []
+        paper = root.get("paper")
+        if paper is None or paper.value != self.paper:
+            given = f"'{paper.value}'" if paper else "missing"
+            self.error(paper or root, f"paper is {given}; a ledger stands in the folder of its paper, '{self.paper}'")
+        table = root.get("rows")
+        if table is None or not isinstance(table.value, list):
+            self.error(table or root, "a ledger needs 'rows', a list of rows")
+            return []
+        rows: list[Row] = []
+        for item in table.value:
+            row = self.row(item)
+            if row and row.id in {other.id for other in rows}:
+                self.error(item.get("id") or item, f"the id '{row.id}' is used twice")
+            rows += [row] if row else []
+        return rows
+
+    def row(self, item: Node) -> Row | None:
+        if not self.mapping(item, ROW_KEYS, "a row"):
+            return None
+        texts = {key: self.text(item, key, "a row") for key in TEXTS}
+        variants = [v for n in self.items(item.get("variant"), "variant") if (v := self.variant(n))]
+        reason = self.text(item, "no_variant", "a row", needed=False)
+        if (item.get("variant") is None) == (item.get("no_variant") is None):
+            self.error(item, "a row needs 'variant', or 'no_variant' with the reason; one of the two")
+        figure, sets = self.run(item.get("run"))
+        return Row(
+            self.paper, texts["id"], texts["topic"], texts["paper"], texts["code"], texts["taken"],
+            tuple(variants), reason, figure, sets, self.figures(item),
+            tuple(e for n in self.items(item.get("effect"), "effect") if (e := self.effect(n))),
+            self.text(item, "note", "a row", needed=False),
+        )  # fmt: skip
+
+    def variant(self, node: Node) -> Variant | None:
+        kind = next((k for k in KINDS if node.get(k)), None)
+        if kind is None:
+            self.error(node, f"a variant names one of {', '.join(KINDS)}, for instance {{algorithm: fedcavg-literal}}")
+            return None
+        named = node.value[kind]
+        table = _TABLES[kind]()
+        if named.value not in table:
+            self.error(named, f"'{named.value}' is not a {kind}{nearest(named.value, table)}")
+            return None
+        entry = table[named.value]
+        parameters = entry.parameters if kind == "problem" else entry.parameters()
+        self.mapping(node, [kind, *parameters], f"the {kind} '{named.value}'")
+        values = {k: v.plain() for k, v in node.items() if k in parameters}
+        try:
+            _try(kind, entry, values)
+        except ParameterError as error:
+            self.error(node.get(error.name) or node, str(error))
+        return Variant(kind, str(named.value), values)
+
+    def figures(self, item: Node) -> tuple[str, ...]:
+        node = item.get("figures")
+        if node is None:
+            self.error(item, "a row needs 'figures': a list of figures, or all")
+            return ()
+        if node.value == "all":
+            return tuple(name for name in self.known if name.startswith(f"{self.paper}/"))
+        return tuple(name for one in self.items(node, "figures") if (name := self.name(one)))
+
+    def name(self, node: Node) -> str:
+        """``paper/figure`` of a figure that exists; without a paper it is the ledger's own."""
+        name = node.value if "/" in str(node.value) else f"{self.paper}/{node.value}"
+        if name not in self.known:
+            self.error(node, f"there is no figure '{name}'{nearest(name, self.known)} (`fedrepro list figures`)")
+            return ""
+        return str(name)
+
+    def run(self, node: Node | None) -> tuple[str, tuple[str, ...]]:
+        if node is None or not self.mapping(node, ("figure", "set"), "run"):
+            return "", ()
+        figure = node.get("figure")
+        if figure is None:
+            self.error(node, "run needs 'figure'")
+            return "", ()
+        return self.name(figure), tuple(str(n.value) for n in self.items(node.get("set"), "set"))
+
+    def effect(self, node: Node) -> Effect | None:
+        if not self.mapping(node, EFFECT_KEYS, "an effect"):
+            return None
+        missing = [key for key in ("figure", "panel", "taken", "other") if node.get(key) is None]
+        for key in missing:
+            self.error(node, f"an effect needs '{key}'")
+        for key, kinds, what in (("at", int, "a round"), ("reach", (int, float), "a number")):
+            number = node.get(key)
+            if number is not None and not isinstance(number.value, kinds):
+                self.error(number, f"{key} must be {what}, not {number.plain()!r}")
+        axis = node.get("axis")
+        if axis is not None and axis.value not in checks.AXES:
+            self.error(axis, f"'{axis.value}' is not an axis{nearest(axis.value, checks.AXES)}")
+        if missing:
+            return None
+        plain = {key: child.plain() for key, child in node.items() if key in EFFECT_KEYS}
+        return Effect(**{**plain, "figure": self.name(node.value["figure"]), "panel": str(plain["panel"])})
+
+
+_TABLES: dict[str, Callable[[], Mapping[str, Any]]] = {
+    "algorithm": registry.algorithms,
+    "problem": registry.problems,
+    "dataset": registry.datasets,
+    "partition": registry.partitions,
+}
+
+
+def _try(kind: str, entry: Any, values: Mapping[str, Any]) -> None:
+    """Raise ParameterError where the values cannot work, as far as that can be told without data."""
+    if kind == "algorithm":
+        entry.make(**values)
+    elif kind == "problem" and entry.check is not None:
+        entry.check({**entry.parameters, **values}, {})
+    elif kind in ("dataset", "partition") and entry.check is not None:
+        entry.check(**values)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def verify(rows: Iterable[Row], experiments: Path, tier: str) -> list[str]:
+    """What does not work at a tier: effects whose curves are not there, commands whose ``--set`` options fail."""
+    from fedrepro.spec.read import load as load_spec
+
+    figures: dict[str, Figure] = {}
+    messages = []
+    for row in rows:
+        for effect in row.effects:
+            try:
+                if effect.figure not in figures:
+                    figures[effect.figure] = load_spec(experiments / f"{effect.figure}.yaml", tier)
+                curves(effect, figures[effect.figure])
+            except UserError as error:
+                messages.append(f"{row.id}: {error}")
+        if row.figure:
+            try:
+                load_spec(experiments / f"{row.figure}.yaml", tier, row.sets)
+            except UserError as error:
+                messages.append(f"{row.id}: {row.command}: {error}")
+    return messages
+
+
+# -- effects -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a choice changed in one figure's results: values of both readings and their paired difference."""
+
+    figure: str
+    tier: str
+    words: str
+
+
+def curves(effect: Effect, figure: Figure) -> tuple[Panel, Curve, Curve]:
+    """The panel and the two curves an effect compares; raises UserError where they cannot be told."""
+    panels = {panel.id: panel for panel in figure.panels}
+    for name in (effect.panel, effect.other_panel or effect.panel):
+        if name not in panels:
+            valid = ", ".join(panels)
+            raise UserError(f"{effect.figure} has no panel '{name}'{nearest(name, panels)} (panels: {valid})")
+    panel, elsewhere = panels[effect.panel], panels[effect.other_panel or effect.panel]
+    found = checks.pick(panel.curves, effect.taken), checks.pick(elsewhere.curves, effect.other)
+    for curve, metric in zip(found, _metrics(effect, panel), strict=True):
+        if metric not in curve.setting.metrics:
+            raise UserError(f"the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")
+    return panel, *found
+
+
+def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
+    metric = effect.metric or panel.y
+    return metric, effect.other_metric or metric
+
+
+def measure(effect: Effect, source: Source) -> Measured:
+    """The effect in one figure's results, in words: both means, and the paired difference with its 95 % interval."""
+    panel, *pair = curves(effect, source.figure)
+    metrics = _metrics(effect, panel)
+    x = effect.axis if effect.reach is not None else "round"
+    runs = [data.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
+    better = registry.problems()[pair[0].setting.problem].metrics[metrics[0]].better
+    values = [{t.number: _value(t, effect, better) for t in found if t.status == "ok" and t.y.size} for found in runs]
+    said = [_said(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
+    words = f"{_what(effect, panel, metrics[0])}: {said[0]}; {said[1]}"
+    shared = np.array([values[1][n] - values[0][n] for n in values[0] if n in values[1]])
+    if shared.size and np.isfinite(shared).all():
+        words += f"; difference {_difference(shared)}"
+    tier = source.figure.tier + (", stand-in" if source.stands_in(pair) else "")
+    return Measured(effect.figure, tier, words)
+
+
+def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
+    """How the two readings are told apart: by label, by panel, or by metric."""
+    if pair[0].label != pair[1].label:
+        return [curve.label for curve in pair]
+    if effect.other_panel:
+        return [f"panel {name}" for name in (effect.panel, effect.other_panel)]
+    return [data.metric_label(panel, metric) for metric in _metrics(effect, panel)]
+
+
+def _what(effect: Effect, panel: Panel, metric: str) -> str:
+    label = data.metric_label(panel, metric)
+    if effect.reach is not None:
+        return f"{data.AXES[effect.axis]} at which {label} reaches {effect.reach:g}"
+    return f"{label} " + ("at the end" if effect.at is None else f"at round {effect.at}")
+
+
+def _value(trial: Trial, effect: Effect, better: str) -> float:
+    if effect.reach is not None:
+        return tables.reached(trial, effect.reach, better)
+    if effect.at is None:
+        return float(trial.y[-1])
+    return float(trial.y[max(int(np.searchsorted(trial.x, effect.at, side="right")) - 1, 0)])
+
+
+def _said(name: str, values: Mapping[int, float], runs: list[Trial]) -> str:
+    bad = sum(t.status == "diverged" for t in runs)
+    notes = f" ({bad} of {len(runs)} trials diverge)" if bad else ""
+    if not values:
+        return f"{name} " + (notes.strip() or "has no results")
+    if not np.isfinite(list(values.values())).all():
+        return f"{name} does not reach it in every trial{notes}"
+    return f"{np.mean(list(values.values())):.4g} ({name}){notes}"
+
+
+def _difference(values: np.ndarray) -> str:
+    mean, n = float(values.mean()), len(values)
+    if n < 2:
+        return f"{mean:+.3g} (1 trial)"
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return f"{mean:+.3g} [{mean - half:+.3g}, {mean + half:+.3g}] over {n} trials"
