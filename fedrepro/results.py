@@ -163,7 +163,6 @@ def _sidecar(
         for run, record in pairs
         if record is not None and record.meta["status"] == "diverged"
     ]
-    partial = dict(zip(records, done, strict=True))
     timed = {c.setting.series for p in figure.panels if p.x == "seconds" for c in p.curves}
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return {
@@ -177,7 +176,11 @@ def _sidecar(
         "trials_wanted": figure.wanted_trials,
         "missing": [
             *(f"{n} curve{'s' if n > 1 else ''}: {why}" for why, n in Counter(missing.values()).items()),
-            *(f"{name}: {n} of {figure.trials} trials" for name, n in partial.items() if n < figure.trials),
+            *(
+                f"{curves} curve{'s' if curves > 1 else ''}: {n} of {figure.trials} trials"
+                for n, curves in sorted(Counter(done).items())
+                if n < figure.trials
+            ),
         ],
         "failed": failures,
         "diverged": diverged,

@@ -70,7 +70,7 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     assert "2 runs computed" in part.output
     sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
     assert sidecar["complete"] is False
-    assert "fedcavg Q1=2 Q2=1 @ syn / unf: 0 of 2 trials" in sidecar["missing"]
+    assert sidecar["missing"] == ["4 curves: 0 of 2 trials"]
     assert "8 runs computed, 2 reused" in fedrepro("run", small, "--jobs", 1).output
     wrong = fedrepro("run", small, "--only", "c")
     assert wrong.exit_code == 2
