@@ -61,6 +61,7 @@ ALIASES = {
     "cutemaxvardeep": "cutemaxvar",
     "altmaxvardeep": "altmaxvar",
     "optimum": "optimal",
+    "imcplain": "fedavg",
 }
 UNTOLD = ("series", "label", "algorithm")
 """Keys of ``select`` that differ between any two curves, or that the method's own colour tells."""
