@@ -86,7 +86,10 @@ def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -
     from fedrepro.spec.read import load
 
     figures, messages = [], []
-    for name in names:
+    given = [name for name in names if Path(name).name != listing.LEDGER]  # a glob over experiments/ picks them up too
+    if not given:
+        raise UserError(f"{listing.LEDGER} holds a paper's discrepancies, not a figure; name a figure's spec")
+    for name in given:
         try:
             figures.append(load(find_spec(str(name)), tier, sets))
         except SpecErrors as error:
@@ -325,7 +328,12 @@ def plot(specs: tuple[str, ...], tier: str, formats: tuple[str, ...], results_di
     from fedrepro import drawing
 
     drawn = drawing.draw_all(
-        [find_spec(s) for s in specs] or all_specs(), tier, formats, results_dir, plots_dir, bool(specs)
+        [find_spec(s) for s in specs if Path(s).name != listing.LEDGER] or all_specs(),
+        tier,
+        formats,
+        results_dir,
+        plots_dir,
+        bool(specs),
     )
     for path in drawn:
         click.echo(str(path))
@@ -350,7 +358,7 @@ def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
     from fedrepro import drawing
     from fedrepro.claims import table
 
-    paths = [find_spec(s) for s in specs] or all_specs()
+    paths = [find_spec(s) for s in specs if Path(s).name != listing.LEDGER] or all_specs()
     rows = [row for found in drawing.with_results(paths, tier, results_dir, bool(specs)) for row in table(*found)]
     if not rows:
         raise UserError(

@@ -9,6 +9,9 @@ from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 
+LEDGER = "ledger.yaml"
+"""The file of a paper's discrepancies, which lies beside its figures' specs."""
+
 
 def tables(experiments: Path) -> dict[str, list[tuple[str, ...]]]:
     """Rows of names and explanations for each kind of thing a spec can name."""
@@ -23,7 +26,7 @@ def tables(experiments: Path) -> dict[str, list[tuple[str, ...]]]:
 
 def specs(experiments: Path) -> list[Path]:
     """Every figure's spec, in order; the papers' discrepancy ledgers beside them are none."""
-    return sorted(path for path in experiments.glob("*/*.yaml") if path.name != "ledger.yaml")
+    return sorted(path for path in experiments.glob("*/*.yaml") if path.name != LEDGER)
 
 
 def _figure(path: Path) -> tuple[str, ...]:

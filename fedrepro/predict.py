@@ -9,7 +9,6 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.plan import Run
-from fedrepro.seeds import canonical
 from fedrepro.store import Store, atomically
 
 START_SECONDS = 0.02  # opening a problem and writing a record
@@ -50,21 +49,32 @@ def shape(run: Run) -> dict[str, Any]:
     return dict(registry.datasets()[run.setting.dataset].shape(**run.setting.dataset_params))
 
 
+def numbers(run: Run) -> float:
+    """How many numbers the run's data holds, from its shape: a matrix, views, ratings or images."""
+    facts = {k: v for k, v in shape(run).items() if v is not None}
+    if "ratings" in facts:
+        return float(facts["ratings"])
+    if "J" in facts:
+        sizes = facts.get("N", 1000)
+        width = sum(sizes) if isinstance(sizes, (list, tuple)) else sizes * facts.get("I", 1)
+        return float(facts["J"]) * float(width) * float(facts.get("density", 1.0))
+    return float(facts.get("M", 1000)) * float(facts.get("N", 1000))
+
+
 def estimate(run: Run) -> float:
-    """Seconds of a run by arithmetic: two passes over the data a round, times the method's own inner passes."""
-    cost = getattr(registry.algorithms()[run.setting.algorithm].cls, "cost", None)
-    facts = shape(run)
+    """Seconds of a run by arithmetic: two passes over the data a round, unless the method knows better (``cost``)."""
+    method = registry.algorithms()[run.setting.algorithm].cls
+    cost = getattr(method, "cost", None)
     if cost is not None:
-        flops, read = cost(dict(run.setting.params), {**facts, **run.setting.partition_params})
+        flops, read = cost(dict(run.setting.params), {**shape(run), **run.setting.partition_params})
     else:
-        read = 16.0 * (facts.get("M") or 1000) * (facts.get("N") or 1000)
-        flops = 0.0
-    rounds = 1 if getattr(registry.algorithms()[run.setting.algorithm].cls, "one_shot", False) else run.setting.rounds
+        flops, read = 0.0, 16.0 * numbers(run)
+    rounds = 1 if getattr(method, "one_shot", False) else run.setting.rounds
     return rounds * (read / BYTES_PER_SECOND + flops / FLOPS_PER_SECOND)
 
 
 def memory(runs: Iterable[Run], jobs: int) -> float:
-    """Predicted peak bytes: every problem's arrays once (shared by memory map), and each worker's own."""
-    shared = {canonical([r.problem_id]): 8.0 * (shape(r).get("M") or 1000) * (shape(r).get("N") or 1000) for r in runs}
+    """Predicted peak bytes: the arrays of the problems worked on (shared by memory map), and each worker's own."""
+    shared = {run.problem_id: 8.0 * numbers(run) for run in runs}
     largest = max(shared.values(), default=0.0)
     return largest * min(2, len(shared)) + jobs * (120e6 + 0.3 * largest)

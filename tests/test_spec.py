@@ -166,3 +166,12 @@ def test_every_command_has_examples_in_its_help() -> None:
     for name in main.list_commands(context):
         said = CliRunner().invoke(main, [name, "--help"]).output
         assert "fedrepro " in said.split("Usage:")[1].split("\n", 1)[1], name
+
+
+def test_a_glob_over_an_experiments_folder_may_pick_up_a_ledger(fedrepro: Call, small: Path) -> None:
+    ledger = small.with_name("ledger.yaml")
+    ledger.write_text("paper: fedc\nrows: []\n")
+    assert "8 to do" in fedrepro("plan", small, ledger).output
+    alone = fedrepro("plan", ledger)
+    assert alone.exit_code == 2
+    assert "ledger.yaml holds a paper's discrepancies, not a figure" in alone.stderr
