@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fedrepro import listing
-from fedrepro.errors import UserError
 
 TIERS = ("smoke", "quick", "paper")
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
@@ -21,6 +21,78 @@ results_option = click.option(
     show_default=True,
     help="Where results lie.",
 )
+
+
+FAILURES = ("not-reproduced", "within-noise", "not-tested", "stale")
+
+
+@click.command()
+@click.argument("specs", nargs=-1, metavar="[SPEC...]")
+@click.option(
+    "--tier",
+    type=click.Choice(["best", *TIERS]),
+    default="best",
+    show_default=True,
+    help="Whose results to report; best: a figure's paper tier where it has results there, else quick.",
+)
+@results_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("plots"),
+    show_default=True,
+    help="Where report.html and REPORT.md go.",
+)
+@click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="End with exit code 1 if there is any.")
+@click.option("--no-pictures", is_flag=True, help="Leave the panels out: a matter of seconds.")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
+def report(
+    specs: tuple[str, ...],
+    tier: str,
+    results_dir: Path,
+    out: Path,
+    fail_on: tuple[str, ...],
+    no_pictures: bool,
+    jobs: int | None,
+) -> None:
+    """Write the report: which claims held and why, figure by figure, and the discrepancy ledger.
+
+    Without SPEC: every figure. Nothing is computed; figures without results are listed as such, stale ones say so.
+
+    \b
+    Examples:
+      fedrepro report
+      fedrepro report --tier quick --out /tmp/report
+      fedrepro report --fail-on not-reproduced --fail-on stale
+      fedrepro report fedc/fig5 --no-pictures
+    """
+    from fedrepro.cli import EXPERIMENTS, all_specs, find_spec
+    from fedrepro.report import gather, html, markdown
+    from fedrepro.runner import default_jobs
+    from fedrepro.store import atomically
+
+    found = gather.gather([find_spec(s) for s in specs] or all_specs(), tier, results_dir, EXPERIMENTS)
+    drawn = {} if no_pictures else _drawn(found.sections, jobs or default_jobs())
+    for name, text in (("report.html", html.page(found, drawn)), ("REPORT.md", markdown.text(found, out))):
+        atomically(out / name, text.encode())
+        click.echo(f"{out / name} ({len(text.encode()) / 1e6:.1f} MB)")
+    click.echo("; ".join(f"{found.count(v)} {v}" for v in gather.VERDICTS))
+    bad = {v.replace(" ", "-"): found.count(v) for v in gather.VERDICTS}
+    bad["stale"] = sum(bool(section.stale) for section in found.sections)
+    broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]
+    if broken:
+        click.secho(f"--fail-on: {', '.join(broken)}", fg="red", err=True)
+        sys.exit(1)
+
+
+def _drawn(sections: tuple[Any, ...], jobs: int) -> dict[str, dict[str, str]]:
+    """Every section's panels, drawn in parallel."""
+    from joblib import Parallel, delayed
+
+    from fedrepro.report import html
+
+    found = Parallel(n_jobs=min(jobs, max(len(sections), 1)))(delayed(html.draw)(section) for section in sections)
+    return {section.name: panels for section, panels in zip(sections, found, strict=True)}
 
 
 @click.command()
@@ -76,8 +148,8 @@ def show(figure: str, tier: str, panel: str | None, at: int | None, results_dir:
     (found,) = drawing.with_results([find_spec(figure)], tier, results_dir, must=True)
     source = showing.source_of(found)
     click.secho(f"{source.figure.paper}/{source.figure.figure}: {source.figure.title}", bold=True)
-    if found := tags(source):
-        click.secho(" · ".join(found), fg="yellow")
+    if said := tags(source):
+        click.secho(" · ".join(said), fg="yellow")
     for one, rows in showing.panels(source, panel, at):
         click.echo()
         click.secho(f"({one.id}) {one.title}".strip(), bold=True)

@@ -19,7 +19,7 @@ may name two curves of a figure that differ in this choice alone; where results 
 
 An effect compares the panel's metric (or ``metric``, and ``other_metric`` for the other curve) at the end, at round
 ``at``, or instead of it the first value of ``axis`` (default ``round``) at which the metric is as good as ``reach``.
-``taken`` and ``other`` select one curve each by any of its values; ``other_panel`` where the other one stands elsewhere.
+``taken`` and ``other`` select one curve each by any of its values; ``other_panel`` says where else the other stands.
 """
 
 from __future__ import annotations
@@ -377,10 +377,11 @@ def measure(effect: Effect, source: Source) -> Measured:
 
 def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
     """How the two readings are told apart: by label, by panel, or by metric."""
+    if effect.other_panel:
+        places = (effect.panel, effect.other_panel)
+        return [f"{curve.label} in panel {place}" for curve, place in zip(pair, places, strict=True)]
     if pair[0].label != pair[1].label:
         return [curve.label for curve in pair]
-    if effect.other_panel:
-        return [f"panel {name}" for name in (effect.panel, effect.other_panel)]
     return [data.metric_label(panel, metric) for metric in _metrics(effect, panel)]
 
 

@@ -1,0 +1,75 @@
+"""The report as Markdown: overview, claims and ledger, for reading beside the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedrepro import registry
+from fedrepro.plotting.face import tags
+from fedrepro.report import ledger
+from fedrepro.report.gather import VERDICTS, Report, Section
+
+
+def text(report: Report, plots: Path | None = None) -> str:
+    """The whole file. ``plots``: the folder it lies in; pictures that stand there already are shown."""
+    total = "; ".join(f"{report.count(v)} {v}" for v in VERDICTS)
+    parts = [f"# Which claims held\n\n{total}.\n", "## Overview\n", _table(_overview(report))]
+    for section in report.sections:
+        parts += [f"## {section.name}: {section.figure.title}\n", *_figure(section, plots)]
+    parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.ledger)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _overview(report: Report) -> list[list[str]]:
+    rows = [["paper", "figure", "tier", *VERDICTS, ""]]
+    for s in report.sections:
+        tier = s.figure.tier if s.source else "no results"
+        paper = registry.PAPERS.get(s.figure.paper, s.figure.paper)
+        rows.append([paper, s.figure.figure, tier, *(str(s.count(v) or "") for v in VERDICTS), ", ".join(_caveats(s))])
+    return rows
+
+
+def _caveats(section: Section) -> list[str]:
+    found = [tag.lower() for tag in tags(section.source)] if section.source else []
+    return found + (["stale"] if section.stale else [])
+
+
+def _figure(section: Section, plots: Path | None) -> Iterable[str]:
+    figure = section.figure
+    yield f"*{figure.source}*\n"
+    yield from (f"> Stale: {why}.\n" for why in section.stale)
+    yield from (f"> Not checked: {why}.\n" for why in section.unchecked)
+    picture = f"{figure.tier}/{section.name}.png"
+    if section.source is not None and plots is not None and (plots / picture).exists():
+        yield f"![{figure.title}]({picture})\n"
+    if section.claims:
+        rows = [["verdict", "claim", "", "why"]]
+        rows += [[row.verdict, f"`{row.id}`", f"{row.says} ({row.where})", row.why] for row in section.claims]
+        yield _table(rows)
+    yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
+
+
+def _row(row: ledger.Row, effects: Iterable[ledger.Measured]) -> str:
+    other = "; ".join(f"`{v}`" for v in row.variants) or f"none: {row.no_variant}"
+    lines = [
+        f"**{row.id}, {row.topic}**\n",
+        f"- paper: {row.says}",
+        f"- released program: {row.code}",
+        f"- taken here: {row.taken}",
+        f"- other reading: {other}",
+        *([f"- to run it: `{row.command}`"] if row.command else []),
+        *(f"- effect: {e.words} ({e.figure}, {e.tier})" for e in effects),
+        *([f"- note: {row.note}"] if row.note else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[list[str]]) -> str:
+    head, *rest = rows
+    lines = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(_cell(c) for c in line) + " |" for line in lines) + "\n"
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")
