@@ -8,7 +8,7 @@ SPECS  := $(filter-out %/ledger.yaml,$(sort $(wildcard experiments/*/*.yaml)))
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help all figures verdict test lint types bench clean
+.PHONY: help all verdict test lint types bench clean archive
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,3 +47,6 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[test,dev,deep]"
 	touch $@ $(VENV)/.core
+
+archive: ## compress the large CSVs of the paper tier, as the repository keeps them
+	find results/paper -name '*.csv' -size +1500k -exec gzip -9 -n -f {} +

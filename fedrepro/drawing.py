@@ -26,8 +26,8 @@ def with_results(
     for path in paths:
         node = nodes.read(path)
         paper, name = (str(getattr(node.get(key), "value", "")) for key in ("paper", "figure"))
-        base = root / tier / paper / name
-        if not base.with_name(name + ".csv").exists():
+        table = results_file(root / tier / paper / name)
+        if table is None:
             if must:
                 raise UserError(
                     f"{path}: no results at the {tier} tier in {root}; `fedrepro run {path} --tier {tier}` makes them"
@@ -37,10 +37,14 @@ def with_results(
         sidecar = results.read_sidecar(root, figure) or {}
         if sidecar.get("sets"):
             figure = build(node, str(path), tier, sidecar["sets"])
-        frame = pd.read_csv(
-            base.with_name(name + ".csv"), keep_default_na=True, dtype={"partition": str, "parameters": str}
-        )
+        frame = pd.read_csv(table, keep_default_na=True, dtype={"partition": str, "parameters": str})
         yield figure, frame, sidecar
+
+
+def results_file(base: Path) -> Path | None:
+    """A figure's CSV, or its compressed copy (``.csv.gz``, as large ones are kept in the repository), or None."""
+    found = (base.with_name(base.name + suffix) for suffix in (".csv", ".csv.gz"))
+    return next((path for path in found if path.exists()), None)
 
 
 def draw_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -41,6 +42,10 @@ def test_a_figure_from_spec_to_picture(fedrepro: Call, small: Path, tmp_path: Pa
     assert drawn.exit_code == 0, drawn.output
     assert (tmp_path / "plots" / "quick" / "beyond" / "small.png").stat().st_size > 10_000
     assert (tmp_path / "plots" / "quick" / "beyond" / "small.pdf").exists()
+    said = fedrepro("verdict", small).output
+    csv_of(tmp_path).with_suffix(".csv.gz").write_bytes(gzip.compress(csv_of(tmp_path).read_bytes()))
+    csv_of(tmp_path).unlink()
+    assert fedrepro("verdict", small).output == said  # a compressed copy is as good
 
 
 def test_a_finished_figure_is_a_no_op_that_says_so(fedrepro: Call, small: Path, tmp_path: Path) -> None:
@@ -234,7 +239,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
-    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 3000").replace("trials: 2", "trials: 4"))
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 20000").replace("trials: 2", "trials: 4"))
     root = tmp_path / "results"
     command = [sys.executable, "-m", "fedrepro.cli", "run", str(spec), "--quiet", "--results", str(root)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
