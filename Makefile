@@ -13,13 +13,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-all: $(VENV)/.core ## set up and regenerate every figure (TIER=quick by default) into plots/
+all: $(VENV)/.core ## set up, regenerate every figure (TIER=quick by default) into plots/, write the report
 	$(BIN)/fedrepro run $(SPECS) --tier $(TIER) --stand-in $(if $(JOBS),--jobs $(JOBS))
 	$(BIN)/fedrepro plot --tier $(TIER)
-	$(BIN)/fedrepro verdict --tier $(TIER)
+	$(BIN)/fedrepro report
 
-verdict: $(VENV)/.core ## print which claims held (TIER=quick by default)
-	$(BIN)/fedrepro verdict --tier $(TIER)
+verdict: $(VENV)/.core ## print which claims held (the paper tier; another with TIER=)
+	$(BIN)/fedrepro verdict --tier $(if $(filter quick,$(TIER)),paper,$(TIER))
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,13 @@ from fedrepro.errors import UserError, nearest
 
 TIERS = ("smoke", "quick", "paper")
 EXPERIMENTS = Path("experiments")
+ELSEWHERE = {
+    "data": "fedrepro.data.cli",
+    "report": "fedrepro.report.cli",
+    "compare": "fedrepro.report.cli",
+    "show": "fedrepro.report.cli",
+}
+"""Commands defined in other modules, imported when they are asked for."""
 
 
 class _Group(click.Group):
@@ -33,14 +41,14 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "data":
-            from fedrepro.data.cli import data
-
-            return data
+        if cmd_name in ELSEWHERE:
+            module = importlib.import_module(ELSEWHERE[cmd_name])
+            found: click.Command = getattr(module, cmd_name)
+            return found
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "data"])
+        return sorted([*super().list_commands(ctx), *ELSEWHERE])
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
