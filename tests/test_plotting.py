@@ -1058,6 +1058,12 @@ def test_a_panel_on_stand_in_data_says_so_in_its_title_and_a_table_in_its_column
     as_table = panel("t", line, kind="table", y="accuracy", options={"rows": "algorithm", "columns": "dataset"})
     (column,) = tables.table(figure(as_table), as_table, frame, about)["column"]
     assert column.endswith(" (stand-in)")
+    other = curve("cal", "CAL", dataset="tdt2")
+    as_rows = panel("t", line, other, kind="table", y="accuracy", options={"rows": "dataset", "columns": "metric"})
+    frame = pd.concat([frame, rows(other, 1, [0], [0.5], "accuracy")])
+    named = tables.table(figure(as_rows), as_rows, frame, about)
+    if line.setting.dataset != other.setting.dataset:
+        assert [row.endswith(" (stand-in)") for row in named["row"]] == [True, False]
 
 
 def test_unknown_format_is_an_error(tmp_path):

@@ -42,7 +42,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "altmaxvar": (BLUE, "v"),
     "mvlsa": (GREEN, "P"),
     "optimal": (BLACK, "_"),
-    "rawview": (GREY, "o"),
+    "rawview": (GREY, "X"),
     "perfedsi": (VERMILLION, "D"),
     "fedavg": (BLUE, "p"),
     "ditto": (GREEN, "d"),

@@ -5,7 +5,8 @@ Options: ``rows`` and ``columns`` (a key of ``select``, or a list of keys, of wh
 multiplied by it: 100 for percent), ``digits`` (decimals), ``final`` (a cell is the mean over the last so many records;
 1 by default). Or, instead of ``final``, ``reach``: the first value of ``axis`` (default ``round``) at which a trial is
 at least as good as this, and with ``saving_from`` (a mapping of select keys to values) the share of it saved against
-that curve, trial by trial; ``from_start: true`` leaves out what the axis counts before the first round. ``measure`` names what the cells hold where that is not the metric.
+that curve, trial by trial; ``from_start: true`` leaves out
+what the axis counts before the first round. ``measure`` names what the cells hold where that is not the metric.
 
 Published cells are ``{"row": ..., "column": ..., "value": number}``, with the texts of the table (``FedMGS m=10``) or
 the plain values of its keys (``fedmgs 10``).
@@ -50,13 +51,18 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Mapping[st
     published = _published(panel, cells)
     scale = float(panel.options.get("scale", 1.0))
     rows = []
-    marks = {c: source.stands_in(curve for (_, column), (curve, _) in cells.items() if column == c) for _, c in cells}
+    columns = {c: source.stands_in(curve for (_, c2), (curve, _) in cells.items() if c2 == c) for _, c in cells}
+    whole = all(columns.values())  # then the columns say it, not every row again
+    marks = {
+        r: "" if whole else source.stands_in(curve for (r2, _), (curve, _) in cells.items() if r2 == r)
+        for r, _ in cells
+    }
     for (row, column), (curve, metric) in cells.items():
         values, status = _values(panel, curve, metric, source)
         mean = scale * float(values.mean()) if values.size else float("nan")
         sd = abs(scale) * float(values.std(ddof=1)) if values.size > 1 else float("nan")
         paper = published.get((row, column), float("nan"))
-        rows.append((row, column + marks[column], mean, sd, values.size, paper, mean - paper, status))
+        rows.append((row + marks[row], column + columns[column], mean, sd, values.size, paper, mean - paper, status))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
