@@ -52,6 +52,9 @@ def read(path: Path) -> pd.DataFrame:
     """A tidy results CSV; raises UserError where the file is none."""
     import pandas as pd
 
+    packed = path.with_name(path.name + ".gz")  # as large results are kept
+    if not path.exists() and packed.exists():
+        path = packed
     try:
         frame = pd.read_csv(path, dtype={"partition": str, "parameters": str})
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from fedrepro import plan as planning
 from fedrepro.plotting import data
 from fedrepro.plotting.data import Source
 from fedrepro.report import ledger
+from fedrepro.report.ledger import Measured, Row
 from fedrepro.spec import nodes
 from fedrepro.spec.model import Figure, Panel
 from fedrepro.spec.read import load
@@ -69,14 +71,14 @@ class Report:
     """All sections, the ledger rows, and per row (``paper id``) the effects measured in the sections' results."""
 
     sections: tuple[Section, ...]
-    ledger: tuple[ledger.Row, ...]
-    effects: Mapping[str, tuple[ledger.Measured, ...]]
+    ledger: tuple[Row, ...]
+    effects: Mapping[str, tuple[Measured, ...]]
 
     def count(self, verdict: str) -> int:
         """How many claims of all figures have this verdict."""
         return sum(section.count(verdict) for section in self.sections)
 
-    def touching(self, name: str) -> list[ledger.Row]:
+    def touching(self, name: str) -> list[Row]:
         """The ledger rows that touch a figure."""
         return [row for row in self.ledger if name in row.figures]
 
@@ -90,7 +92,7 @@ def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> R
     return Report(sections, rows, effects)
 
 
-def _measure(row: ledger.Row, sources: Mapping[str, Source]) -> Iterator[ledger.Measured]:
+def _measure(row: Row, sources: Mapping[str, Source]) -> Iterator[Measured]:
     for effect in row.effects:
         source = sources.get(effect.figure)
         if source is not None:
@@ -107,7 +109,9 @@ def section(path: Path, tier: str, root: Path) -> Section:
         return Section(path, figure, None, tuple(_untested(figure, wanted)), (), (), (), tuple(found))
     ((figure, frame, sidecar),) = drawing.with_results([path], best, root, must=True)
     base = results.stem(root, figure)
-    stale, unchecked = freshness(figure, sidecar, base.with_name(base.name + ".csv"))
+    table = drawing.results_file(base)
+    assert table is not None
+    stale, unchecked = freshness(figure, sidecar, table)
     source = Source(figure, frame, sidecar, _points(base))
     rows = tuple(_explained(row, sidecar) for row in claims.table(figure, frame, sidecar))
     return Section(path, figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
@@ -116,7 +120,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
 def _has(path: Path, tier: str, root: Path) -> bool:
     node = nodes.read(path)
     paper, name = (str(getattr(node.get(key), "value", "")) for key in ("paper", "figure"))
-    return (root / tier / paper / f"{name}.csv").exists()
+    return drawing.results_file(root / tier / paper / name) is not None
 
 
 def _points(base: Path) -> Any:
@@ -152,7 +156,8 @@ def freshness(figure: Figure, sidecar: Mapping[str, Any], csv: Path) -> tuple[tu
     if not sidecar:
         return (), ("there is no sidecar beside the CSV",)
     stale = []
-    if hashlib.sha256(csv.read_bytes()).hexdigest() != sidecar.get("csv_sha256"):
+    content = gzip.decompress(csv.read_bytes()) if csv.suffix == ".gz" else csv.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sidecar.get("csv_sha256"):
         stale.append("the CSV is not the one its sidecar describes")
     plan = planning.make([figure], stand_in=bool(sidecar.get("stand_ins")))
     if results.plan_id(plan, 0) == sidecar.get("plan"):

@@ -22,6 +22,15 @@ PROMISES = {
 }
 
 
+SHORT = {
+    claims.REPRODUCED: "held",
+    claims.NOT_REPRODUCED: "failed",
+    claims.NOISE: "noise",
+    claims.NOT_TESTED: "open",
+}
+"""The heads of narrow tables."""
+
+
 def page(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> str:
     """The whole page. ``drawn``: for each section's name the HTML of its panels by id."""
     body = [
@@ -70,14 +79,19 @@ def _caveats(section: Section) -> str:
 
 
 def _head(report: Report) -> str:
+    rows = [row for section in report.sections for row in section.claims]
+    seen = f";<br>there {_seen(rows)}" if _seen(rows) else ""
     counts = "".join(
-        f'<li class="{_slug(v)}"><b>{report.count(v)}</b>{v}<br><small>{PROMISES[v]}</small></li>' for v in VERDICTS
+        f'<li class="{_slug(v)}"><b>{report.count(v)}</b>{v}<br><small>{PROMISES[v]}{seen if v == VERDICTS[-1] else ""}'
+        "</small></li>"
+        for v in VERDICTS
     )
     return (
         "<header><h1>Did it hold? Five papers, figure by figure</h1>"
         "<p>Every claim below is a check written before the runs. It is evaluated over trials; the methods of a trial "
         "share data, initial point and client draws, so that their differences are paired. Only the papers' own sizes "
-        "on their own data, with all trials, can say <em>reproduced</em>.</p>"
+        "on their own data, with all trials, can say <em>reproduced</em>. The counts include our own "
+        "experiments beyond the papers.</p>"
         '<nav><a href="#overview">Overview</a><a href="#claims">Claims</a>'
         + "".join(f'<a href="#{key}">{key}</a>' for key in _keys(report))
         + '<a href="#ledger">Discrepancies</a></nav>'
@@ -96,16 +110,27 @@ def _named(key: str) -> str:
 
 
 def _overview(report: Report) -> str:
-    heads = "".join(f'<th class="n" scope=col>{v}</th>' for v in VERDICTS)
+    heads = "".join(
+        f'<th class="n" scope=col><span class=extra>{v}</span><span class=short>{SHORT[v]}</span></th>'
+        for v in VERDICTS
+    )
     rows = []
     for key in _keys(report):
-        rows.append(f'<tr class="paper"><th colspan=8 scope=rowgroup>{escape(_named(key))}</th></tr>')
+        rows.append(f'<tr class="paper"><th colspan=9 scope=rowgroup>{escape(_named(key))}</th></tr>')
         rows += [_line(section) for section in report.sections if section.figure.paper == key]
     return (
         '<section id="overview"><h2>Overview</h2><div class="scroll"><table class="overview"><thead><tr>'
         f"<th scope=col>figure</th><th class=extra scope=col></th><th scope=col>tier</th>{heads}"
-        f"<th class=extra scope=col></th></tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+        "<th class=extra scope=col>seen there</th><th class=extra scope=col></th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
+
+
+def _seen(rows: Iterable[claims.Row]) -> str:
+    """What the claims that count as not tested show at the tier, and on the data, that there are."""
+    found = [row.found for row in rows if row.verdict == claims.NOT_TESTED]
+    words = {"holds": "hold", "fails": "fail", claims.NOISE: "within noise"}
+    return ", ".join(f"{found.count(name)} {word}" for name, word in words.items() if name in found)
 
 
 def _line(section: Section) -> str:
@@ -116,7 +141,7 @@ def _line(section: Section) -> str:
     return (
         f'<tr><td><a href="#{_anchor(section)}">{section.figure.figure}</a></td>'
         f"<td class=extra>{escape(section.figure.title)}</td><td>{tier}</td>{counts}"
-        f"<td class=extra>{_caveats(section)}</td></tr>"
+        f"<td class=extra><small>{_seen(section.claims)}</small></td><td class=extra>{_caveats(section)}</td></tr>"
     )
 
 
@@ -171,7 +196,9 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, str]) -> str:
     if section.source is None:
         parts.append(f"<p>No results. {_other_tiers(section)}</p>")
     else:
-        parts += [_panels(section, drawn), f"<p><small>{escape(footer(section.source, ()))}</small></p>"]
+        parts.append(_panels(section, drawn))
+        if not any("</svg>" in text for text in drawn.values()):  # pictures say it themselves
+            parts.append(f"<p><small>{escape(footer(section.source, ()))}</small></p>")
     if section.claims:
         parts.append("<h4>Claims</h4>" + _claims(section))
     parts += [_published(section), _touching(report, section), _provenance(section)]
@@ -309,4 +336,5 @@ def _made(report: Report) -> str:
     made = provenance()
     dirty = " with uncommitted changes" if made["dirty"] else ""
     stale = sum(bool(section.stale) for section in report.sections)
-    return f"fedrepro {made['fedrepro']}, commit {made['commit'][:12]}{dirty}; {stale} of {len(report.sections)} figures stale."
+    made_by = f"fedrepro {made['fedrepro']}, commit {made['commit'][:12]}{dirty}"
+    return f"{made_by}; {stale} of {len(report.sections)} figures stale."

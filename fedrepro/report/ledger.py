@@ -225,7 +225,10 @@ class _Reader:
         named = node.value[kind]
         table = _TABLES[kind]()
         if named.value not in table:
-            self.error(named, f"'{named.value}' is not a {kind}{nearest(named.value, table)}")
+            self.error(
+                named,
+                f"'{named.value}' is not {'an' if kind == 'algorithm' else 'a'} {kind}{nearest(named.value, table)}",
+            )
             return None
         entry = table[named.value]
         parameters = entry.parameters if kind == "problem" else entry.parameters()

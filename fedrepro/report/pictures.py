@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import colorsys
 import dataclasses
 import html
 import io
@@ -30,6 +31,10 @@ THEMED = {
 """Colours that follow the page's light or dark theme; those of the curves are the same in both."""
 
 
+TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
+"""The colours of the tags, which stay amber."""
+
+
 def panel(source: Source, one: Panel, prefix: str) -> str:
     """The panel as HTML; ``prefix`` makes its ids unique in the page."""
     if one.kind == "table":
@@ -38,7 +43,7 @@ def panel(source: Source, one: Panel, prefix: str) -> str:
     alone = dataclasses.replace(
         source.figure, panels=(dataclasses.replace(one, title=title),), title="", source="", columns=1
     )
-    picture = build(alone, source.frame, source.sidecar, source.points)
+    picture = build(alone, source.frame, _facts(source, one), source.points)
     tips = _name_curves(picture)
     label = html.escape(f"{source.figure.title}: {title}", quote=True)
     text = _save(picture, "svg").decode()
@@ -50,6 +55,17 @@ def panel(source: Source, one: Panel, prefix: str) -> str:
             f'src="data:image/png;base64,{data}">'
         )
     return inline(text, prefix, label, tips)
+
+
+def _facts(source: Source, one: Panel) -> dict[str, Any]:
+    """The sidecar with what concerns this panel's datasets only, so that its tags are its own."""
+    names = {curve.setting.dataset for curve in one.curves}
+    return {
+        **source.sidecar,
+        "stand_ins": [name for name in source.sidecar.get("stand_ins", ()) if name in names],
+        "variants": [item for item in source.sidecar.get("variants", ()) if item["dataset"] in names],
+        "datasets": [item for item in source.sidecar.get("datasets", ()) if item["dataset"] in names],
+    }
 
 
 def _save(picture: Any, name: str) -> bytes:
@@ -105,11 +121,24 @@ def inline(text: str, prefix: str, label: str, tips: dict[str, str]) -> str:
     for color, variable in THEMED.items():
         body = re.sub(rf"(fill|stroke|stop-color): {color}\b", rf"\1: {variable}", body, flags=re.I)
     body = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", body)
+    body = re.sub(r"(fill|stroke): (#[0-9a-f]{6})\b", _both_themes, body, flags=re.I)
     for gid, tip in tips.items():
         body = body.replace(
             f'<g id="{prefix}-{gid}">', f'<g id="{prefix}-{gid}" class="curve"><title>{html.escape(tip)}</title>', 1
         )
     return re.sub(r"\n\s*", "\n", body).strip()
+
+
+def _both_themes(found: re.Match[str]) -> str:
+    """A curve's colour, and beside it the lighter one of the same hue that a dark page takes."""
+    name, color = found.groups()
+    if color.lower() in TAGS:
+        return found.group(0)
+    red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    lifted = colorsys.hls_to_rgb(hue, 0.5 + 0.4 * lightness, saturation)
+    light = "#" + "".join(f"{round(255 * value):02x}" for value in lifted)
+    return f"{name}: {color}; {name}: light-dark({color}, {light})"
 
 
 def table(source: Source, one: Panel) -> str:

@@ -14,8 +14,6 @@ CSS = """
     --paper: #15181b; --ink: #e4e6e8; --faint: #a2a9b0; --rule: #343a40; --shade: #1e2226; --link: #86b9ee;
     --good: #57c99a; --bad: #f28b66; --noise: #dcb04e; --open: #a9b3bc;
   }
-  /* the curves' own dark tones, lifted so that they stand out from the dark page */
-  svg.picture .curve { filter: brightness(1.35); }
 }
 * { box-sizing: border-box; }
 html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
@@ -38,7 +36,7 @@ nav { font-size: 0.9rem; } nav a { margin-right: 1rem; white-space: nowrap; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; }
 th, td { text-align: left; padding: 0.3rem 0.7rem 0.3rem 0; vertical-align: top; border-bottom: 1px solid var(--rule); }
 thead th { font-size: 0.8rem; font-weight: 600; color: var(--faint); border-bottom-color: var(--ink); }
-td.n, th.n { text-align: right; }
+td.n, th.n { text-align: right; } .short { display: none; }
 td.zero { color: var(--rule); }
 tr.paper th { padding-top: 1.1rem; font-size: 0.95rem; }
 .overview { width: 100%; }
@@ -86,7 +84,8 @@ footer { margin-top: 4rem; font-size: 0.85rem; color: var(--faint); }
 @media (max-width: 40rem) {
   body { font-size: 1rem; } h1 { font-size: 1.5rem; }
   ol.claims > li, dl { grid-template-columns: 1fr; } dd { margin-bottom: 0.35rem; }
-  .overview .extra { display: none; }
+  .overview .extra { display: none; } .short { display: inline; }
+  tr.paper th { white-space: normal; }
   th, td { padding-right: 0.45rem; }
 }
 @media print {
@@ -96,7 +95,7 @@ footer { margin-top: 4rem; font-size: 0.85rem; color: var(--faint); }
   }
   body { font-size: 9.5pt; max-width: none; padding: 0; } nav, .filters { display: none; }
   .panels { grid-template-columns: 1fr 1fr; } .picture, .entry, ol.claims > li { break-inside: avoid; }
-  h2 { break-before: page; } h3, h4 { break-after: avoid; } svg.picture .curve { filter: none; }
+  h2 { break-before: page; } h3, h4 { break-after: avoid; }
   a { text-decoration: none; }
 }
 """
