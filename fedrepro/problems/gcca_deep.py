@@ -225,13 +225,16 @@ METRICS = {
         "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
     ),
     "accuracy_code": Metric(
-        "accuracy_code", "classification accuracy", "higher", "the same as the released programs compute it"
+        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
     ),
     "cluster_accuracy": Metric(
         "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
     ),
     "cluster_accuracy_code": Metric(
-        "cluster_accuracy_code", "clustering accuracy", "higher", "the same on G not rescaled, as the released program"
+        "cluster_accuracy_code",
+        "clustering as released",
+        "higher",
+        "the same on G not rescaled, as the released program",
     ),
     "consensus": gcca.METRICS["consensus"],
     "lag": gcca.METRICS["lag"],
