@@ -22,6 +22,9 @@ PROMISES = {
 }
 
 
+ALONE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+"""What the page may load, enforced by the browser: nothing that is not in it."""
+
 SHORT = {
     claims.REPRODUCED: "held",
     claims.NOT_REPRODUCED: "failed",
@@ -44,6 +47,7 @@ def page(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{ALONE}">\n'
         f"<title>fedrepro: which claims held</title>\n<style>{style.CSS}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + f"\n<script>{style.SCRIPT}</script>\n</body>\n</html>\n"

@@ -1,0 +1,303 @@
+"""The report: verdicts and freshness as data, and a page that is whole, offline and readable."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedrepro import claims
+from fedrepro.report import gather, html, pictures
+from fedrepro.spec.nodes import SpecErrors
+
+from .conftest import SMALL
+
+Call = Callable[..., Result]
+TABLE = """\
+  t:
+    kind: table
+    title: "ends < & >"
+    options: {rows: algorithm, columns: label, digits: 3}
+    curves:
+      - {algorithm: fedcavg, Q1: 2, Q2: 5, label: one}
+      - {algorithm: fedcgds, m: 2, Q1: 3, Q2: 4, label: one}
+    published:
+      - {row: FedCAvg, column: one, value: 0.25}
+claims:
+"""
+LEDGER = """\
+paper: beyond
+rows:
+  - id: beyond.1
+    topic: local W steps
+    paper: "one <b>step</b>"
+    code: "five"
+    taken: "one"
+    variant: {algorithm: fedcavg, Q2: 5}
+    run: {figure: beyond/small, set: ["panels.a.curves.0.Q1=1"]}
+    figures: [small]
+    effect:
+      - {figure: beyond/small, panel: a, taken: {Q2: 1}, other: {Q2: 5}}
+"""
+SPEC = SMALL.replace("claims:\n", TABLE).replace(
+    "  b: {like: a", '  b: {published: [{y: 0.3, label: "level"}, {x: 900, y: 0.2}], like: a'
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of two figures with a ledger; one of the figures has no results yet."""
+    folder = tmp_path / "experiments" / "beyond"
+    folder.mkdir(parents=True)
+    (folder / "small.yaml").write_text(SPEC)
+    (folder / "later.yaml").write_text(SMALL.replace("figure: small", "figure: later"))
+    (folder / "ledger.yaml").write_text(LEDGER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def computed(project: Path, fedrepro: Call) -> Path:
+    result = fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    return project
+
+
+def section(tier: str = "quick") -> gather.Section:
+    return gather.section(Path("experiments/beyond/small.yaml"), tier, Path("results"))
+
+
+# -- what it says ------------------------------------------------------------------------------------------------------
+
+
+def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> None:
+    found = section(gather.BEST)
+    assert found.source is None
+    assert [(row.verdict, row.why) for row in found.claims] == [
+        (claims.NOT_TESTED, "no results at the paper or the quick tier")
+    ]
+
+
+def test_best_takes_the_paper_tier_where_it_has_results(computed: Path, fedrepro: Call) -> None:
+    assert section(gather.BEST).figure.tier == "quick"
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
+    best = section(gather.BEST)
+    assert (best.figure.tier, best.tiers) == ("paper", ("paper", "quick"))
+    assert best.claims[0].verdict in (claims.REPRODUCED, claims.NOT_REPRODUCED, claims.NOISE)
+
+
+def test_fresh_results_are_not_stale(computed: Path) -> None:
+    assert (section().stale, section().unchecked) == ((), ())
+
+
+def test_a_changed_spec_makes_results_stale_and_a_changed_title_does_not(computed: Path) -> None:
+    spec = Path("experiments/beyond/small.yaml")
+    spec.write_text(SPEC.replace("a small figure", "another title"))
+    assert section().stale == ()
+    spec.write_text(SPEC.replace("N: 60", "N: 66"))
+    assert section().stale[0] == "the spec changed"
+
+
+def test_results_with_options_are_compared_with_the_same_options(computed: Path, fedrepro: Call) -> None:
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "rounds=3")
+    assert section().stale == ()
+    assert "changed by --set rounds=3" in section().claims[0].why
+
+
+def test_changed_code_and_an_edited_csv_make_results_stale(computed: Path) -> None:
+    base = Path("results/quick/beyond/small")
+    sidecar = json.loads(base.with_suffix(".json").read_text())
+    base.with_suffix(".json").write_text(json.dumps({**sidecar, "plan": "of another source"}))
+    assert section().stale == ("the code that computes it changed",)
+    base.with_suffix(".json").write_text(json.dumps(sidecar))
+    base.with_suffix(".csv").write_text(base.with_suffix(".csv").read_text().replace("fedcgds,", "fedcgdz,"))
+    assert section().stale == ("the CSV is not the one its sidecar describes",)
+
+
+def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
+    path = Path("results/quick/beyond/small.json")
+    sidecar = json.loads(path.read_text())
+    sidecar["plan"] = "other"
+    sidecar["datasets"][0]["fingerprint"] = "other"
+    path.write_text(json.dumps(sidecar))
+    assert section().stale == ("the data of synthetic changed",)
+    sidecar["datasets"] = [{"dataset": "mnist", "state": "present", "fingerprint": "f", "note": ""}]
+    path.write_text(json.dumps(sidecar))
+    spec = Path("experiments/beyond/small.yaml")
+    spec.write_text(
+        spec.read_text().replace("name: synthetic, variant: clean, M: 12, N: 60, K: 3", "name: mnist, n: 60")
+    )
+    figure = section().figure
+    facts = json.loads(json.dumps([vars(s) for s in figure.settings()], default=str))
+    sidecar["settings"] = [{k: v for k, v in one.items() if k != "names"} for one in facts]
+    path.write_text(json.dumps(sidecar))
+    found = section()
+    assert found.stale == ()
+    assert found.unchecked == ("computed on mnist, absent here: whether anything changed cannot be told",)
+
+
+def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> None:
+    level, point = section().published
+    assert (level.x, level.value, level.curve) == (None, 0.3, "")  # a level is compared with levels: there is none
+    assert (point.panel, point.x, point.value) == ("b", 900.0, 0.2)
+    ends = gather.data.trials(section().source, section().figure.panels[1].curves[3], section().figure.panels[1])
+    assert point.curve in [c.label for c in section().figure.panels[1].curves]
+    assert ends
+    assert 0 < point.ours < 1
+
+
+def test_an_error_in_a_ledger_names_its_place(project: Path) -> None:
+    Path("experiments/beyond/ledger.yaml").write_text(LEDGER.replace("topic:", "tpic:"))
+    with pytest.raises(SpecErrors, match=r"ledger\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"):
+        gather.gather([], gather.BEST, Path("results"), Path("experiments"))
+
+
+# -- the files ---------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Ids, links, and everything that would be fetched."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            value = value or ""
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("href", "xlink:href") and value.startswith("#"):
+                self.links.append(value[1:])
+            elif name in ("src", "href", "xlink:href", "srcset", "data") and not value.startswith("data:"):
+                self.fetched.append(value)
+
+
+def test_the_page_is_whole(computed: Path, fedrepro: Call) -> None:
+    result = fedrepro("report", "--jobs", 1, "--out", "out")
+    assert result.exit_code == 0, result.output
+    text = Path("out/report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert set(page.links) <= set(page.ids)
+    assert {"overview", "claims", "ledger", "beyond-small", "beyond-later", "ledger-beyond.1"} <= set(page.ids)
+    assert page.fetched == []
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#|\"#)", text)
+    assert text.count("<svg") == 2
+    assert len(re.findall(r'class="curve"><title>FedC', text)) == 8
+    assert "fedrepro run experiments/beyond/small.yaml --tier quick" in text
+    assert "one &lt;b&gt;step&lt;/b&gt;" in text
+    assert "ends &lt; &amp; &gt;" in text
+    assert "paper 0.250" in text
+    assert "fedrepro run beyond/small --set &#x27;panels.a.curves.0.Q1=1&#x27; --results results-other" in text
+    assert len(re.findall(r"<dt>effect</dt><dd>objective", text)) == 1
+
+
+def test_two_reports_of_the_same_results_are_the_same_file(computed: Path, fedrepro: Call) -> None:
+    for out in ("one", "two"):
+        fedrepro("report", "--jobs", 1, "--out", out)
+    assert Path("one/report.html").read_bytes() == Path("two/report.html").read_bytes()
+
+
+def test_markdown_holds_the_verdicts_and_the_ledger(computed: Path, fedrepro: Call) -> None:
+    fedrepro("report", "--no-pictures", "--out", "out")
+    text = Path("out/REPORT.md").read_text(encoding="utf-8")
+    assert text.startswith("# Which claims held\n\n0 reproduced; 0 not reproduced; 0 within noise; 2 not tested.\n")
+    assert "| not tested | `small.1` | more local steps help (nowhere) | quick tier (there it" in text
+    assert "**beyond.1, local W steps**" in text
+    assert "- other reading: `algorithm fedcavg with Q2: 5`" in text
+
+
+def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
+    arguments = ("report", "--no-pictures", "--out", "out", "--fail-on")
+    passed = fedrepro(*arguments, "not-reproduced", "--fail-on", "stale")
+    assert passed.exit_code == 0
+    failed = fedrepro(*arguments, "not-tested")
+    assert failed.exit_code == 1
+    assert "--fail-on: 2 not-tested" in failed.output
+    sidecar = Path("results/quick/beyond/small.json")
+    sidecar.write_text(sidecar.read_text().replace('"plan": "', '"plan": "x'))
+    stale = fedrepro(*arguments, "stale")
+    assert (stale.exit_code, "--fail-on: 1 stale" in stale.output) == (1, True)
+    assert "Stale: the code that computes it changed." in Path("out/report.html").read_text()
+
+
+def test_a_large_picture_becomes_a_png(computed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "LARGEST", 10)
+    drawn = html.draw(section())
+    assert drawn["a"].startswith('<img class="picture" alt="a small figure: (a) left"')
+    assert 'src="data:image/png;base64,' in drawn["a"]
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+PROBE = """<script>window.addEventListener('load', function () {
+  var wide = Array.from(document.querySelectorAll('body *')).filter(function (e) {
+    return !e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth + 1; });
+  document.querySelector('.filters button:last-child').click();
+  var shown = Array.from(document.querySelectorAll('#claims li')).filter(function (e) { return e.offsetHeight > 0; });
+  location.hash = 'ledger-beyond.1';
+  var target = document.querySelector(':target');
+  parent.document.body.setAttribute('data-probe', JSON.stringify({
+    inner: innerWidth,
+    scroll: document.documentElement.scrollWidth,
+    wide: wide.map(function (e) { return e.tagName + '.' + e.getAttribute('class'); }),
+    fetched: performance.getEntriesByType('resource').map(function (e) { return e.name; }),
+    shown: shown.length,
+    target: target && target.id
+  }));
+});</script></body>"""
+
+
+def chromium() -> str:
+    """A Chromium on this machine; skips the test where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"no Chromium is installed (looked for {', '.join(names)})")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1200, 400])
+def test_in_chromium(computed: Path, fedrepro: Call, width: int) -> None:
+    browser = chromium()
+    fedrepro("report", "--jobs", 1, "--out", "out")
+    text = Path("out/report.html").read_text(encoding="utf-8").replace("</body>", PROBE)
+    page = computed / "frame.html"  # a frame, because browsers have a least width of windows
+    page.write_text(
+        f'<body><iframe width={width} height=1400 style="border:0" srcdoc="{escape(text)}"></iframe></body>'
+    )
+    flags = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-sync"
+    flags += (
+        " --disable-component-update --disable-extensions --enable-logging=stderr --window-size=1300,1500 --dump-dom"
+    )
+    done = subprocess.run(
+        [
+            browser, *flags.split(), f"--user-data-dir={computed / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND",
+            page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    found = re.search(r'data-probe="([^"]+)"', done.stdout)
+    assert found, done.stderr[-2000:]
+    probe = json.loads(found.group(1).replace("&quot;", '"'))
+    assert probe["inner"] == width
+    assert probe["fetched"] == []
+    assert probe["scroll"] <= width
+    assert probe["wide"] == []
+    assert probe["shown"] == 2  # both claims are not tested, and the filter's last button shows those
+    assert probe["target"] == "ledger-beyond.1"
+    assert "CONSOLE" not in done.stderr
