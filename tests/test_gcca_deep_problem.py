@@ -118,7 +118,7 @@ def test_claims_are_read_aligned_by_group_and_by_row(tmp_path, order):
     entry = registry.datasets()["synpuf"]
     data = entry.stand_in(rng=np.random.default_rng(0), diagnoses=150, procedures=20, order=order)
     P = opened(tmp_path, data, K=4, test=30, classifier="rbf")
-    assert P.J + 30 == len(data.labels)
+    assert len(data.labels) == P.J + 30
     measured = gcca_deep.measure(P, Raw(0), ("accuracy", "accuracy_code"))
     assert measured["accuracy"] == measured["accuracy_code"]
     # the same diagnosis is near itself in another sample, so aligned rows correlate more than rows of one group
