@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class ShiftExact:
     """Parameter: which solution, ``global``, ``side`` (global, with side information), ``local`` or ``theory``."""
 
     solution: str = "global"
+    one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
