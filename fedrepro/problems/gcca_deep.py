@@ -178,7 +178,8 @@ class DeepGCCA:
             return float("nan")
         classes = np.unique(labels)
         found = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
-        return sum(max(np.sum(labels[found == c] == k) for k in classes) for c in np.unique(found)) / len(labels)
+        right = sum(max(np.sum(labels[found == c] == k) for k in classes) for c in np.unique(found))
+        return float(right / len(labels))
 
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Arrays to keep of a final state.
