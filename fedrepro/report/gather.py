@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,11 +86,18 @@ class Report:
 
 def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> Report:
     """All specs' results: at ``tier``, or with ``best`` at the paper tier where there are any, else at quick."""
-    sections = tuple(section(path, tier, root) for path in paths)
+    sections = tuple(sorted((section(path, tier, root) for path in paths), key=_place))
     rows = tuple(ledger.load_all(experiments))
     sources = {s.name: s.source for s in sections if s.source is not None}
     effects = {row.id: tuple(_measure(row, sources)) for row in rows}
     return Report(sections, rows, effects)
+
+
+def _place(section: Section) -> tuple[str, bool, list[tuple[int, str]]]:
+    """Papers together, figures by number (fig3 before fig10, figS1 after), tables last."""
+    parts = re.findall(r"\d+|\D+", section.figure.figure)
+    number = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+    return section.figure.paper, section.figure.figure.startswith("table"), number
 
 
 def _measure(row: Row, sources: Mapping[str, Source]) -> Iterator[Measured]:

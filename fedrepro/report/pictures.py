@@ -154,8 +154,8 @@ def table(source: Source, one: Panel) -> str:
             for ours, paper in found
         )
         body += f"<tr><th scope=row>{html.escape(row)}</th>{filled}</tr>\n"
-    caption = html.escape(f"({one.id}) {one.title}".strip())
+    caption = html.escape(f"({one.id}) {one.title}".strip(), quote=True)
     return (
-        f'<div class="scroll"><table class="numbers"><caption>{caption}</caption>'
+        f'<p class="caption">{caption}</p><div class="scroll"><table class="numbers" aria-label="{caption}">'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>\n{body}</tbody></table></div>"
     )

@@ -21,7 +21,7 @@ body {
   margin: 0 auto; padding: 1.5rem clamp(0.9rem, 4vw, 3rem) 4rem; max-width: 84rem;
   font: 1.0625rem/1.55 var(--text); color: var(--ink); background: var(--paper); overflow-wrap: break-word;
 }
-h1, h2, h3, h4, th, .chip, .counts, nav, caption, button, summary, dt, .id, footer { font-family: var(--sans); }
+h1, h2, h3, h4, th, .chip, .counts, nav, button, summary, dt, .id, footer { font-family: var(--sans); }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; letter-spacing: -0.01em; }
 h2 { font-size: 1.4rem; margin: 3.5rem 0 0.75rem; padding-top: 0.75rem; border-top: 2px solid var(--ink); }
 h3 { font-size: 1.15rem; line-height: 1.3; margin: 0 0 0.15rem; }
@@ -42,7 +42,7 @@ tr.paper th { padding-top: 1.1rem; font-size: 0.95rem; }
 .overview { width: 100%; }
 .overview td:first-child { white-space: nowrap; padding-right: 0.9rem; }
 table.numbers th, table.numbers td { white-space: nowrap; } table.numbers small { display: block; }
-caption { text-align: left; font-weight: 600; font-size: 0.9rem; padding-bottom: 0.3rem; }
+.caption { font: 600 0.9rem/1.4 var(--sans); }
 .chip {
   display: inline-block; font-size: 0.74rem; font-weight: 600; line-height: 1.5; padding: 0 0.5em; white-space: nowrap;
   border: 1px solid currentColor; border-radius: 3px; color: var(--open);
@@ -86,7 +86,7 @@ footer { margin-top: 4rem; font-size: 0.85rem; color: var(--faint); }
   ol.claims > li, dl { grid-template-columns: 1fr; } dd { margin-bottom: 0.35rem; }
   .overview .extra { display: none; } .short { display: inline; }
   tr.paper th { white-space: normal; }
-  th, td { padding-right: 0.45rem; }
+  th, td { padding-right: 0.45rem; } .panels { margin-inline: -0.6rem; }
 }
 @media print {
   :root {
