@@ -144,6 +144,36 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
     assert found.unchecked == ("computed on mnist, absent here: whether anything changed cannot be told",)
 
 
+def test_a_curve_that_diverges_is_named_in_the_verdict(computed: Path) -> None:
+    path = Path("results/quick/beyond/small.csv")
+    frame = path.read_text().splitlines()
+    frame = [line.replace(",1,ok,", ",1,diverged,") if "fedcavg Q1=2 Q2=5" in line else line for line in frame]
+    path.write_text("\n".join(frame) + "\n")
+    (row,) = section().claims
+    assert row.why.endswith("; 'FedCAvg Q2=5' diverges in 1 of 2 trials")
+
+
+def test_missing_data_are_named_where_a_curve_has_none(computed: Path) -> None:
+    path, sidecar = Path("results/quick/beyond/small.csv"), Path("results/quick/beyond/small.json")
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    facts = json.loads(sidecar.read_text())
+    sidecar.write_text(json.dumps({**facts, "missing": ["1 curve: the dataset x is absent: `fedrepro data fetch x`"]}))
+    (row,) = section().claims
+    assert row.verdict == claims.NOT_TESTED
+    assert row.why == (
+        "'FedCAvg Q2=5' has no finished trials: 1 curve: the dataset x is absent: `fedrepro data fetch x`"
+    )
+
+
+def test_figures_stand_in_their_order(project: Path) -> None:
+    folder = Path("experiments/beyond")
+    for name in ("fig10", "fig3", "figS1", "table1"):
+        (folder / f"{name}.yaml").write_text(SMALL.replace("figure: small", f"figure: {name}"))
+    specs = [folder / f"{name}.yaml" for name in ("table1", "fig10", "figS1", "fig3")]
+    found = gather.gather(specs, gather.BEST, Path("results"), Path("experiments"))
+    assert [s.figure.figure for s in found.sections] == ["fig3", "fig10", "figS1", "table1"]
+
+
 def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> None:
     level, point = section().published
     assert (level.x, level.value, level.curve) == (None, 0.3, "")  # a level is compared with levels: there is none

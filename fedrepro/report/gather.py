@@ -20,8 +20,8 @@ from fedrepro.plotting import data
 from fedrepro.plotting.data import Source
 from fedrepro.report import ledger
 from fedrepro.report.ledger import Measured, Row
-from fedrepro.spec import nodes
-from fedrepro.spec.model import Figure, Panel
+from fedrepro.spec import checks, nodes
+from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.read import load
 
 BEST = "best"
@@ -121,7 +121,10 @@ def section(path: Path, tier: str, root: Path) -> Section:
     assert table is not None
     stale, unchecked = freshness(figure, sidecar, table)
     source = Source(figure, frame, sidecar, _points(base))
-    rows = tuple(_explained(row, sidecar) for row in claims.table(figure, frame, sidecar))
+    rows = tuple(
+        _explained(row, claim, source)
+        for row, claim in zip(claims.table(figure, frame, sidecar), figure.claims, strict=True)
+    )
     return Section(path, figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
 
 
@@ -147,13 +150,30 @@ def _untested(figure: Figure, tiers: tuple[str, ...]) -> Iterator[claims.Row]:
         )  # fmt: skip
 
 
-def _explained(row: claims.Row, sidecar: Mapping[str, Any]) -> claims.Row:
-    """Where a curve has no trials, also why: data that are missing, runs that failed."""
-    missing = list(sidecar.get("missing", ()))
-    if row.verdict != claims.NOT_TESTED or "no finished trials" not in row.why or not missing:
-        return row
-    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return dataclasses.replace(row, why=f"{row.why}: {missing[0]}{more}")
+def _explained(row: claims.Row, claim: Claim, source: Source) -> claims.Row:
+    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge."""
+    why = row.why
+    missing = list(source.sidecar.get("missing", ()))
+    if row.verdict == claims.NOT_TESTED and "no finished trials" in why and missing:
+        why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
+    for curve in _compared(claim, source.figure):
+        rows = source.frame[source.frame["series"] == curve.setting.series]
+        runs = rows.groupby("trial")["status"].first()
+        if (runs == "diverged").any():
+            why += f"; '{curve.label}' diverges in {(runs == 'diverged').sum()} of {len(runs)} trials"
+    return dataclasses.replace(row, why=why)
+
+
+def _compared(claim: Claim, figure: Figure) -> list[Curve]:
+    """The curves a claim's check reads, each once."""
+    panels = {panel.id: panel for panel in figure.panels}
+    found: dict[str, Curve] = {}
+    for _, function, keywords in checks.readers(checks.parse(claim.check)):
+        panel = panels[checks.constant(keywords["panel"]) if "panel" in keywords else claim.panel]
+        own = (*checks.READERS[function], "panel", "metric")
+        curve = checks.pick(panel.curves, {k: checks.constant(v) for k, v in keywords.items() if k not in own})
+        found.setdefault(curve.setting.series, curve)
+    return list(found.values())
 
 
 # -- freshness ---------------------------------------------------------------------------------------------------------
