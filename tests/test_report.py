@@ -264,6 +264,42 @@ def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
     assert "Stale: the code that computes it changed." in Path("out/report.html").read_text()
 
 
+def test_a_picture_keeps_its_words_and_shortens_its_coordinates() -> None:
+    svg = """<?xml version="1.0"?>
+<svg width="72pt" viewBox="0 0 72 72"><metadata>made by</metadata>
+<g id="tag"><path id="p1a2" d="M 1.23456 2" style="stroke: #000000; fill: #0072B2"/></g>
+<g id="curve0"><path d="M 0 0"/></g><use xlink:href="#p1a2"/>
+<g clip-path="url(#p1a2)"><text style="font: 9px 'DejaVu Sans', 'x'">0.4567</text></g></svg>"""
+    text = pictures.inline(svg, "f-a", "0.125", {"curve0": "a < b: 0.4567"})
+    assert text.startswith(
+        '<svg class="picture" role="img" aria-label="0.125" viewBox="0 0 72 72" style="max-width:96px">'
+    )
+    assert 'd="M 1.23 2"' in text
+    assert ">0.4567</text>" in text
+    assert '<g id="f-a-curve0" class="curve"><title>a &lt; b: 0.4567</title>' in text
+    assert 'id="f-a-p1a2"' in text
+    assert 'xlink:href="#f-a-p1a2"' in text
+    assert 'clip-path="url(#f-a-p1a2)"' in text
+    assert '<g class="tag">' in text
+    assert "stroke: var(--ink)" in text
+    assert "fill: #0072B2; fill: light-dark(#0072B2, #" in text
+    assert "made by" not in text
+
+
+def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
+    source = section().source
+    assert source is not None
+    one = source.figure.panels[0]
+    drawn = pictures.panel(source, one, "p")
+    picture = pictures.build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
+    picture.canvas.draw()
+    axes = picture.axes[0]
+    low, high = axes.get_ylim()
+    labels = [label.get_text() for label in axes.get_yticklabels() if low <= label.get_position()[1] <= high]
+    assert len(labels) > 2
+    assert all(f">{label}<" in drawn for label in labels)
+
+
 def test_a_large_picture_becomes_a_png(computed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "LARGEST", 10)
     drawn = html.draw(section())

@@ -93,11 +93,11 @@ def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> R
     return Report(sections, rows, effects)
 
 
-def _place(section: Section) -> tuple[str, bool, list[tuple[int, str]]]:
+def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
     """Papers together, figures by number (fig3 before fig10, figS1 after), tables last."""
     parts = re.findall(r"\d+|\D+", section.figure.figure)
     number = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-    return section.figure.paper, section.figure.figure.startswith("table"), number
+    return ledger.order(section.figure.paper), section.figure.figure.startswith("table"), number
 
 
 def _measure(row: Row, sources: Mapping[str, Source]) -> Iterator[Measured]:

@@ -105,8 +105,14 @@ class Row:
 
 
 def files(experiments: Path) -> list[Path]:
-    """The ledgers of the experiments folder."""
-    return sorted(experiments.glob("*/ledger.yaml"))
+    """The ledgers of the experiments folder, in the papers' order."""
+    return sorted(experiments.glob("*/ledger.yaml"), key=lambda path: (order(path.parent.name), path))
+
+
+def order(paper: str) -> int:
+    """The place of a paper among the papers; what belongs to none comes last."""
+    papers = list(registry.PAPERS)
+    return papers.index(paper) if paper in papers else len(papers)
 
 
 def load_all(experiments: Path) -> list[Row]:

@@ -15,7 +15,7 @@ import numpy as np
 from fedrepro.plotting import style, tables
 from fedrepro.plotting.data import Source
 from fedrepro.plotting.figure import METADATA, build
-from fedrepro.spec.model import Panel
+from fedrepro.spec.model import Figure, Panel
 
 LARGEST = 300_000
 """Characters of SVG above which a panel becomes a PNG."""
@@ -39,13 +39,9 @@ def panel(source: Source, one: Panel, prefix: str) -> str:
     """The panel as HTML; ``prefix`` makes its ids unique in the page."""
     if one.kind == "table":
         return table(source, one)
-    title = f"({one.id}) {one.title}".strip()
-    alone = dataclasses.replace(
-        source.figure, panels=(dataclasses.replace(one, title=title),), title="", source="", columns=1
-    )
-    picture = build(alone, source.frame, _facts(source, one), source.points)
+    picture = build(alone(source.figure, one), source.frame, _facts(source, one), source.points)
     tips = _name_curves(picture)
-    label = html.escape(f"{source.figure.title}: {title}", quote=True)
+    label = html.escape(f"{source.figure.title}: {titled(one)}", quote=True)
     text = _save(picture, "svg").decode()
     if len(text) > LARGEST:
         inches = picture.get_size_inches()
@@ -55,6 +51,18 @@ def panel(source: Source, one: Panel, prefix: str) -> str:
             f'src="data:image/png;base64,{data}">'
         )
     return inline(text, prefix, label, tips)
+
+
+def titled(one: Panel) -> str:
+    """The panel's letter and title."""
+    return f"({one.id}) {one.title}".strip()
+
+
+def alone(figure: Figure, one: Panel) -> Figure:
+    """The figure with this panel only, and without the title that the page has already."""
+    return dataclasses.replace(
+        figure, panels=(dataclasses.replace(one, title=titled(one)),), title="", source="", columns=1
+    )
 
 
 def _facts(source: Source, one: Panel) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def inline(text: str, prefix: str, label: str, tips: dict[str, str]) -> str:
     """A matplotlib SVG made part of a page: own ids, theme colours, a title on every curve."""
     body = text[text.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
-    body = re.sub(r"(\d\.\d\d)\d+", r"\1", body)  # a hundredth of a point is finer than any screen
+    body = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), body)  # hundredths of a point
     size = re.search(r'<svg[^>]*?\bwidth="([\d.]+)pt"', body)
     width = float(size.group(1)) * 96 / 72 if size else 500.0
     body = re.sub(
@@ -154,7 +162,7 @@ def table(source: Source, one: Panel) -> str:
             for ours, paper in found
         )
         body += f"<tr><th scope=row>{html.escape(row)}</th>{filled}</tr>\n"
-    caption = html.escape(f"({one.id}) {one.title}".strip(), quote=True)
+    caption = html.escape(titled(one), quote=True)
     return (
         f'<p class="caption">{caption}</p><div class="scroll"><table class="numbers" aria-label="{caption}">'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>\n{body}</tbody></table></div>"
