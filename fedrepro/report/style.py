@@ -93,9 +93,9 @@ footer { margin-top: 4rem; font-size: 0.85rem; color: var(--faint); }
     color-scheme: light; --paper: #fff; --ink: #000; --faint: #444; --rule: #bbb; --shade: #f4f4f4; --link: #000;
     --good: #0a6b45; --bad: #a8320a; --noise: #7a5600; --open: #444;
   }
-  body { font-size: 9.5pt; max-width: none; padding: 0; } nav, .filters { display: none; }
+  html { font-size: 9pt; } body { font-size: 1rem; max-width: none; padding: 0; } nav, .filters { display: none; }
   .panels { grid-template-columns: 1fr 1fr; } .picture, .entry, ol.claims > li { break-inside: avoid; }
-  h2 { break-before: page; } h3, h4 { break-after: avoid; }
+  h2 { break-before: page; } #overview h2, #claims h2 { break-before: auto; } h3, h4 { break-after: avoid; }
   a { text-decoration: none; }
 }
 """
