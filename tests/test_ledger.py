@@ -11,7 +11,7 @@ from click.testing import Result
 
 from fedrepro import drawing, registry
 from fedrepro.plotting.data import Source
-from fedrepro.report import ledger
+from fedrepro.report import effects, ledger
 from fedrepro.report.compare import read
 from fedrepro.spec.nodes import SpecErrors
 
@@ -63,7 +63,7 @@ def test_every_variant_differs_from_what_is_run_by_default(rows: list[ledger.Row
 
 
 def test_every_effect_and_every_command_works_at_the_quick_tier(rows: list[ledger.Row]) -> None:
-    assert ledger.verify(rows, EXPERIMENTS, "quick") == []
+    assert effects.verify(rows, EXPERIMENTS, "quick") == []
 
 
 def errors_of(folder: Path, text: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None
     (tmp_path / "beyond" / "small.yaml").write_text(SMALL)
     effect = ledger.Effect("beyond/small", "a", {"m": 2}, {"m": 3})
     row = ledger.Row("fedc", "fedc.1", "t", "p", "c", "t", (), "x", "beyond/small", ("trials=0",), (), (effect,))
-    found = ledger.verify([row], tmp_path, "quick")
+    found = effects.verify([row], tmp_path, "quick")
     assert found[0].startswith("fedc.1: m=3 selects no curve")
     assert found[1].startswith("fedc.1: fedrepro run beyond/small --set 'trials=0' --results results-other: 1 error")
 
@@ -126,7 +126,7 @@ def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small
     root = tmp_path / "results"
     source = Source(*next(drawing.with_results([small], "quick", root)))
     effect = ledger.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, at=3)
-    words = ledger.measure(effect, source).words
+    words = effects.measure(effect, source).words
     frame = read(root / "quick" / "beyond" / "small.csv")
     rows = frame[frame["round"] == 3]
     one, five = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
@@ -139,8 +139,8 @@ def test_an_effect_can_be_the_round_a_level_is_reached(fedrepro: Call, small: Pa
     fedrepro("run", small, "--quiet", "--jobs", 1)
     source = Source(*next(drawing.with_results([small], "quick", tmp_path / "results")))
     never = ledger.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e-9)
-    words = ledger.measure(never, source).words
+    words = effects.measure(never, source).words
     assert "communication round at which" in words
     assert "FedCAvg Q2=1 does not reach it in every trial" in words
-    start = ledger.measure(ledger.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e9), source).words
+    start = effects.measure(ledger.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e9), source).words
     assert "0 (FedCAvg Q2=1); 0 (FedCAvg Q2=5); difference +0" in start

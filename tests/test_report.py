@@ -184,6 +184,14 @@ def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> Non
     assert 0 < point.ours < 1
 
 
+def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: Call) -> None:
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "panels.a.curves.0.Q1=3",
+             "--set", "panels.a.curves.0.Q2=[1, 4]", "--set", "claims=[]")  # fmt: skip
+    found = gather.gather([Path("experiments/beyond/small.yaml")], "quick", Path("results"), Path("experiments"))
+    (effect,) = found.effects["beyond.1"]
+    assert effect.words.startswith("cannot be read from these results: Q2=5 selects no curve")
+
+
 def test_an_error_in_a_ledger_names_its_place(project: Path) -> None:
     Path("experiments/beyond/ledger.yaml").write_text(LEDGER.replace("topic:", "tpic:"))
     with pytest.raises(SpecErrors, match=r"ledger\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"):

@@ -16,10 +16,12 @@ import numpy as np
 
 from fedrepro import claims, drawing, results
 from fedrepro import plan as planning
+from fedrepro.errors import UserError
 from fedrepro.plotting import data
 from fedrepro.plotting.data import Source
 from fedrepro.report import ledger
-from fedrepro.report.ledger import Measured, Row
+from fedrepro.report.effects import Measured, measure
+from fedrepro.report.ledger import Row
 from fedrepro.spec import checks, nodes
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.read import load
@@ -103,8 +105,12 @@ def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
 def _measure(row: Row, sources: Mapping[str, Source]) -> Iterator[Measured]:
     for effect in row.effects:
         source = sources.get(effect.figure)
-        if source is not None:
-            yield ledger.measure(effect, source)
+        if source is None:
+            continue
+        try:
+            yield measure(effect, source)
+        except UserError as error:  # a tier or a --set option may leave out the curves
+            yield Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
 def section(path: Path, tier: str, root: Path) -> Section:

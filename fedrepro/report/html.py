@@ -11,6 +11,7 @@ import numpy as np
 from fedrepro import claims, registry
 from fedrepro.plotting.face import footer, tags
 from fedrepro.report import ledger, pictures, style
+from fedrepro.report.effects import Measured
 from fedrepro.report.gather import VERDICTS, Report, Section
 
 BEYOND = "Beyond the papers"
@@ -311,7 +312,7 @@ def _ledger(report: Report) -> str:
     return "\n".join(parts) + "</section>"
 
 
-def _row(row: ledger.Row, effects: Iterable[ledger.Measured], names: set[str]) -> str:
+def _row(row: ledger.Row, effects: Iterable[Measured], names: set[str]) -> str:
     other = "; ".join(f"<code>{escape(str(v))}</code>" for v in row.variants) or f"none: {escape(row.no_variant)}"
     measured = "<br>".join(f"{escape(e.words)} <small>({_link(e.figure, names)}, {e.tier})</small>" for e in effects)
     facts = {

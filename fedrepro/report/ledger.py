@@ -29,14 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedrepro import registry
-from fedrepro.errors import ParameterError, UserError, nearest
-from fedrepro.plotting import data, tables
-from fedrepro.plotting.data import Source, Trial
+from fedrepro.errors import ParameterError, nearest
 from fedrepro.spec import checks, nodes
-from fedrepro.spec.model import Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 
 TOP_KEYS = ("paper", "source", "rows")
@@ -311,119 +306,3 @@ def _try(kind: str, entry: Any, values: Mapping[str, Any]) -> None:
 
 def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def verify(rows: Iterable[Row], experiments: Path, tier: str) -> list[str]:
-    """What does not work at a tier: effects whose curves are not there, commands whose ``--set`` options fail."""
-    from fedrepro.spec.read import load as load_spec
-
-    figures: dict[str, Figure] = {}
-    messages = []
-    for row in rows:
-        for effect in row.effects:
-            try:
-                if effect.figure not in figures:
-                    figures[effect.figure] = load_spec(experiments / f"{effect.figure}.yaml", tier)
-                curves(effect, figures[effect.figure])
-            except UserError as error:
-                messages.append(f"{row.id}: {error}")
-        if row.figure:
-            try:
-                load_spec(experiments / f"{row.figure}.yaml", tier, row.sets)
-            except UserError as error:
-                messages.append(f"{row.id}: {row.command}: {error}")
-    return messages
-
-
-# -- effects -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a choice changed in one figure's results: values of both readings and their paired difference."""
-
-    figure: str
-    tier: str
-    words: str
-
-
-def curves(effect: Effect, figure: Figure) -> tuple[Panel, Curve, Curve]:
-    """The panel and the two curves an effect compares; raises UserError where they cannot be told."""
-    panels = {panel.id: panel for panel in figure.panels}
-    for name in (effect.panel, effect.other_panel or effect.panel):
-        if name not in panels:
-            valid = ", ".join(panels)
-            raise UserError(f"{effect.figure} has no panel '{name}'{nearest(name, panels)} (panels: {valid})")
-    panel, elsewhere = panels[effect.panel], panels[effect.other_panel or effect.panel]
-    found = checks.pick(panel.curves, effect.taken), checks.pick(elsewhere.curves, effect.other)
-    for curve, metric in zip(found, _metrics(effect, panel), strict=True):
-        if metric not in curve.setting.metrics:
-            raise UserError(f"the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")
-    return panel, *found
-
-
-def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
-    metric = effect.metric or panel.y
-    return metric, effect.other_metric or metric
-
-
-def measure(effect: Effect, source: Source) -> Measured:
-    """The effect in one figure's results, in words: both means, and the paired difference with its 95 % interval."""
-    panel, *pair = curves(effect, source.figure)
-    metrics = _metrics(effect, panel)
-    x = effect.axis if effect.reach is not None else "round"
-    runs = [data.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
-    better = registry.problems()[pair[0].setting.problem].metrics[metrics[0]].better
-    values = [{t.number: _value(t, effect, better) for t in found if t.status == "ok" and t.y.size} for found in runs]
-    said = [_said(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
-    words = f"{_what(effect, panel, metrics[0])}: {said[0]}; {said[1]}"
-    shared = np.array([values[1][n] - values[0][n] for n in values[0] if n in values[1]])
-    if shared.size and np.isfinite(shared).all():
-        words += f"; difference {_difference(shared)}"
-    tier = source.figure.tier + (", stand-in" if source.stands_in(pair) else "")
-    return Measured(effect.figure, tier, words)
-
-
-def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
-    """How the two readings are told apart: by label, by panel, or by metric."""
-    if effect.other_panel:
-        places = (effect.panel, effect.other_panel)
-        return [f"{curve.label} in panel {place}" for curve, place in zip(pair, places, strict=True)]
-    if pair[0].label != pair[1].label:
-        return [curve.label for curve in pair]
-    return [data.metric_label(panel, metric) for metric in _metrics(effect, panel)]
-
-
-def _what(effect: Effect, panel: Panel, metric: str) -> str:
-    label = data.metric_label(panel, metric)
-    if effect.reach is not None:
-        return f"{data.AXES[effect.axis]} at which {label} reaches {effect.reach:g}"
-    return f"{label} " + ("at the end" if effect.at is None else f"at round {effect.at}")
-
-
-def _value(trial: Trial, effect: Effect, better: str) -> float:
-    if effect.reach is not None:
-        return tables.reached(trial, effect.reach, better)
-    if effect.at is None:
-        return float(trial.y[-1])
-    return float(trial.y[max(int(np.searchsorted(trial.x, effect.at, side="right")) - 1, 0)])
-
-
-def _said(name: str, values: Mapping[int, float], runs: list[Trial]) -> str:
-    bad = sum(t.status == "diverged" for t in runs)
-    notes = f" ({bad} of {len(runs)} trials diverge)" if bad else ""
-    if not values:
-        return f"{name} " + (notes.strip() or "has no results")
-    if not np.isfinite(list(values.values())).all():
-        return f"{name} does not reach it in every trial{notes}"
-    return f"{np.mean(list(values.values())):.4g} ({name}){notes}"
-
-
-def _difference(values: np.ndarray) -> str:
-    mean, n = float(values.mean()), len(values)
-    if n < 2:
-        return f"{mean:+.3g} (1 trial)"
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    return f"{mean:+.3g} [{mean - half:+.3g}, {mean + half:+.3g}] over {n} trials"

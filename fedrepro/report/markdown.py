@@ -8,6 +8,7 @@ from pathlib import Path
 from fedrepro import registry
 from fedrepro.plotting.face import tags
 from fedrepro.report import ledger
+from fedrepro.report.effects import Measured
 from fedrepro.report.gather import VERDICTS, Report, Section
 
 
@@ -50,7 +51,7 @@ def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
 
 
-def _row(row: ledger.Row, effects: Iterable[ledger.Measured]) -> str:
+def _row(row: ledger.Row, effects: Iterable[Measured]) -> str:
     other = "; ".join(f"`{v}`" for v in row.variants) or f"none: {row.no_variant}"
     lines = [
         f"**{row.id}, {row.topic}**\n",
