@@ -33,7 +33,7 @@ _FASTER = 6.0
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalTraining:
     """Parameters that all methods have.
 
     lr : step size, > 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : in [0, 1), reset every
@@ -96,7 +96,7 @@ def own_names(net: Net, personal: str) -> frozenset[str]:
 
 
 def begin(
-    problem: Personal, method: Local, net: Net, own: frozenset[str], init: Any, rng: np.random.Generator
+    problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: np.random.Generator
 ) -> State:
     """The state at the initial point: what is a client's own starts at the same values for all clients.
 
@@ -113,7 +113,7 @@ Visit = Callable[[np.ndarray, tuple[np.ndarray, np.ndarray]], None]
 
 def run(
     problem: Personal,
-    method: Local,
+    method: LocalTraining,
     state: State,
     sent: Model,
     visit: Visit,

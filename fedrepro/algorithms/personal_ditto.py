@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.algorithms._checks import number
-from fedrepro.algorithms._personal import Local, average, begin, run
+from fedrepro.algorithms._personal import LocalTraining, average, begin, run
 from fedrepro.ledger import Ledger
 from fedrepro.nets.training import stacks, train
 from fedrepro.problems.personal import Personal, State
@@ -31,8 +31,8 @@ from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class Ditto(Local):
-    """Parameters, beside those of ``Local`` (lr, fraction, momentum, batch, epochs, weighting).
+class Ditto(LocalTraining):
+    """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     mu : strength of the pull, at least 0; the step on it is stable while lr mu < 2 (1 + momentum).
     """

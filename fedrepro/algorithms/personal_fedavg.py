@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.algorithms._checks import flag
-from fedrepro.algorithms._personal import Local, average, begin, own_names, run
+from fedrepro.algorithms._personal import LocalTraining, average, begin, own_names, run
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net
@@ -31,8 +31,8 @@ from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class PersonalAveraging(Local):
-    """Parameters, beside those of ``Local`` (lr, fraction, momentum, batch, epochs, weighting).
+class PersonalAveraging(LocalTraining):
+    """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     personal : layers each client keeps, separated by blanks (``block1`` .. ``block4``, ``head``), or ``none``, ``all``.
     alternate : train what is personal first and what is shared after it, each for all epochs (FedRep; twice the work),

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.algorithms._checks import flag, one_of
-from fedrepro.algorithms._personal import Local, average, begin, run
+from fedrepro.algorithms._personal import LocalTraining, average, begin, run
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import MASKED, MASKS, SIDE_NORMS, Net
@@ -32,7 +32,7 @@ from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class _PerFedSI(Local):
+class _PerFedSI(LocalTraining):
     def net(self, problem: Personal) -> Net:
         """The network that takes z."""
         raise NotImplementedError
@@ -64,7 +64,7 @@ class _PerFedSI(Local):
 
 @dataclass(frozen=True)
 class PerFedSIConcat(_PerFedSI):
-    """Parameters of Model 1, beside those of ``Local`` (lr, fraction, momentum, batch, epochs, weighting).
+    """Parameters of Model 1, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     side_norm : statistics of the batch norm in the side path when the network is used: ``running`` (the paper's
     network taken literally), the client's ``own``, or ``none`` (no batch norm there). In training, all samples of a
@@ -85,7 +85,7 @@ class PerFedSIConcat(_PerFedSI):
 
 @dataclass(frozen=True)
 class PerFedSIMask(_PerFedSI):
-    """Parameters of Model 2, beside those of ``Local`` (lr, fraction, momentum, batch, epochs, weighting).
+    """Parameters of Model 2, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     mask : what multiplies the channels that leave block 3 (card E (e)): ``block`` (K1: each entry of z switches its own
     share of them), ``learned`` (K2: z W_2 from ones), ``random`` (K3: z W_2 from random numbers), ``ones`` (no mask, a
