@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
+
+# The same examples in every run: a failure belongs to a change, not to the day.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 SMALL = """\
 paper: beyond

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -84,12 +84,15 @@ def test_uniform_sizes_differ_by_at_most_one(N: int, P: int, seed: int) -> None:
     balance=st.sampled_from(["quota", "balanced", "powerlaw"]),
     seed=st.integers(0, 99),
 )
+@example(counts=[8, 10], P=9, balance="balanced", seed=0)
+@example(counts=[8, 30, 9], P=12, balance="balanced", seed=0)
 @settings(max_examples=150, deadline=None)
 def test_two_different_classes_a_client_or_a_clear_refusal(counts: list[int], P: int, balance: str, seed: int) -> None:
     data = digits(counts, seed=seed)
     assert data.labels is not None
     classes, largest = len(counts), -(-2 * P // len(counts))
-    if classes > 2 * P or sum(counts) < 2 * P or (balance != "balanced" and largest > min(counts)):
+    room = sum(min(P, count) for count in counts)
+    if classes > 2 * P or sum(counts) < 2 * P or (largest > min(counts) if balance != "balanced" else room < 2 * P):
         with pytest.raises(ParameterError, match=r"^P: "):
             two_digits.assign(data, rng(seed), P=P, balance=balance)
         return

@@ -22,14 +22,16 @@ def labels_of(labels: np.ndarray | None, partition: str) -> np.ndarray:
     return np.asarray(labels)
 
 
-def shares(weights: np.ndarray, total: int, least: int = 0, most: int | None = None) -> np.ndarray:
-    """Integers near ``total * weights / sum(weights)`` that sum to ``total``, each between ``least`` and ``most``.
+def shares(weights: np.ndarray, total: int, least: int = 0, most: int | np.ndarray | None = None) -> np.ndarray:
+    """Integers near ``total * weights / sum(weights)`` that sum to ``total``, each between ``least`` and ``most``
+    (one number, or one for each weight).
 
-    Largest remainders first; ties go to the first. Needs ``least * n <= total <= most * n`` for n weights.
+    Largest remainders first; ties go to the first. Needs ``least * n <= total <= sum(most)`` for n weights.
     """
     weights = np.asarray(weights, dtype=np.float64)
-    n, most = weights.size, total if most is None else most
-    if not least * n <= total <= most * n:
+    n = weights.size
+    most = np.broadcast_to(total if most is None else most, n)
+    if not least * n <= total <= int(most.sum()):
         raise ValueError(f"cannot make {n} shares of {least} to {most} out of {total}")
     exact = total * weights / weights.sum()
     parts = np.clip(np.floor(exact).astype(np.intp), least, most)

@@ -56,9 +56,17 @@ def assign(
 
 
 def _shards(counts: np.ndarray, P: int, balance: str) -> np.ndarray:
-    """Shards of each class: at least 1, at most P, 2P in all."""
-    weights = counts if balance == "balanced" else np.ones(counts.size)
-    return shares(weights, 2 * P, least=1, most=P)
+    """Shards of each class: at least 1, at most P, 2P in all; balanced: no more than it has samples."""
+    if balance != "balanced":
+        return shares(np.ones(counts.size), 2 * P, least=1, most=P)
+    most = np.minimum(counts, P)
+    if most.sum() < 2 * P:
+        raise ParameterError(
+            "P",
+            f"{P} clients with two classes each take {2 * P} shards, no more than {P} of one class, and these classes "
+            f"have samples for {most.sum()}; use fewer clients or more samples",
+        )
+    return shares(counts, 2 * P, least=1, most=most)
 
 
 def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
