@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+IN_RUNS = "says"  # see fedrepro.runs.code
+
 
 class UserError(Exception):
     """Bad input. The message says where, what and how to fix it; the command line prints it and exits with 2."""

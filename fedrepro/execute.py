@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock
@@ -19,8 +20,11 @@ from threadpoolctl import threadpool_limits
 from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
 from fedrepro.ledger import Ledger
-from fedrepro.plan import Run, fresh_data
+from fedrepro.spec.model import Setting
 from fedrepro.store import COUNTS, Record, Store
+
+if TYPE_CHECKING:
+    from fedrepro.plan import Run
 
 
 def prepare(run: Run, scratch: Path) -> Path:
@@ -35,7 +39,7 @@ def prepare(run: Run, scratch: Path) -> Path:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             try:
-                facts = _fill(run, part)
+                facts = fill(run, part)
                 (part / "problem.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
                 part.rename(folder)
             finally:
@@ -43,7 +47,7 @@ def prepare(run: Run, scratch: Path) -> Path:
     return folder
 
 
-def _fill(run: Run, folder: Path) -> dict[str, Any]:
+def fill(run: Run, folder: Path) -> dict[str, Any]:
     """Load the data, share it out to clients, let the problem write its arrays; returns the data's own facts."""
     setting = run.setting
     problem = registry.problems()[setting.problem]
@@ -62,6 +66,12 @@ def _fill(run: Run, folder: Path) -> dict[str, Any]:
         client = assign(data, seeds.generator("partition", **key), **params)
     problem.prepare(folder, data, client, dict(setting.problem_params))
     return dict(data.facts)
+
+
+def fresh_data(setting: Setting, stand_in: bool) -> bool:
+    """Whether each trial draws its own data: generated datasets that take a generator do."""
+    load = registry.datasets()[setting.dataset].load
+    return not stand_in and "rng" in inspect.signature(load).parameters
 
 
 @functools.lru_cache(maxsize=2)

@@ -7,21 +7,18 @@ wanted by several panels, figures or papers is computed once, and nothing that o
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedrepro import registry, sources
+from fedrepro import execute, registry
 from fedrepro.data import fingerprint as data_fingerprint
 from fedrepro.data import state as data_state
 from fedrepro.errors import DataAbsent
+from fedrepro.runs import code
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.store import Store
-
-RUNNING = ("fedrepro.execute", "fedrepro.seeds", "fedrepro.ledger")
-"""What carries out every run; planning, storing and drawing do not enter a number."""
 
 
 @dataclass(frozen=True)
@@ -114,40 +111,46 @@ def problem_identity(setting: Setting, trial: int, source: Source) -> dict[str, 
     problem = registry.problems()[setting.problem]
     dataset = registry.datasets()[setting.dataset]
     partition = registry.partitions()[setting.partition] if setting.partition else None
-    modules = [dataset.load.__module__, problem.prepare.__module__]
-    modules += [partition.assign.__module__] if partition else []
-    without = () if source.state == "stand-in" else ("fedrepro.datasets.standins",)
+    made_by = dataset.stand_in if source.state == "stand-in" else None
+    computing: list[Any] = [
+        execute.fill,
+        made_by or dataset.load,
+        problem.prepare,
+        *([partition.assign] if partition else []),
+    ]
     reads = problem.prepare_reads
     shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
     return {
         "problem": [setting.problem, shared],
         "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
         "partition": [setting.partition, dict(setting.partition_params)],
-        "data trial": trial if fresh_data(setting, source.state == "stand-in") else 0,
+        "data trial": trial if execute.fresh_data(setting, source.state == "stand-in") else 0,
         "partition trial": trial if setting.partition_params.get("per_trial") else 0,
-        "code": [sources.fingerprint(modules, without), sources.own(RUNNING)],
-        "libraries": sources.libraries(modules),
+        "code": code.digest(computing),
+        "libraries": code.libraries(computing),
     }
-
-
-def fresh_data(setting: Setting, stand_in: bool) -> bool:
-    """Whether each trial draws its own data: generated datasets that take a generator do."""
-    load = registry.datasets()[setting.dataset].load
-    return not stand_in and "rng" in inspect.signature(load).parameters
 
 
 def _run(setting: Setting, trial: int, source: Source) -> Run:
     entry = registry.algorithms()[setting.algorithm]
     about_problem = problem_identity(setting, trial, source)
-    modules = [entry.cls.__module__]
+    problem = registry.problems()[setting.problem]
+    computing: list[Any] = [
+        execute.execute,
+        entry.cls,
+        problem.open,
+        problem.initial,
+        problem.measure,
+        problem.diverged,
+    ]
     identity: dict[str, Any] = {
         **about_problem,
         "problem parameters": dict(setting.problem_params),
-        "method": [f"{entry.cls.__module__}.{entry.cls.__qualname__}", dict(setting.params)],
+        "parameters": dict(setting.params),
         "rounds": [setting.rounds, setting.record_every, setting.record_dense],
         "metrics": [list(setting.metrics), list(setting.artifacts)],
-        "method code": sources.fingerprint(modules),
-        "method libraries": sources.libraries(modules),
+        "method code": code.digest(computing),
+        "method libraries": code.libraries(computing),
     }
     family = _hash({k: v for k, v in identity.items() if k not in ("data trial", "partition trial")})
     return Run(

@@ -20,6 +20,8 @@ import numpy as np
 
 from fedrepro.ledger import Ledger
 
+IN_RUNS = "says"  # names things; see fedrepro.runs.code
+
 PAPERS: dict[str, str] = {
     "fedmf": "Federated Matrix Factorization (2020)",
     "fedc": "Federated Clustering via Matrix Factorization Models (2021)",

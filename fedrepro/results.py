@@ -20,8 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedrepro import __version__, registry, sources
+from fedrepro import __version__, registry
 from fedrepro.plan import Plan, Run
+from fedrepro.runs import code
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.store import COUNTS, Record, Store, atomically
 
@@ -223,13 +224,13 @@ def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str,
 
 def provenance(settings: Iterable[Setting] = ()) -> dict[str, Any]:
     """Where and with what the numbers were made: version, commit, dirty flag, machine, library versions, date."""
-    modules = {registry.algorithms()[s.algorithm].cls.__module__ for s in settings}
+    classes = {registry.algorithms()[s.algorithm].cls for s in settings}
     return {
         "fedrepro": __version__,
         **_commit(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "libraries": sources.libraries(sorted(modules)),
+        "libraries": code.libraries(classes),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

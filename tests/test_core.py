@@ -1,4 +1,4 @@
-"""Seeds, ledger, sources, store: the small parts that everything stands on."""
+"""Seeds, ledger, store: the small parts that everything stands on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrepro import sources
 from fedrepro.execute import wanted
 from fedrepro.ledger import Ledger
 from fedrepro.seeds import generator, streams
@@ -45,24 +44,6 @@ def test_the_ledger_counts_messages_and_keeps_setup_apart() -> None:
 
 def test_recorded_rounds_are_dense_first_and_always_include_the_last() -> None:
     assert [r for r in range(24) if wanted(r, 23, 10, 4)] == [0, 1, 2, 3, 4, 10, 20, 23]
-
-
-def test_code_behind_a_number_is_found_through_imports() -> None:
-    modules = sources.closure(["fedrepro.algorithms.fedmgs"])
-    assert "fedrepro.problems.clustering" in modules
-    assert not any(name.startswith(("fedrepro.plotting", "fedrepro.cli", "fedrepro.spec")) for name in modules)
-    assert set(sources.libraries(["fedrepro.algorithms.fedmgs"])) >= {"numpy", "scipy"}
-
-
-def test_comments_and_docstrings_change_no_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def digest(name: str, text: str) -> str:
-        (tmp_path / f"{name}.py").write_text(text)
-        return sources._digest(name)
-
-    monkeypatch.syspath_prepend(tmp_path)
-    base = digest("probe_a", "def f(x):\n    return x + 1\n")
-    assert digest("probe_b", '"""Said."""\n# why\ndef f(x):\n    """Also."""\n    return x + 1  # so\n') == base
-    assert digest("probe_c", "def f(x):\n    return x + 2\n") != base
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from fedrepro.errors import ParameterError, nearest
 
+IN_RUNS = "says"  # checks change no number; see fedrepro.runs.code
+
 
 def whole(name: str, value: Any, least: int = 1) -> None:
     """Raise ParameterError unless ``value`` is an integer of at least ``least``."""

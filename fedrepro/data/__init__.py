@@ -18,6 +18,8 @@ from fedrepro.data.store import State, folder, remove, sha256, state
 from fedrepro.data.store import fingerprint as _stored_fingerprint
 from fedrepro.errors import ParameterError, UserError, nearest
 
+IN_RUNS = "reads"  # the content of files has a fingerprint; see fedrepro.runs.code
+
 __all__ = ["State", "adopt", "fingerprint", "folder", "home", "load", "remove", "state"]
 
 

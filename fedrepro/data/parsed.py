@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+IN_RUNS = "computes"  # the arrays that loaders are given; see fedrepro.runs.code
+
 
 class Writer:
     """Collects the arrays of one dataset under ``folder``; a part is what a loader needs together."""

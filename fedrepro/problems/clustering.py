@@ -380,6 +380,10 @@ def _round(values: Mapping[str, np.ndarray], index: int) -> int:
     return int(values["round"][index]) if "round" in values else index
 
 
+def _initial(problem: Clustering, trial: int, parameters: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return problem.initial(trial)
+
+
 add_problem(
     Problem(
         name="clustering",
@@ -389,7 +393,7 @@ add_problem(
         parameters=PARAMETERS,
         prepare=prepare,
         open=Clustering.stored,
-        initial=lambda problem, trial, parameters: problem.initial(trial),
+        initial=_initial,
         measure=Clustering.measure,
         diverged=diverged,
         prepare_reads=(),

@@ -447,6 +447,10 @@ def diverged(values: Mapping[str, np.ndarray]) -> str | None:
     return f"{judges[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
 
 
+def _initial(problem: Completion, trial: int, parameters: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return problem.initial(trial)
+
+
 add_problem(
     Problem(
         name="completion",
@@ -456,7 +460,7 @@ add_problem(
         parameters=PARAMETERS,
         prepare=prepare,
         open=Completion.stored,
-        initial=lambda problem, trial, parameters: problem.initial(trial),
+        initial=_initial,
         measure=Completion.measure,
         diverged=diverged,
         default_metrics=("objective", "rmse"),

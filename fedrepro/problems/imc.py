@@ -150,6 +150,10 @@ def diverged(values: Mapping[str, np.ndarray]) -> str | None:
     return None
 
 
+def _initial(problem: IMC, trial: int, parameters: Mapping[str, Any]) -> Start:
+    return problem.initial(trial)
+
+
 add_problem(
     Problem(
         name="imc",
@@ -159,7 +163,7 @@ add_problem(
         parameters=PARAMETERS,
         prepare=prepare,
         open=stored,
-        initial=lambda problem, trial, parameters: problem.initial(trial),
+        initial=_initial,
         measure=IMC.measure,
         diverged=diverged,
         default_metrics=("error",),

@@ -342,6 +342,10 @@ def diverged(values: Mapping[str, np.ndarray]) -> str | None:
     return None
 
 
+def _initial(problem: Personal, trial: int, parameters: Mapping[str, Any]) -> Start:
+    return problem.initial(trial)
+
+
 add_problem(
     Problem(
         name="personal",
@@ -351,7 +355,7 @@ add_problem(
         parameters=PARAMETERS,
         prepare=prepare,
         open=Personal.stored,
-        initial=lambda problem, trial, parameters: problem.initial(trial),
+        initial=_initial,
         measure=Personal.measure,
         diverged=diverged,
         default_metrics=("accuracy",),

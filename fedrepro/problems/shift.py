@@ -135,6 +135,10 @@ def diverged(values: Mapping[str, np.ndarray]) -> str | None:
     return None
 
 
+def _initial(problem: Shift, trial: int, parameters: Mapping[str, Any]) -> str:
+    return problem.initial(trial)
+
+
 add_problem(
     Problem(
         name="shift",
@@ -144,7 +148,7 @@ add_problem(
         parameters=PARAMETERS,
         prepare=prepare,
         open=stored,
-        initial=lambda problem, trial, parameters: problem.initial(trial),
+        initial=_initial,
         measure=Shift.measure,
         diverged=diverged,
         default_metrics=("excess_risk",),

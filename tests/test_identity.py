@@ -1,0 +1,295 @@
+"""What a run is called: it depends on what computes its numbers, and on nothing else.
+
+Each edit is made in a scratch copy of the package, where a fresh process plans one figure and tells its runs' names.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import fedrepro
+from fedrepro import registry
+from fedrepro.runs import code
+
+ROOT = Path(fedrepro.__file__).parent
+SPEC = """
+paper: beyond
+figure: probe
+problem: {name: clustering, rho: 1e-8}
+trials: 2
+rounds: 3
+dataset: {name: synthetic, N: 60, M: 20, K: 3}
+partition: {name: uniform, P: 3}
+panels:
+  a:
+    curves:
+      - {algorithm: fedmgs, m: 2}
+      - {algorithm: fedmavg}
+      - {algorithm: kmeans++}
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+from fedrepro import plan
+from fedrepro.spec.read import load
+made = plan.make([load(Path(sys.argv[1]), "paper")], False)
+for name, runs in made.by_figure[0].items():
+    print(name.split()[0], *(run.id + "/" + run.problem_id for run in runs))
+"""
+
+
+def module_of(name: str) -> Path:
+    """The file, relative to the package, of the module that defines a top-level name; it occurs once."""
+    found = [p for p in ROOT.rglob("*.py") if re.search(rf"^(?:def|class) {name}\b|^{name}\b.*= ", p.read_text(), re.M)]
+    assert len(found) == 1, (name, found)
+    return found[0].relative_to(ROOT)
+
+
+class Copy:
+    """A copy of the package that can be edited."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(ROOT, folder / "fedrepro", ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "probe.yaml").write_text(SPEC)
+
+    def path(self, module: Path) -> Path:
+        return self.folder / "fedrepro" / module
+
+    def edit(self, name: str, old: str, new: str, count: int = 1) -> None:
+        """Replace text in the module that defines ``name``."""
+        path = self.path(module_of(name))
+        text = path.read_text()
+        assert old in text, f"'{old}' is not in {path}"
+        path.write_text(text.replace(old, new, count))
+
+    def everywhere(self, pattern: str, new: str) -> None:
+        changed = 0
+        for path in (self.folder / "fedrepro").rglob("*.py"):
+            text, n = re.subn(pattern, new, path.read_text())
+            changed += n
+            path.write_text(text)
+        assert changed, pattern
+
+    def identities(self) -> dict[str, list[str]]:
+        answer = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "probe.yaml"], cwd=self.folder, capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == 0, answer.stderr
+        return {line.split()[0]: line.split()[1:] for line in answer.stdout.splitlines()}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    return Copy(tmp_path_factory.mktemp("before")).identities()
+
+
+def comment(copy: Copy) -> None:
+    copy.edit("FedMGS", "            m = P if active", "            # everybody\n            m = P if active")
+
+
+def docstring(copy: Copy) -> None:
+    copy.edit("FedMGS", '"""Parameters of FedMGS.', '"""All parameters of FedMGS.')
+
+
+def constant_docstring(copy: Copy) -> None:
+    copy.edit("descend_H", '"""HH and XH are formed afresh', '"""Both are formed afresh')
+
+
+def annotation(copy: Copy) -> None:
+    copy.edit("lambda_max", "def lambda_max(A: np.ndarray) -> float:", "def lambda_max(A: object) -> 'float':")
+
+
+def local_annotation(copy: Copy) -> None:
+    copy.edit("h_step", "    c = 0.5 * gamma", "    c: float = 0.5 * gamma")
+
+
+def error_text(copy: Copy) -> None:
+    copy.edit("FedMGS", "FedMGS draws without replacement", "no client is drawn twice")
+
+
+def parameter_check(copy: Copy) -> None:
+    copy.edit("FedMGS", 'number("gamma1", self.gamma1, least=1.0)', 'number("gamma1", self.gamma1, least=0.5)')
+
+
+def format_(copy: Copy) -> None:
+    copy.edit(
+        "lambda_max", "return float(np.linalg.eigvalsh(A)[-1]) if", "return (float(np.linalg.eigvalsh(A)[-1])) if"
+    )
+
+
+def move_module(copy: Copy) -> None:
+    module = module_of("descend_H")
+    old = ".".join(("fedrepro", *module.with_suffix("").parts))
+    copy.path(module).rename(copy.folder / "fedrepro" / "elsewhere.py")
+    copy.everywhere(rf"from {re.escape(old)} import", "from fedrepro.elsewhere import")
+
+
+def split_module(copy: Copy) -> None:
+    module = copy.path(module_of("lambda_max"))
+    text = module.read_text()
+    start, stop = text.index("def lambda_max"), text.index("def h_step")
+    (copy.folder / "fedrepro" / "elsewhere.py").write_text("import numpy as np\n\n\n" + text[start:stop])
+    module.write_text(text[:start] + "from fedrepro.elsewhere import lambda_max\n\n\n" + text[stop:])
+
+
+def rename_function(copy: Copy) -> None:
+    copy.everywhere(r"\blambda_max\b", "largest_eigenvalue")
+
+
+def import_alias(copy: Copy) -> None:
+    path = copy.path(module_of("descend_H"))
+    path.write_text(path.read_text().replace("import numpy as np", "import numpy as xp").replace("np.", "xp."))
+
+
+def drawing(copy: Copy) -> None:
+    copy.edit("PALETTE", "FONT, SMALL, TITLE = 9.5", "FONT, SMALL, TITLE = 9.6")
+
+
+def other_method(copy: Copy) -> None:
+    copy.edit("FedPALM", "gamma: float = 1.02", "gamma: float = 1.03")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [comment, docstring, constant_docstring, annotation, local_annotation, error_text, parameter_check, format_,
+     move_module, split_module, rename_function, import_alias, drawing, other_method],
+)  # fmt: skip
+def test_what_computes_nothing_leaves_every_run_its_name(
+    copy: Copy, before: dict[str, list[str]], edit: Callable[[Copy], None]
+) -> None:
+    edit(copy)
+    assert copy.identities() == before
+
+
+ALL = {"fedmgs", "fedmavg", "kmeans++"}
+CHANGES: dict[str, tuple[tuple[str, str, str], set[str]]] = {
+    "an operator of the method": (("FedMGS", "d = 0.5 * self.gamma2", "d = 0.5 + self.gamma2"), {"fedmgs"}),
+    "a default of the method": (("FedMGS", "gamma2: float = 1.002", "gamma2: float = 1.003"), {"fedmgs"}),
+    "a constant it shares": (("descend_H", "_LOST_AT_MOST = 1e3", "_LOST_AT_MOST = 1e4"), {"fedmgs", "fedmavg"}),
+    "a draw": (("drawn_once", "yield draw.permutation(P)[:m]", "yield draw.permutation(P)[-m:]"), {"fedmgs"}),
+    "a measure": (("Clustering", "penalty = 0.5 * state.rho", "penalty = 1.5 * state.rho"), ALL),
+    "a score": (("SCORES", "linear_sum_assignment(", "linear_sum_assignment(1 * "), ALL),
+    "the data": (("SNR_TOLERANCE", "SNR_TOLERANCE = 1e-10", "SNR_TOLERANCE = 1e-9"), ALL),
+    "the seeds": (("generator", 'f"{axis}|', 'f"{axis}:'), ALL),
+    "the ledger": (("FULL_BITS", "FULL_BITS = 32", "FULL_BITS = 64"), ALL),
+    "what is recorded": (("wanted", "round_ <= dense", "round_ < dense"), ALL),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_computes_changes_the_names_of_the_runs_it_computes(
+    copy: Copy, before: dict[str, list[str]], what: str
+) -> None:
+    edit, concerned = CHANGES[what]
+    copy.edit(*edit)
+    after = copy.identities()
+    assert {name for name, runs in after.items() if runs != before[name]} == concerned
+    for name in concerned:
+        assert not set(after[name]) & set(before[name])
+
+
+def test_arrays_of_a_problem_are_shared_until_what_makes_them_changes(copy: Copy, before: dict[str, list[str]]) -> None:
+    def problems(found: dict[str, list[str]]) -> set[str]:
+        return {run.split("/")[1] for runs in found.values() for run in runs}
+
+    assert len(problems(before)) == 1  # one draw of data and clients for all trials and methods
+    copy.edit("FedMGS", "d = 0.5 * self.gamma2", "d = 0.5 + self.gamma2")
+    assert problems(copy.identities()) == problems(before)
+    copy.edit("SNR_TOLERANCE", "SNR_TOLERANCE = 1e-10", "SNR_TOLERANCE = 1e-9")
+    assert not problems(copy.identities()) & problems(before)
+
+
+# -- the digest of definitions -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], str]]:
+    """Writes the modules ``one`` and ``two`` of a small package; returns the digest of ``f`` in the first."""
+    monkeypatch.setattr(code, "PACKAGE", "probe")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "probe").mkdir()
+    (tmp_path / "probe" / "__init__.py").write_text("")
+
+    def forget() -> None:
+        for cached in (code._module, code._read, code._source):
+            cached.cache_clear()
+        code._DIGESTS.clear()
+        sys.modules.pop("probe", None)
+
+    def digest(text: str, beside: str = "") -> str:
+        (tmp_path / "probe" / "one.py").write_text(text)
+        (tmp_path / "probe" / "two.py").write_text(beside)
+        forget()
+        return code._digest(code.Definition("probe.one", "f"))
+
+    yield digest
+    forget()
+
+
+def test_definitions_that_use_each_other_have_a_digest(package: Callable[..., str]) -> None:
+    mutual = "def f(n):\n    return g(n) + 1\n\n\ndef g(n):\n    return f(n - 1) if n else {}\n"
+    assert package(mutual.format(0)) == package("C = 7\n" + mutual.format(0))
+    assert package(mutual.format(0)) != package(mutual.format(1))
+    assert package("def f(n):\n    return n and f(n - 1)\n") != package("def f(n):\n    return n or f(n - 1)\n")
+
+
+def test_a_local_name_hides_a_definition_and_an_import_inside_a_function_does_not(package: Callable[..., str]) -> None:
+    local = "def f(g):\n    return [g for g in g]\n\n\ndef g():\n    return {}\n"
+    assert package(local.format(1)) == package(local.format(2))
+    beside = "def g():\n    return {}\n"
+    lazy = "def f():\n    from probe.two import g\n    return g()\n"
+    first = package(lazy, beside.format(1))
+    assert first == package("from probe import two\n\n\ndef f():\n    return two.g()\n", beside.format(1))
+    assert first == package("from probe.two import g as h\n\n\ndef f():\n    return h()\n", beside.format(1))
+    assert first != package(lazy, beside.format(2))
+
+
+def test_defaults_of_every_kind_and_fields_of_a_class_count(package: Callable[..., str]) -> None:
+    shapes = [
+        "def f(a, b=1): ...",
+        "def f(a, b=2): ...",
+        "def f(a, *, b=1): ...",
+        "def f(a, *, b): ...",
+        "def f(b, a=1): ...",
+        "class f:\n    a: int = 1",
+        "class f:\n    a: int",
+        "class f:\n    a = 1",
+        "class f:\n    a: ClassVar[int] = 1",
+        "f = 1",
+        "f = 1.0",
+        "f = True",
+        "f = '1'",
+        "f = {}\nf['a'] = 1",
+        "f = {}\nf['a'] = 2",
+        "f = {}\nf.update(a=1)",
+    ]
+    assert len({package(text) for text in shapes}) == len(shapes)
+
+
+def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> None:
+    quiet = "import numpy as np\n\n\ndef f(x):\n    return x\n"
+    assert package(quiet) != package(quiet + "\n\nnp.seterr(all='ignore')\n")
+
+
+def test_every_registered_thing_has_a_digest_and_reaches_no_module_that_only_draws_or_reads_specs() -> None:
+    things = [entry.cls for entry in registry.algorithms().values()]
+    things += [entry.load for entry in registry.datasets().values()]
+    assert len({code.digest([one]) for one in things}) > 30
+    reached = {one.module for thing in things for one in code.reached(code._definition(thing))}
+    outside = ("plotting", "report", "cli", "spec", "claims", "results")
+    assert not [name for name in reached if name.split(".")[1] in outside]
+    assert code.libraries([registry.algorithms()["fedmgs"].cls]).keys() == {"numpy"}
+    assert "numba" in code.libraries([registry.algorithms()["fedmc-admm"].cls])
