@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 TIER   ?= quick
 JOBS   ?=
-SPECS  := $(filter-out %/ledger.yaml,$(sort $(wildcard experiments/*/*.yaml)))
+SPECS  := $(filter-out %/discrepancies.yaml,$(sort $(wildcard experiments/*/*.yaml)))
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms.fedmavg import FedMAvg
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.fedpalm import FedPALM
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.datasets.types import Samples
 from fedrepro.partitions.uniform import assign
 from fedrepro.problems.clustering import Clustering, State, prepare

@@ -2,7 +2,7 @@
 
 Fig 4 and Table I (5 curves x 50 trials x 1000 rounds) should take under 150 s and Fig 3 (4 curves x 50 trials x 4000
 rounds) under 180 s on two cores, a sparse round (J = 50,000, density 0.02) under 0.07 s on one, and everything together
-under 2 GB. Printed beside: the costs, rounds and compression ratios, with the values of card D.
+under 2 GB. Printed beside: the costs, rounds and compression ratios, with those of a NumPy prototype.
 
 Trials are separate runs shared out to processes, not stacked into one array: ``--stacked`` times a round of 50 trials
 at once in NumPy against 50 rounds of the compiled kernel.
@@ -68,7 +68,7 @@ def figure_4(trials: int) -> float:
     found, optimum, seconds, memory = curves(settings, trials, 1000)
     report("Fig 4", seconds, AIMS["Fig 4"] * trials / 50)
     v = optimum.mean()
-    print(f"  v* = {v:.5f} (card: 0.00195)")
+    print(f"  v* = {v:.5f} (prototype: 0.00195)")
     for key, cost in found.items():
         mean = cost.mean(axis=0)
         line = f"  {key:4s} final {mean[-1] / v:9.3g} v*   rounds to 1.5 v*: {gcca.rounds_to(mean, 1.5 * v):g}"
@@ -79,7 +79,7 @@ def figure_4(trials: int) -> float:
             line += "   CR at 1.5, 2, 4 v*: " + " ".join(f"{r:.4f}" for r in ratios)
             line += f"   per trial {np.mean(each):.4f} +- {np.std(each):.4f}"
         print(line)
-    print("  card: finals 1.156 (Alt), 1.164 (3), 1.158 (4), 1.157 (5), 4.9e5 (2); rounds 18; CR 0.9062 0.875 0.8438")
+    print("  prototype: 1.156 (Alt), 1.164 (3), 1.158 (4), 1.157 (5), 4.9e5 (2); rounds 18; CR 0.9062 0.875 0.8438")
     return memory
 
 
@@ -93,7 +93,7 @@ def figure_3(trials: int) -> float:
     }
     found, optimum, seconds, memory = curves(settings, trials, 3999)
     report("Fig 3", seconds, AIMS["Fig 3"] * trials / 50)
-    card = {
+    prototype = {
         "Alt warm": ".878 .0064 .00231 .00217 .00204",
         "Cute warm": ".878 .0067 .00236 .00222 .00209",
         "Alt randn": "7416 1.04 .237 .063 .0041",
@@ -102,7 +102,7 @@ def figure_3(trials: int) -> float:
     print(f"  v* = {optimum.mean():.5f}; cost at index 1 10 100 1000 4000")
     for key, cost in found.items():
         at = cost.mean(axis=0)[[0, 9, 99, 999, 3999]]
-        print(f"  {key:10s} " + " ".join(f"{c:.3g}" for c in at) + f"   card (10 trials): {card[key]}")
+        print(f"  {key:10s} " + " ".join(f"{c:.3g}" for c in at) + f"   prototype (10 trials): {prototype[key]}")
     return memory
 
 
@@ -136,7 +136,7 @@ def sparse_round(rounds: int = 30) -> float:
 
 def stacked(trials: int = 50) -> None:
     """T = 10 minibatch steps of one round for 50 trials: stacked in NumPy, and one after another compiled."""
-    from fedrepro.kernels.gcca import dense_steps
+    from fedrepro.kernels.minibatch import dense_steps
 
     rng = np.random.default_rng(0)
     (I, J, N, K), T, b = (3, 500, 25, 5), 10, 150  # noqa: E741

@@ -1,8 +1,8 @@
 """Time of the deep GCCA experiments, and the accuracies they give.
 
 A run of the 2-D example (50 rounds of 10 epochs, 3 views, J = 10,000, double precision) should take under 15 s on one
-core once compiled. Printed beside: a round of the EHR networks on the stand-in's 527 x 511 views, and the accuracies of
-card D for four readings of the training, measured as the released program does.
+core once compiled. Printed beside: a round of the EHR networks on the stand-in's 527 x 511 views, and the accuracies
+of a prototype for four readings of the training, measured as the released program does.
 
 Each node trains by itself; ``--stacked`` times the same steps for the three views at once (vmap), which is no faster on
 a CPU. Run ``python bench/bench_gcca_deep.py`` (about five minutes on an idle machine); ``--trials 1`` for a look.
@@ -21,7 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms import _gcca_deep
+from fedrepro.algorithms.gcca_deep import deep_nodes
 from fedrepro.nets import backend, mlp
 from fedrepro.problems import gcca_deep
 from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
@@ -60,8 +60,8 @@ def example(trials: int, readings: list[str]) -> float:
     """The 2-D example; returns the longest processor time of a default run."""
     longest = 0.0
     for reading in readings:
-        params, *card = READINGS[reading]
-        for name, more, numbers in zip(("altmaxvar-deep", "cutemaxvar-deep"), ({}, {"q": 3}), card, strict=True):
+        params, *prototype = READINGS[reading]
+        for name, more, numbers in zip(("altmaxvar-deep", "cutemaxvar-deep"), ({}, {"q": 3}), prototype, strict=True):
             curves, seconds = [], []
             for trial in range(1, trials + 1):
                 P = opened(registry.datasets()["gcca-toy"].load(rng=seeds.generator("data", trial=trial)))
@@ -74,7 +74,7 @@ def example(trials: int, readings: list[str]) -> float:
             longest = max(longest, processor) if not params else longest
             at = " ".join(f"{mean[r]:.3f}" for r in AT)
             print(f"{reading:16s} {name:16s} {processor:5.1f} s ({wall:.1f} s on the wall)   {at}; 0.95 in {first}")
-            print(f"{'':33s} card (3 seeds): {numbers}", flush=True)
+            print(f"{'':33s} prototype (3 seeds): {numbers}", flush=True)
     return longest
 
 
@@ -91,11 +91,11 @@ def stacked(repeats: int = 5) -> None:
     """A round's steps of the example: node by node, and the three nodes at once."""
     P = opened(registry.datasets()["gcca-toy"].load(rng=seeds.generator("data", trial=1)))
     method = registry.algorithms()["altmaxvar-deep"].make()
-    models = _gcca_deep.starting_models(method, P, np.random.default_rng(0), NetStart(1))
-    nodes = [_gcca_deep.DeepNode(X, m, np.random.default_rng(0), method) for X, m in zip(P.views, models, strict=True)]
+    models = deep_nodes.starting_models(method, P, np.random.default_rng(0), NetStart(1))
+    nodes = [deep_nodes.DeepNode(X, m, np.random.default_rng(0), method) for X, m in zip(P.views, models, strict=True)]
     jax = backend.load()
     G = np.random.default_rng(0).standard_normal((P.J, P.K))
-    train = _gcca_deep._trainer("squared", "adam")
+    train = deep_nodes._trainer("squared", "adam")
     with mlp.computing(True):
         each = [(n._model, n._optimizer, n._X, n.s * G, n._batches(), 1e-3) for n in nodes]
         together = jax.tree.map(lambda *a: jax.numpy.stack(a), *each)

@@ -74,7 +74,7 @@ def speed(row: int, seconds: float) -> dict[str, float]:
 
 def memory() -> dict[str, float]:
     """Bytes of the models that 500 clients keep, and of this process after one round of Local with them."""
-    from fedrepro.algorithms.personal_fedavg import PersonalAveraging
+    from fedrepro.algorithms.personal.averaging import PersonalAveraging
     from fedrepro.datasets.types import Images
     from fedrepro.problems.personal import Personal
 

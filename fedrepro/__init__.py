@@ -17,11 +17,11 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Clustering": "fedrepro.problems.clustering",
-    "FedMAvg": "fedrepro.algorithms.fedmavg",
-    "FedMGS": "fedrepro.algorithms.fedmgs",
-    "FedPALM": "fedrepro.algorithms.fedpalm",
-    "History": "fedrepro.history",
-    "run": "fedrepro.history",
+    "FedMAvg": "fedrepro.algorithms.clustering.fedmavg",
+    "FedMGS": "fedrepro.algorithms.clustering.fedmgs",
+    "FedPALM": "fedrepro.algorithms.clustering.fedpalm",
+    "History": "fedrepro.runs.drive",
+    "run": "fedrepro.runs.drive",
 }
 __all__ = ["__version__", *_WHERE]
 

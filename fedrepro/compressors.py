@@ -5,7 +5,8 @@ with, the same floats at both ends, and ``message.bits`` its size. A number that
 32 bits, as the papers count, although it is computed in double precision; a quantized entry counts its q bits. The size
 is that of the packed message: ``pack(single=True)`` writes exactly ``bits`` bits, filled up to a whole byte.
 
-Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Sec. III-B and III-C.2 (card D (b)).
+Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Sec. III-B and III-C.2;
+docs/derivations/error-feedback.md.
 """
 
 from __future__ import annotations

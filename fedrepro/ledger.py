@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FULL_BITS = 32
-"""Bits of one unquantized number, as the papers count (single precision, card D, discrepancy 8)."""
+"""Bits of one unquantized number, as the papers count (single precision, discrepancy gcca.8)."""
+
+COUNTS = ("uplink_scalars", "uplink_bits", "downlink_scalars", "downlink_bits")
+"""The cumulative totals of a run, in the order in which records and results keep them."""
 
 
 @dataclass

@@ -193,8 +193,8 @@ def _put(table: dict[str, Any], name: str, entry: Any) -> None:
 @functools.cache
 def _discover(package: str) -> None:
     root = importlib.import_module(f"fedrepro.{package}")
-    for module in sorted(m.name for m in pkgutil.iter_modules(root.__path__)):
-        importlib.import_module(f"fedrepro.{package}.{module}")
+    for module in sorted(m.name for m in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
+        importlib.import_module(module)
 
 
 def algorithms() -> dict[str, Algorithm]:

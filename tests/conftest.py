@@ -68,7 +68,7 @@ def small(tmp_path: Path) -> Path:
 @pytest.fixture
 def fedrepro(tmp_path: Path) -> Callable[..., Result]:
     """Call the command line: ``fedrepro("run", spec)``; results and plots go to the test's folder."""
-    from fedrepro.cli import main
+    from fedrepro.cli.main import main
 
     def call(*arguments: object) -> Result:
         words = [str(a) for a in arguments]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED = Path(os.environ.get("FEDREPRO_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+"""Copies of real datasets, for the tests that use them; those are skipped where there are none."""
 
 
 def idx(array: np.ndarray) -> bytes:

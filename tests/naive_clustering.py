@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedrepro.history import History
+from fedrepro.runs.drive import History
 
 
 def top(A: np.ndarray) -> float:
@@ -20,7 +20,7 @@ def top(A: np.ndarray) -> float:
 
 @dataclass
 class Naive:
-    """One instance of the problem, with absolute penalties and the box, and the gradients of card A, section (a)."""
+    """One instance of the problem with absolute penalties and the box (docs/derivations/clustering-problem.md)."""
 
     X: np.ndarray
     client: np.ndarray

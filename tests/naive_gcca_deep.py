@@ -73,7 +73,7 @@ def quantize(D, q, rng):
 
 
 def cutemaxvar_deep(views, models, batches, rounds, *, q, lr, loss, scaled, center, compress_down, streams):
-    """The states (M, G, Ghat) of card D (b), deep; ``batches[r][i]``: the rows of each step of node i in round r."""
+    """The states (M, G, Ghat) of the deep method; ``batches[r][i]``: the rows of each step of node i in round r."""
     J = len(views[0])
     s = np.sqrt(J) if scaled else 1.0
     models = [dict(model) for model in models]

@@ -9,15 +9,15 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms import _kmeans, cal
-from fedrepro.algorithms.bel import BEL
-from fedrepro.algorithms.cal import CAL, kmeans_minus
-from fedrepro.algorithms.kmeans import KMeansPlusPlus
-from fedrepro.algorithms.kmeans_parallel import KMeansParallel
+from fedrepro.algorithms.clustering import cal, lloyd
+from fedrepro.algorithms.clustering.bel import BEL
+from fedrepro.algorithms.clustering.cal import CAL, kmeans_minus
+from fedrepro.algorithms.clustering.kmeans import KMeansPlusPlus
+from fedrepro.algorithms.clustering.kmeans_parallel import KMeansParallel
 from fedrepro.errors import ParameterError
-from fedrepro.history import run
 from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import run
 
 NAMES = ("kmeans++", "kmeans||", "kmeans||-released", "bel", "bel-released", "cal", "cal-released")
 
@@ -130,7 +130,7 @@ def test_what_the_ledger_holds_is_what_was_sent(name: str) -> None:
 
 def stream_after_seed() -> np.random.Generator:
     draw = stream()
-    _kmeans.random_state(draw)
+    lloyd.random_state(draw)
     return draw
 
 
@@ -142,13 +142,13 @@ def test_nearest_is_the_nearest_and_the_first_of_equals(sparse_: bool, monkeypat
     X, _ = data(N=50)
     points, centres = X.T.copy(), X.T[[3, 9, 3, 30]].copy()
     points[7] = 0.0
-    where, d2 = _kmeans.nearest(sparse.csr_matrix(points) if sparse_ else points, centres)
+    where, d2 = lloyd.nearest(sparse.csr_matrix(points) if sparse_ else points, centres)
     brute = ((points[:, None, :] - centres[None]) ** 2).sum(axis=2)
     np.testing.assert_array_equal(where, brute.argmin(axis=1))
     np.testing.assert_allclose(d2, brute.min(axis=1), atol=1e-12)
     assert where[3] == 0
-    monkeypatch.setattr(_kmeans, "_BLOCK_ENTRIES", 8)  # blocks of two points
-    again, far = _kmeans.nearest(points, centres)
+    monkeypatch.setattr(lloyd, "_BLOCK_ENTRIES", 8)  # blocks of two points
+    again, far = lloyd.nearest(points, centres)
     np.testing.assert_array_equal(again, where)
     np.testing.assert_allclose(far, d2, atol=1e-12)
 
@@ -157,8 +157,8 @@ def test_a_weight_is_so_many_equal_points() -> None:
     X, _ = data(N=30)
     weights = np.random.default_rng(1).integers(0, 4, size=30)
     start = X.T[[0, 8, 20]].copy()
-    weighted = _kmeans._lloyd(X.T[weights > 0], 3, 0, weights[weights > 0].astype(float), start, 1)
-    repeated = _kmeans._lloyd(np.repeat(X.T, weights, axis=0), 3, 0, None, start, 1)
+    weighted = lloyd._lloyd(X.T[weights > 0], 3, 0, weights[weights > 0].astype(float), start, 1)
+    repeated = lloyd._lloyd(np.repeat(X.T, weights, axis=0), 3, 0, None, start, 1)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-10)
 
 
@@ -201,7 +201,7 @@ def test_candidates_are_distinct_and_weigh_the_samples_nearest_to_them(sampling:
     assert (np.diff(candidates) > 0).all()
     if sampling == "exact":
         assert candidates.size == 1 + 4 * 6
-    where, _ = _kmeans.nearest(work.X, work.X[candidates])
+    where, _ = lloyd.nearest(work.X, work.X[candidates])
     np.testing.assert_array_equal(weights, np.bincount(where, minlength=candidates.size))
     assert weights.sum() == work.N
 
@@ -275,7 +275,7 @@ def test_the_coreset_costs_what_the_samples_cost_in_the_mean() -> None:
     costs = []
     for _ in range(150):
         points, weights = method.coreset(work, draw, Ledger())
-        costs.append(float(weights @ _kmeans.nearest(points, centres)[1]))
+        costs.append(float(weights @ lloyd.nearest(points, centres)[1]))
     error = np.std(costs) / np.sqrt(len(costs))
     assert np.mean(costs) == pytest.approx(cost(work.X, centres), abs=5 * error)
     assert error < 0.02 * np.mean(costs)
@@ -370,7 +370,7 @@ def test_k_means_with_outliers_leaves_the_farthest_weight_out() -> None:
     centres = min(
         (kmeans_minus(points, weights, 3, 3.0, seed, "weighted") for seed in range(8)), key=lambda c: cost(X, c)
     )
-    clean = min((_kmeans.kmeans(X, 3, seed) for seed in range(8)), key=lambda c: cost(X, c))
+    clean = min((lloyd.kmeans(X, 3, seed) for seed in range(8)), key=lambda c: cost(X, c))
     np.testing.assert_allclose(np.sort(centres, axis=0), np.sort(clean, axis=0), rtol=1e-9)
     # a point may lose part of its weight: of 0, 1 and 10 with weight 2 each, a weight of 3 is left out
     left = kmeans_minus(np.array([[0.0], [1.0], [10.0]]), 2 * np.ones(3), 1, 3.0, 0, "weighted")
@@ -383,7 +383,7 @@ def test_k_means_with_outliers_never_raises_its_cost(monkeypatch: pytest.MonkeyP
     costs = []
     for steps in range(12):
         monkeypatch.setattr(cal, "_MOST_STEPS", steps)
-        d2 = _kmeans.nearest(X, kmeans_minus(X, weights, 4, z, 1, "weighted"))[1]
+        d2 = lloyd.nearest(X, kmeans_minus(X, weights, 4, z, 1, "weighted"))[1]
         far = np.argsort(-d2)
         costs.append(float(d2[far] @ np.clip(np.cumsum(weights[far]) - z, 0, weights[far])))
     assert (np.diff(costs) <= 1e-9).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.claims import judge
+from fedrepro.claims.judge import judge
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 

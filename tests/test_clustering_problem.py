@@ -16,13 +16,13 @@ from scipy import sparse
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.algorithms.fedmavg import FedMAvg
-from fedrepro.algorithms.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.history import run
 from fedrepro.problems import clustering, labels
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, instance
 

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from fedrepro.errors import UserError
 from fedrepro.report import compare
-from fedrepro.results import COLUMNS
+from fedrepro.results.schema import COLUMNS
 
 Call = Callable[..., Result]
 ROUNDS = np.arange(21)

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrepro.execute import wanted
+from fedrepro.files import atomically
 from fedrepro.ledger import Ledger
+from fedrepro.runs.execute import wanted
+from fedrepro.runs.store import Record, Store
 from fedrepro.seeds import generator, streams
-from fedrepro.store import Record, Store, atomically
 
 
 def test_streams_depend_on_what_is_drawn_and_on_nothing_else() -> None:

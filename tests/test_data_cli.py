@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from fedrepro import registry
-from fedrepro.cli import main
-from fedrepro.data.cli import data, figures
+from fedrepro.cli.data import data, figures
+from fedrepro.cli.main import main
 from fedrepro.data.source import sources
 from tests import data_copies
 

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from fedrepro.data.pickles import arrays_of_bytes
+from fedrepro.data.formats.pickles import arrays_of_bytes
 from fedrepro.errors import UserError
 from tests import data_copies
 

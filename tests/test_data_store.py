@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fedrepro import data
-from fedrepro.data import parsed, store
+from fedrepro.data import copies, parsed
 from fedrepro.data.source import sources
 from fedrepro.errors import DataAbsent, UserError
 from tests import data_copies
@@ -117,8 +117,8 @@ def test_verify_finds_what_sizes_and_times_hide(tmp_path, home):
     labels[0] = 7
     np.save(file, labels)
     assert data.state("mnist").state == "variant"
-    assert store.state("mnist", verify=True).state == "damaged"
-    assert "parsed arrays have changed" in store.state("mnist", verify=True).note
+    assert copies.state("mnist", verify=True).state == "damaged"
+    assert "parsed arrays have changed" in copies.state("mnist", verify=True).note
 
 
 def test_a_newer_parser_reads_the_copy_again(tmp_path, home, monkeypatch):
@@ -206,5 +206,5 @@ def test_processes_that_import_at_once_are_safe(tmp_path, home):
     for worker in workers:
         worker.join(30)
     assert [worker.exitcode for worker in workers] == [0] * 4
-    assert store.state("mnist", verify=True).state == "variant"
+    assert copies.state("mnist", verify=True).state == "variant"
     assert leftovers(home) == ["mnist"]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fedrepro.data.trees import walk
+from fedrepro.data.formats.trees import walk
 from fedrepro.errors import UserError
 
 FILES = {"a.txt": b"alpha", "deep/er/b.txt": b"", "deep/c.bin": bytes(range(256)) * 300}
@@ -183,7 +183,7 @@ def test_archives_in_archives_without_end(tmp_path):
 
 
 def test_too_many_entries(tmp_path, monkeypatch):
-    monkeypatch.setattr("fedrepro.data.trees.MOST_ENTRIES", 5)
+    monkeypatch.setattr("fedrepro.data.formats.trees.MOST_ENTRIES", 5)
     zipped({f"f{i}": b"" for i in range(10)}, tmp_path / "x.zip")
     with pytest.raises(UserError, match="it holds more than 5 entries"):
         read(tmp_path / "x.zip")

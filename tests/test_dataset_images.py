@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from fedrepro import data, registry
-from fedrepro.data.images import shrunk
+from fedrepro.data.formats.images import shrunk
 from fedrepro.errors import ParameterError, UserError
 from tests import data_copies
 
@@ -225,13 +225,13 @@ REAL = data_copies.SHARED
 
 
 @pytest.mark.skipif(not (REAL / "omniglot").exists(), reason="no copy of Omniglot beside the repository")
-def test_the_real_small_omniglot():
+def test_the_real_omniglot():
     now = data.adopt("omniglot", [REAL / "omniglot"])
-    assert now.note == "8 alphabets with 242 characters in place of 50 with 1,623"
+    assert now.state == "present"
     found = data.load("omniglot", {})
-    assert found.pixels.shape == (4840, 28, 28, 1)
+    assert found.pixels.shape == (32_460, 28, 28, 1)
     assert (np.bincount(found.labels) == 20).all()
-    assert found.facts["alphabets"][:3] == ["Balinese", "Early_Aramaic", "Greek"]
+    assert found.facts["alphabets"][:3] == ["Alphabet_of_the_Magi", "Angelic", "Anglo-Saxon_Futhorc"]
 
 
 @pytest.mark.skipif(not (REAL / "cifar10").exists(), reason="no copy of CIFAR-10 beside the repository")

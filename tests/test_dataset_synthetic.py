@@ -13,7 +13,7 @@ SIZES = [277, 414, 548, 345, 590, 662, 354, 645, 271, 48, 280, 580, 406, 583, 48
 
 
 def naive(M: int, N: int, K: int, snr: float, outliers: float, seed: int):
-    """Card A (c) step by step: dense H*, multivariate normal noise."""
+    """docs/derivations/clustering-data.md#the-synthetic-generator: dense H*, multivariate noise."""
     draw = np.random.RandomState(seed)
     W = draw.uniform(size=(M, K))
     sizes, left = [], N
@@ -60,7 +60,7 @@ def test_authors_variant_has_the_published_statistics():
     assert (X.min(), round(X.max(), 2), round(X.mean(), 4)) == (0, 6.58, 0.7099)
     energy = np.einsum("ij,ij->", X, X)
     assert round(energy / N, 1) == 2534.9
-    # the objective of the authors' initial point, seed 1, as their program prints it (card A (g))
+    # the objective of the authors' initial point, seed 1, as their program prints it
     draw = np.random.RandomState(1)
     a = np.sqrt(X.mean() / K)
     W, H = a * draw.random_sample((M, K)), a * draw.random_sample((N, K)).T

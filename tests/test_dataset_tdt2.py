@@ -87,7 +87,7 @@ def test_bad_matrices(tmp_path, content, message):
 
 def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     scipy.io.savemat(tmp_path / "TDT2.mat", {"fea": np.zeros((500, 500)), "gnd": np.ones(500)}, do_compression=True)
-    monkeypatch.setattr("fedrepro.data.matlab.LIMIT", 100_000)
+    monkeypatch.setattr("fedrepro.data.formats.matlab.LIMIT", 100_000)
     with pytest.raises(UserError, match=r"TDT2.mat unpacks to more than 100,000 bytes; it is not read"):
         data.adopt("tdt2", [tmp_path / "TDT2.mat"])
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.algorithms import _factor
-from fedrepro.algorithms.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering import descent
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
 from fedrepro.errors import ParameterError
-from fedrepro.history import run
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, compare, fedmavg, instance
 
@@ -80,7 +80,7 @@ def test_the_closed_form_of_the_local_loop_is_the_loop(seed: int, steps: int, ra
     V = W
     for _ in range(steps):
         V = V - (V @ B - G) / d
-    closed = W + (G - W @ B) @ _factor.local_steps(B[None], d, steps)[0]
+    closed = W + (G - W @ B) @ descent.local_steps(B[None], d, steps)[0]
     np.testing.assert_allclose(closed, V, rtol=1e-9, atol=1e-10 * np.abs(V).max())
 
 
@@ -88,7 +88,7 @@ def test_a_long_local_loop_solves_the_local_least_squares() -> None:
     rng = np.random.default_rng(0)
     H = rng.random((3, 50))
     B = H @ H.T
-    M = _factor.local_steps(B[None], np.linalg.eigvalsh(B)[-1], 10**7)[0]
+    M = descent.local_steps(B[None], np.linalg.eigvalsh(B)[-1], 10**7)[0]
     np.testing.assert_allclose(M, np.linalg.inv(B), rtol=1e-10)
 
 
@@ -141,7 +141,7 @@ def test_measuring_or_not_does_not_change_a_run() -> None:
 
 def test_fewer_draws_are_the_first_of_more_and_follow_the_sizes() -> None:
     omega = np.array([0.5, 0.3, 0.2])
-    few, more = (list(itertools.islice(_factor.drawn_again(np.random.default_rng(1), m, omega), 8000)) for m in (1, 2))
+    few, more = (list(itertools.islice(descent.drawn_again(np.random.default_rng(1), m, omega), 8000)) for m in (1, 2))
     assert all(a[0] == b[0] for a, b in zip(few, more, strict=True))
     shares = np.bincount(np.concatenate(more), minlength=3) / 16000
     np.testing.assert_allclose(shares, omega, atol=4 * np.sqrt(0.25 / 16000))

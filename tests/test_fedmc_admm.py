@@ -1,10 +1,10 @@
-"""FedMC-ADMM against Algorithm 1 written densely, and card C's invariants."""
+"""FedMC-ADMM against Algorithm 1 written densely, and the invariants of docs/derivations/admm-reduction.md."""
 
 import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.fedmc_admm import FedMCADMM
+from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.seeds import streams
@@ -79,7 +79,7 @@ def test_the_released_settings_are_algorithm_1_with_them():
 
 @pytest.mark.parametrize("N", [1, 7])
 def test_the_dual_is_minus_the_last_linearized_gradient(N):
-    """fedmc (54), card C invariant 1; W^{k,N-1} is re-made from the round before with N - 1 steps."""
+    """fedmc (54); W^{k,N-1} is re-made from the round before with N - 1 steps."""
     problem, beta = small(), 0.8
     d, p = Dense(problem), problem.p
     states = FedMCADMM(m=2, N=N, beta=beta).rounds(problem, np.random.default_rng(5), clients=DRAWS)
@@ -97,7 +97,7 @@ def test_the_dual_is_minus_the_last_linearized_gradient(N):
 
 
 def test_the_dual_of_the_exact_step_is_minus_the_gradient():
-    """Card C invariant 2, and (11): the augmented Lagrangian is at its least over W_i."""
+    """fedmc (11): Y_i is minus the gradient, as the augmented Lagrangian is at its least over W_i."""
     problem, beta = small(), 0.8
     d, p = Dense(problem), problem.p
     states = FedMCADMM(m=2, beta=beta, W_step="exact").rounds(problem, np.random.default_rng(5), clients=DRAWS)
@@ -122,7 +122,7 @@ def test_many_linearized_steps_reach_the_exact_step():
 
 
 def test_clients_not_drawn_are_untouched():
-    """Card C invariant 3."""
+    """fedmc Algorithm 1: W_i, Y_i and U_i stay to the last bit."""
     problem = small()
     states = FedMCADMM(m=2, beta=0.8).rounds(problem, np.random.default_rng(5), clients=DRAWS)
     state = next(states)
@@ -137,7 +137,7 @@ def test_clients_not_drawn_are_untouched():
 
 @pytest.mark.parametrize("reg", ["l2", "l1"])
 def test_the_server_solves_its_problem_over_all_clients(reg):
-    """Card C invariant 5: sum_i Y_i + beta (W_i - V) lies in the subdifferential of R at V; after 60 rounds too."""
+    """fedmc (52): sum_i Y_i + beta (W_i - V) lies in the subdifferential of R at V; after 60 rounds too."""
     problem = small(reg=reg, gam=0.9)
     beta = 0.5
     for k, state in enumerate(FedMCADMM(m=3, beta=beta).rounds(problem, np.random.default_rng(1))):

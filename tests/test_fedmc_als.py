@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.als import ALS
-from fedrepro.algorithms.fedmc_admm import FedMCADMM
+from fedrepro.algorithms.completion.als import ALS
+from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
 from fedrepro.errors import ParameterError
 from fedrepro.problems.completion import Completion
 

@@ -8,7 +8,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from fedrepro.kernels import layout, observed
+from fedrepro.kernels import buckets as bucketing
+from fedrepro.kernels import observed
 
 LEVELS = np.array([-1.5, 0.25, 2.0, 3.5])
 
@@ -94,7 +95,7 @@ def test_a_bucket_does_not_depend_on_its_neighbours():
 
 @pytest.mark.parametrize("beta", [1e-14, 1e-3, 1.0, 1e6])
 def test_an_unobserved_bucket_follows_its_scalar_recurrence(beta):
-    """Card C, invariant 4; 1 - a is as small as rounding for the smallest beta."""
+    """docs/derivations/admm-reduction.md#w-step; 1 - a is as small as rounding for the smallest beta."""
     ell, N = 2.0, 30
     rng = np.random.default_rng(3)
     w, v, y = rng.standard_normal((3, 4, 5))
@@ -175,14 +176,14 @@ def test_layout_sorts_buckets_and_finds_pairs_met_twice():
     user, item = np.array([2, 0, 2, 1, 2, 0], np.int32), np.array([5, 1, 0, 3, 2, 0], np.int32)
     code, row_of = np.array([0, 1, 2, 3, 4, 5], np.uint8), np.array([1, -1, 0])  # user 1 is left out
     ptr = np.zeros(3, np.int64)
-    layout.count_rows(row_of, user, ptr)
+    bucketing.count_rows(row_of, user, ptr)
     index, codes = np.empty(5, np.uint16), np.empty(5, np.uint8)
-    assert layout.fill_rows(row_of, user, item, code, ptr, index, codes) == (-1, -1)
+    assert bucketing.fill_rows(row_of, user, item, code, ptr, index, codes) == (-1, -1)
     assert ptr.tolist() == [0, 3, 5]
     assert index.tolist() == [0, 2, 5, 0, 1]
     assert codes.tolist() == [2, 4, 0, 5, 1]
     item[4] = 5
-    assert layout.fill_rows(row_of, user, item, code, ptr, index, codes) == (0, 5)
+    assert bucketing.fill_rows(row_of, user, item, code, ptr, index, codes) == (0, 5)
 
 
 PROGRAM = """

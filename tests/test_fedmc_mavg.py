@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.fedmavg_mc import FedMAvgMC
+from fedrepro.algorithms.completion.fedmavg_mc import FedMAvgMC
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 

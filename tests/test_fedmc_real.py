@@ -1,7 +1,6 @@
 """The real MovieLens 1M, where a copy is at hand: sizes, and that every method makes its first rounds count."""
 
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +11,16 @@ from fedrepro.partitions.users import assign
 from fedrepro.problems.completion import Completion
 
 from .completion_cases import after
+from .data_copies import SHARED
 
-COPY = Path(__file__).parents[2] / "shared" / "data" / "movielens" / "ml-1m.zip"
+COPY = SHARED / "movielens" / "ml-1m.zip"
 
 
 @pytest.fixture(scope="module")
 def movielens():
     """All ratings of the copy, ids made compact."""
     if not COPY.exists():
-        pytest.skip("no copy of MovieLens 1M in ../shared/data/movielens")
+        pytest.skip(f"no copy of MovieLens 1M at {COPY}")
     rows = zipfile.ZipFile(COPY).read("ml-1m/ratings.dat").replace(b"::", b" ").split()
     table = np.array(rows, dtype=np.int64).reshape(-1, 4)
     (users, user), (items, item) = (np.unique(table[:, k], return_inverse=True) for k in (0, 1))

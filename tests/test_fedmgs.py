@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.algorithms import _factor
-from fedrepro.algorithms.fedmgs import FedMGS
+from fedrepro.algorithms.clustering import descent
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.history import run
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, compare, fedmgs, instance
 
@@ -122,7 +122,7 @@ def test_idle_clients_keep_their_assignments_to_the_last_bit() -> None:
 def test_statistics_formed_afresh_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     X, client, W0, H0 = instance(9)
     kept = run(FedMGS(m=2), Clustering(X, client, K=3), 10, init=(W0, H0))
-    monkeypatch.setattr(_factor, "_LOST_AT_MOST", 0.0)
+    monkeypatch.setattr(descent, "_LOST_AT_MOST", 0.0)
     fresh = run(FedMGS(m=2), Clustering(X, client, K=3), 10, init=(W0, H0))
     assert kept.state.lost > 0
     assert fresh.state.lost == 0
@@ -172,7 +172,7 @@ def test_the_ledger_counts_what_the_paper_counts(m: int | None) -> None:
 
 def test_fewer_clients_are_a_part_of_more_and_a_run_can_be_replayed() -> None:
     draws = {
-        m: [set(d) for d in itertools.islice(_factor.drawn_once(np.random.default_rng(3), m, 8), 20)] for m in (2, 5)
+        m: [set(d) for d in itertools.islice(descent.drawn_once(np.random.default_rng(3), m, 8), 20)] for m in (2, 5)
     }
     assert all(small < large for small, large in zip(draws[2], draws[5], strict=True))
     assert {len(d) for d in draws[5]} == {5}
@@ -180,7 +180,7 @@ def test_fewer_clients_are_a_part_of_more_and_a_run_can_be_replayed() -> None:
     X, client, W0, H0 = instance(13)
     problem = Clustering(X, client, K=3)
     own = run(FedMGS(m=2), problem, 6, rng=np.random.default_rng(4), init=(W0, H0))
-    clients = np.array(list(itertools.islice(_factor.drawn_once(np.random.default_rng(4), 2, 5), 6)))
+    clients = np.array(list(itertools.islice(descent.drawn_once(np.random.default_rng(4), 2, 5), 6)))
     again = run(FedMGS(m=2), problem, 6, init=(W0, H0), clients=clients)
     np.testing.assert_array_equal(again["objective"], own["objective"])
     other = run(FedMGS(m=2), problem, 6, rng=np.random.default_rng(5), init=(W0, H0))

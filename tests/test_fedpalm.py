@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.fedpalm import FedPALM
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.errors import ParameterError
-from fedrepro.history import run
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, compare, fedpalm, instance
 

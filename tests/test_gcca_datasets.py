@@ -63,7 +63,7 @@ def test_sparse_views_have_the_density_they_promise(densities):
 
 def test_the_published_density():
     assert shape_sparse()["density"] == pytest.approx(0.0208, abs=2e-4)  # the text: 0.02
-    assert shape_sparse(densities="code")["density"] == pytest.approx(0.0020, abs=1e-4)  # discrepancy 20
+    assert shape_sparse(densities="code")["density"] == pytest.approx(0.0020, abs=1e-4)  # discrepancy gcca.20
     assert set(DENSITIES) == {"paper", "code"}
 
 

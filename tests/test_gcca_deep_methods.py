@@ -10,10 +10,11 @@ import sys
 import numpy as np
 import pytest
 
-from fedrepro.algorithms import _gcca, _gcca_deep
-from fedrepro.algorithms.altmaxvar_deep import AltMaxVarDeep
-from fedrepro.algorithms.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.cutemaxvar_deep import CuteMaxVarDeep
+from fedrepro.algorithms.gcca import federated
+from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
+from fedrepro.algorithms.gcca_deep import deep_nodes
+from fedrepro.algorithms.gcca_deep.altmaxvar_deep import AltMaxVarDeep
+from fedrepro.algorithms.gcca_deep.cutemaxvar_deep import CuteMaxVarDeep
 from fedrepro.compressors import Link, MaxNorm
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
@@ -61,13 +62,13 @@ def same_bits(a, b):
 )
 def test_every_setting_is_the_box_written_down(setting, monkeypatch):
     P, drawn = problem(), []
-    batches = _gcca_deep.DeepNode._batches
+    batches = deep_nodes.DeepNode._batches
 
     def noted(node):
         drawn.append(batches(node))
         return drawn[-1]
 
-    monkeypatch.setattr(_gcca_deep.DeepNode, "_batches", noted)
+    monkeypatch.setattr(deep_nodes.DeepNode, "_batches", noted)
     method = CuteMaxVarDeep(**TINY, **setting, lr=0.01)
     found = take(method, P, 3)
     compressing = streams(np.random.default_rng(3)).compressor.spawn(P.I + 1)
@@ -117,7 +118,7 @@ def test_infinite_bits_are_altmaxvar_deep_and_a_run_repeats_itself():
 def test_the_server_has_nothing_but_what_was_sent(monkeypatch):
     """G is computed again from the first matrices and the bytes of the messages; nodes are locked while it is made."""
     P, packed, nodes, inside = problem(), [], [], []
-    send, step, made = Link.send, _gcca.server_step, _gcca_deep.DeepNode.__init__
+    send, step, made = Link.send, federated.server_step, deep_nodes.DeepNode.__init__
 
     def sent(link, value, rng):
         message = send(link, value, rng)
@@ -140,8 +141,8 @@ def test_the_server_has_nothing_but_what_was_sent(monkeypatch):
                 node.__dict__.update(own)
 
     monkeypatch.setattr(Link, "send", sent)
-    monkeypatch.setattr(_gcca_deep.DeepNode, "__init__", keep)
-    monkeypatch.setattr(_gcca, "server_step", locked)
+    monkeypatch.setattr(deep_nodes.DeepNode, "__init__", keep)
+    monkeypatch.setattr(federated, "server_step", locked)
     found = take(CuteMaxVarDeep(q=3, center="sum", **TINY), P, 4)
     assert inside == [[(P.J, P.K)] * P.I] * 5
     estimates, quantizer = [M.copy() for M in found[0].M], MaxNorm(3)
@@ -153,8 +154,8 @@ def test_the_server_has_nothing_but_what_was_sent(monkeypatch):
 
 def test_nodes_train_on_what_reached_them(monkeypatch):
     P, targets = problem(), []
-    update = _gcca_deep.DeepNode.update
-    monkeypatch.setattr(_gcca_deep.DeepNode, "update", lambda node, G: (targets.append(G), update(node, G))[1])
+    update = deep_nodes.DeepNode.update
+    monkeypatch.setattr(deep_nodes.DeepNode, "update", lambda node, G: (targets.append(G), update(node, G))[1])
     both = take(CuteMaxVarDeep(q=3, **TINY), P, 2)
     assert all(np.array_equal(G, both[1].G_far) for G in targets[P.I :])
     assert np.abs(both[1].G - both[1].G_far).max() > 1e-4
@@ -204,8 +205,8 @@ def test_the_scale_of_the_targets_leaves_the_representation_in_the_scale_of_G():
 def node(J=25, **settings):
     method = AltMaxVarDeep(hidden=(4,), **settings)
     P = problem(J=J)
-    model = _gcca_deep.starting_models(method, P, np.random.default_rng(0), NetStart(1))[0]
-    return _gcca_deep.DeepNode(P.views[0], model, np.random.default_rng(5), method)
+    model = deep_nodes.starting_models(method, P, np.random.default_rng(0), NetStart(1))[0]
+    return deep_nodes.DeepNode(P.views[0], model, np.random.default_rng(5), method)
 
 
 def test_batches_of_epochs_and_of_steps():
@@ -278,7 +279,8 @@ def test_listing_and_planning_import_no_jax():
         "import sys\n"
         "for name in ('jax', 'optax'): sys.modules[name] = None\n"
         "from pathlib import Path\n"
-        "from fedrepro import plan, registry\n"
+        "from fedrepro import registry\n"
+        "from fedrepro.runs import plan\n"
         "from fedrepro.spec import read\n"
         "assert 'cutemaxvar-deep' in registry.algorithms()\n"
         "figures = [read.load(Path(f'experiments/gcca/fig{n}.yaml'), 'quick') for n in (10, 11, 12, 13)]\n"

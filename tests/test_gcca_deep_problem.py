@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms import _gcca
-from fedrepro.algorithms.raw_view import RawView
+from fedrepro.algorithms.gcca import federated
+from fedrepro.algorithms.gcca_deep.raw_view import RawView
 from fedrepro.datasets import gcca_toy
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
@@ -34,7 +34,7 @@ def opened(tmp_path, data, **parameters):
 
 def state(theta, G):
     """A state in which only what is asked for matters."""
-    return _gcca.State(theta=theta, M=[], G=G, near=[], far=[], G_near=G, G_far=G)
+    return federated.State(theta=theta, M=[], G=G, near=[], far=[], G_near=G, G_far=G)
 
 
 # ---- the 2-D views -------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_the_figures_are_valid_and_their_bits_are_per_variable(figure, tier):
 def test_a_figure_runs_and_keeps_its_points(tmp_path: Path) -> None:
     if importlib.util.find_spec("jax") is None:
         pytest.skip('needs JAX: pip install "fedrepro[deep]"')
-    from fedrepro import execute, plan
+    from fedrepro.runs import execute, plan
 
     figure = read.load(ROOT / "experiments" / "gcca" / "fig10.yaml", "smoke")
     made = plan.make([figure], stand_in=True)

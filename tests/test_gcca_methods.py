@@ -10,10 +10,10 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms import _gcca
-from fedrepro.algorithms.altmaxvar import AltMaxVar
-from fedrepro.algorithms.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.mvlsa import MVLSA
+from fedrepro.algorithms.gcca import federated, linear_nodes
+from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
+from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
+from fedrepro.algorithms.gcca.mvlsa import MVLSA
 from fedrepro.compressors import Identity, MaxNorm
 from fedrepro.datasets.gcca_views import load
 from fedrepro.errors import ParameterError, UserError
@@ -75,10 +75,9 @@ SETTINGS = [
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
 def test_every_setting_is_the_box_written_down(setting, form, monkeypatch):
-    from fedrepro.algorithms import _gcca_linear
 
     if form == "wide":
-        monkeypatch.setattr(_gcca_linear, "AFFINE", 0)  # full gradients step by step
+        monkeypatch.setattr(linear_nodes, "AFFINE", 0)  # full gradients step by step
     matrices = small()
     problem = GCCA([sparse.csr_matrix(X) for X in matrices] if form == "sparse" else matrices, 3)
     fast = take(CuteMaxVar(**setting).rounds(problem, np.random.default_rng(7), init=start(matrices, 3)), 12)
@@ -106,7 +105,7 @@ def test_a_sparse_step_on_few_of_many_columns_is_the_same_step():
 
 
 def test_a_minibatch_is_drawn_without_replacement_and_evenly():
-    from fedrepro.kernels.gcca import draw_rows
+    from fedrepro.kernels.minibatch import draw_rows
 
     rng = np.random.default_rng(0)
     rows, chosen, counts = np.empty(12, np.int32), np.empty(12, np.bool_), np.zeros(12)
@@ -121,7 +120,7 @@ def test_a_minibatch_is_drawn_without_replacement_and_evenly():
 
 def test_the_stochastic_gradient_is_unbiased():
     """Fact 3: the mean of a node's step over minibatches is the full step; without J/b it is b/J of it."""
-    from fedrepro.algorithms._gcca_linear import LinearNode
+    from fedrepro.algorithms.gcca.linear_nodes import LinearNode
 
     matrices = small(J=12, widths=(3, 3))
     view, G = GCCA(matrices, 2).views[0], np.random.default_rng(2).standard_normal((12, 2))
@@ -142,14 +141,14 @@ def test_the_polar_factor(shape):
     good = rng.standard_normal(shape)
     bad = good * np.logspace(0, -7, shape[1])  # Y'Y is useless here
     for Y in (good, bad, bad @ rng.standard_normal((shape[1], shape[1]))):
-        G = _gcca.polar(Y)
+        G = federated.polar(Y)
         np.testing.assert_allclose(G.T @ G, np.eye(shape[1]), atol=1e-10)
         U, s, Vt = np.linalg.svd(Y, full_matrices=False)
         assert np.trace(G.T @ Y) == pytest.approx(s.sum(), rel=1e-9)  # the nearest: it maximizes tr(G'Y)
         if Y is good:
             np.testing.assert_allclose(G, U @ Vt, atol=1e-12)
-    assert np.isnan(_gcca.polar(np.full(shape, np.nan))).all()
-    G = _gcca.polar(np.zeros(shape))
+    assert np.isnan(federated.polar(np.full(shape, np.nan))).all()
+    G = federated.polar(np.zeros(shape))
     np.testing.assert_allclose(G.T @ G, np.eye(shape[1]), atol=1e-12)
 
 
@@ -308,14 +307,14 @@ def test_mvlsa_sends_its_bases_once():
 def test_both_ends_of_every_link_hold_the_same_after_every_round(setting, monkeypatch):
     """The receiving end is given nothing but the packed bytes of each message."""
     crossed = []
-    receive = _gcca.Link.receive
+    receive = federated.Link.receive
 
     def by_wire(link, message):
         packed = message.pack()
         crossed.append(len(packed))
         receive(link, link.compressor.unpack(packed, link.near.shape))
 
-    monkeypatch.setattr(_gcca.Link, "receive", by_wire)
+    monkeypatch.setattr(federated.Link, "receive", by_wire)
     problem = GCCA(small(), 3)
     for state in take(CuteMaxVar(m=4, **setting).rounds(problem, np.random.default_rng(0)), 10):
         for near, far in zip([*state.near, state.G_near], [*state.far, state.G_far], strict=True):
@@ -344,7 +343,7 @@ def test_the_server_and_its_rounds_need_no_view():
     """The federated part runs on nodes that have none, and hands them nothing but their estimate of G."""
     rng = np.random.default_rng(0)
     nodes = [Recorder(rng.standard_normal((30, 2))) for _ in range(3)]
-    states = _gcca.federated_rounds(nodes, _gcca.Sending(MaxNorm(4), MaxNorm(4)), rng=np.random.default_rng(1))
+    states = federated.federated_rounds(nodes, federated.Sending(MaxNorm(4), MaxNorm(4)), rng=np.random.default_rng(1))
     run = take(states, 25)
     for r, state in enumerate(run[:-1]):
         for node in nodes:
@@ -364,7 +363,7 @@ def test_the_server_step_solves_its_problem():
     def value(A):
         return sum(0.5 * np.sum((M_i - A) ** 2) for M_i in M) + rho / 2 * np.sum((A - G) ** 2)
 
-    best = _gcca.server_step(M, G, rho, False)
+    best = federated.server_step(M, G, rho, False)
     for scale in (1e-3, 0.1, 1.0):
         for _ in range(30):
             other = np.linalg.qr(best + scale * rng.standard_normal((20, 3)))[0]
@@ -420,9 +419,9 @@ def curves(problems, method, rounds):
 
 def test_the_optimum_of_the_published_setting():
     values = [GCCA(load(rng=seeds.generator("data", trial=t)).views, 5).optimum.value for t in range(50)]
-    assert np.mean(values) == pytest.approx(0.00195, rel=0.05)  # card D: published Figs 3 and 5
+    assert np.mean(values) == pytest.approx(0.00195, rel=0.05)  # gcca Fig. 3 and Fig. 5
     tiny = [GCCA(load(nu=0.01, rng=seeds.generator("data", trial=t)).views, 5).optimum.value for t in range(20)]
-    assert np.mean(tiny) == pytest.approx(1.95e-5, rel=0.08)  # discrepancy 1
+    assert np.mean(tiny) == pytest.approx(1.95e-5, rel=0.08)  # discrepancy gcca.1
 
 
 def test_table_1_on_common_data(trials):
@@ -430,7 +429,7 @@ def test_table_1_on_common_data(trials):
     alt = curves(problems, AltMaxVar(b=150), 30)
     full = curves(problems, AltMaxVar(), 30)
     level = 1.5 * optimum.mean()
-    assert gcca.rounds_to(alt.mean(axis=0), level) in (17, 18, 19)  # card D: 18
+    assert gcca.rounds_to(alt.mean(axis=0), level) in (17, 18, 19)  # 18: discrepancy gcca.2
     assert abs(gcca.rounds_to(full.mean(axis=0), level) - gcca.rounds_to(alt.mean(axis=0), level)) <= 1
     for q, published in ((3, 0.9062), (4, 0.875), (5, 0.8438)):
         cute = curves(problems, CuteMaxVar(q=q, b=150), 30)
@@ -452,11 +451,11 @@ def test_figure_3_costs(trials):
     assert randn[9] == pytest.approx(1.0, rel=0.3)
     assert randn[99] == pytest.approx(0.242, rel=0.15)
     polar = curves(problems, CuteMaxVar(b=150, start="randn"), 0).mean(axis=0)
-    assert polar[0] == pytest.approx(3500, rel=0.15)  # card D: the paper's polar G^0
+    assert polar[0] == pytest.approx(3500, rel=0.15)  # docs/derivations/initial-points.md#gcca
 
 
 def test_readings_that_change_the_outcome(trials):
-    """Discrepancies 2, 3, 9: the variants do what the card measured."""
+    """Discrepancy gcca.2, discrepancy gcca.3, discrepancy gcca.9: by how much the variants differ."""
     problems, optimum = trials[0][:6], trials[1][:6]
     level = 1.5 * optimum.mean()
 

@@ -7,12 +7,12 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from fedrepro.algorithms.altmaxvar import AltMaxVar
-from fedrepro.algorithms.mvlsa import mvlsa
-from fedrepro.algorithms.optimal import Optimal
+from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
+from fedrepro.algorithms.gcca.mvlsa import mvlsa
+from fedrepro.algorithms.gcca.optimal import Optimal
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import _maxvar, gcca
+from fedrepro.problems import gcca, maxvar
 from fedrepro.problems.gcca import GCCA, RandomStart
 
 
@@ -58,9 +58,12 @@ def value_of(matrices, K):
 def test_the_optimum_is_that_of_the_explicit_projector(matrices, K):
     problem = GCCA(matrices, K)
     best = problem.optimum
-    assert best.value == pytest.approx(value_of(matrices, K), abs=1e-12)
+    # a projector on the columns of X is known to about eps cond(X), by whatever route and on whatever machine
+    rounding = 16 * np.finfo(float).eps * sum(np.linalg.cond(X) for X in matrices)
+    assert rounding < 1e-9
+    assert best.value == pytest.approx(value_of(matrices, K), abs=rounding)
     np.testing.assert_allclose(best.G.T @ best.G, np.eye(K), atol=1e-12)
-    assert problem.cost(problem.representations(best.Q), best.G) == pytest.approx(best.value, abs=1e-12)
+    assert problem.cost(problem.representations(best.Q), best.G) == pytest.approx(best.value, abs=rounding)
     assert problem.stationarity(problem.representations(best.Q), best.G) < 1e-8
     eigenvalues, U = np.linalg.eigh(projector(matrices))
     if eigenvalues[-K] - eigenvalues[-K - 1] > 1e-6:  # else the subspace is not determined
@@ -116,7 +119,7 @@ def test_the_optimum_does_not_depend_on_the_bases_or_the_order_of_views():
 @pytest.mark.parametrize("lanczos", [False, True])
 def test_sparse_views_have_the_optimum_of_the_same_dense_views(lanczos, mixed, monkeypatch):
     if lanczos:
-        monkeypatch.setattr(_maxvar, "LANCZOS", 60)
+        monkeypatch.setattr(maxvar, "LANCZOS", 60)
     matrices = sparse_views()
     # empty columns, and two equal ones: no Cholesky factor
     matrices[0] = sparse.hstack([matrices[0], sparse.csr_matrix((300, 2))]).tocsr()
@@ -131,7 +134,7 @@ def test_sparse_views_have_the_optimum_of_the_same_dense_views(lanczos, mixed, m
 
 
 def test_a_wide_sparse_view_says_what_to_do_instead(monkeypatch):
-    monkeypatch.setattr(_maxvar, "WIDEST", 30)
+    monkeypatch.setattr(maxvar, "WIDEST", 30)
     with pytest.raises(ParameterError) as caught:
         _ = GCCA(sparse_views(), 2).optimum
     assert str(caught.value) == (
@@ -155,12 +158,12 @@ def test_a_sparse_view_with_repeated_entries_is_their_sum():
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("small", [4, 1000])
 def test_the_spectrum_of_a_view(as_sparse, small, monkeypatch):
-    from fedrepro.problems import _views
+    from fedrepro.problems import aligned_views
 
-    monkeypatch.setattr(_views, "SMALL", small)  # Lanczos, or a dense decomposition
+    monkeypatch.setattr(aligned_views, "SMALL", small)  # Lanczos, or a dense decomposition
     for shape in ((60, 20), (20, 60)):
         X = sparse_views(J=shape[0], widths=(shape[1],), density=0.5)[0]
-        view = _views.View(X if as_sparse else X.toarray())
+        view = aligned_views.View(X if as_sparse else X.toarray())
         U, s, _ = np.linalg.svd(X.toarray(), full_matrices=False)
         np.testing.assert_allclose(view.top(3), s[:3] ** 2, rtol=1e-9)
         assert view.largest == pytest.approx(s[0] ** 2, rel=1e-9)
@@ -333,7 +336,7 @@ def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
 
 
 def test_without_an_optimum_nothing_is_solved(tmp_path, monkeypatch):
-    monkeypatch.setattr(_maxvar, "WIDEST", 30)
+    monkeypatch.setattr(maxvar, "WIDEST", 30)
     gcca.prepare(tmp_path, Views(sparse_views(), None, {}), None, {"K": 2, "optimum": False})
     problem = gcca.open_folder(tmp_path, {"K": 2, "optimum": False})
     state = next(AltMaxVar(m=4).rounds(problem, np.random.default_rng(0)))

@@ -37,7 +37,7 @@ panels:
 PROGRAM = """
 import sys
 from pathlib import Path
-from fedrepro import plan
+from fedrepro.runs import plan
 from fedrepro.spec.read import load
 made = plan.make([load(Path(sys.argv[1]), "paper")], False)
 for name, runs in made.by_figure[0].items():

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro import history
-from fedrepro.algorithms._imc import local_steps
-from fedrepro.algorithms.imc_perfedsi import IMCPerFedSI
-from fedrepro.algorithms.imc_plain import IMCPlain
+from fedrepro.algorithms.imc.factor_averaging import local_steps
+from fedrepro.algorithms.imc.imc_perfedsi import IMCPerFedSI
+from fedrepro.algorithms.imc.imc_plain import IMCPlain
 from fedrepro.datasets import imc as instances
 from fedrepro.datasets.imc import Instance, conditioning, load
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems import imc
 from fedrepro.problems.imc import IMC
+from fedrepro.runs import drive
 
 
 def instance(seed: int = 0, **parameters: Any) -> Instance:
@@ -38,7 +38,7 @@ def test_an_instance_is_what_appendix_c4_draws() -> None:
 
 def test_about_two_in_three_random_instances_are_well_posed() -> None:
     found = [instance(seed, well_posed=False).facts["lam_min"] for seed in range(60)]
-    assert 30 <= sum(value >= 0.1 for value in found) <= 50  # 34 of 60 in card E (b)
+    assert 30 <= sum(value >= 0.1 for value in found) <= 50  # discrepancy perfedsi.14
     assert min(found) < 1e-12  # some determine nothing
 
 
@@ -111,7 +111,7 @@ def test_local_steps_are_the_paper_s(scale: float) -> None:
 
 
 def test_the_mean_step_over_all_items_is_the_gradient_over_d() -> None:
-    """card E (b), 2: the single-entry gradient lacks the factor d. Finite differences of the client's own loss."""
+    """docs/derivations/imc-step.md: the step lacks the factor d. Finite differences of the client's own loss."""
     rng = np.random.default_rng(1)
     problem = IMC(instance())
     U, V, z, column = rng.standard_normal((16, 2)), rng.standard_normal((4, 2)), problem.Z[0], problem.L[:, 0]
@@ -153,7 +153,7 @@ def by_hand(problem: IMC, U: np.ndarray, V: np.ndarray, Z: np.ndarray, draws: An
 def test_rounds_are_averages_of_local_steps(reading: str) -> None:
     problem = IMC(instance())
     method = IMCPerFedSI(tau=7) if reading == "z" else IMCPlain(tau=7, reading=reading)
-    found = history.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
+    found = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
     from fedrepro.seeds import streams
 
     draws = method.draws(problem, streams(np.random.default_rng(5)), None)
@@ -166,7 +166,7 @@ def test_rounds_are_averages_of_local_steps(reading: str) -> None:
 
 def test_n3_is_one_vector_for_all_clients() -> None:
     problem = IMC(instance())
-    state = history.run(IMCPlain(reading="N3"), problem, 50, metrics=("error",)).state
+    state = drive.run(IMCPlain(reading="N3"), problem, 50, metrics=("error",)).state
     columns = state.U @ state.V.T @ state.Z.T
     assert (columns == columns[:, :1]).all()
     assert state.V.tolist() == [[1.0]]
@@ -177,7 +177,7 @@ def test_rotating_the_factors_changes_no_prediction() -> None:
     U, V = problem.start(problem.initial(0), (16, 2), (4, 2), np.random.default_rng())
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((2, 2)))[0]
     errors = [
-        history.run(IMCPerFedSI(), problem, 30, rng=np.random.default_rng(1), init=init, metrics=("error",))["error"]
+        drive.run(IMCPerFedSI(), problem, 30, rng=np.random.default_rng(1), init=init, metrics=("error",))["error"]
         for init in ((U, V), (U @ Q, V @ Q))
     ]
     np.testing.assert_allclose(*errors, rtol=1e-10)
@@ -189,7 +189,7 @@ def test_rotating_the_factors_changes_no_prediction() -> None:
 @pytest.mark.parametrize("seed", [2, 5])
 def test_with_side_information_convergence_is_linear_to_machine_precision(seed: int) -> None:
     problem = IMC(instance(seed))
-    error = history.run(IMCPerFedSI(), problem, 3000, seed=seed, metrics=("error",))["error"]
+    error = drive.run(IMCPerFedSI(), problem, 3000, seed=seed, metrics=("error",))["error"]
     assert error[-1] < 1e-12
     between = np.flatnonzero((error < 1e-1) & (error > 1e-12))
     assert np.corrcoef(between, np.log10(error[between]))[0, 1] ** 2 > 0.98
@@ -197,9 +197,9 @@ def test_with_side_information_convergence_is_linear_to_machine_precision(seed: 
 
 @pytest.mark.parametrize("reading", ["N1", "N2", "N3"])
 def test_without_side_information_most_instances_are_not_recovered(reading: str) -> None:
-    """card E (f), E3; a third of the instances creep below 0.1, so it is the median that says something."""
+    """perfedsi Fig. 3: a third of the instances creep below 0.1, so it is the median that says something."""
     final = [
-        history.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, seed=s, metrics=("error",))["error"][-1]
+        drive.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, seed=s, metrics=("error",))["error"][-1]
         for s in range(7)
     ]
     assert np.median(final) > 0.1
@@ -208,9 +208,9 @@ def test_without_side_information_most_instances_are_not_recovered(reading: str)
 
 @pytest.mark.parametrize(("method", "rounds"), [(IMCPerFedSI(), 600), (IMCPlain(reading="N2"), 600)])
 def test_with_fresh_entries_both_converge(method: Any, rounds: int) -> None:
-    """The failure is one of sample count, not of optimization (card E (b), control)."""
+    """The failure is one of sample count, not of optimization (discrepancy perfedsi.18)."""
     problem = IMC(instance(2), fresh=True)
-    assert history.run(method, problem, rounds, seed=2, metrics=("error",))["error"][-1] < 1e-12
+    assert drive.run(method, problem, rounds, seed=2, metrics=("error",))["error"][-1] < 1e-12
 
 
 def test_fixed_clients_look_at_their_own_entries_only() -> None:
@@ -219,7 +219,7 @@ def test_fixed_clients_look_at_their_own_entries_only() -> None:
     outside = np.ones((16, 20), dtype=bool)
     outside[made.observed, np.arange(20)[:, None]] = False
     spoiled.L = np.where(outside, 99.0, spoiled.L)
-    runs = [history.run(IMCPerFedSI(), p, 40, seed=1, metrics=("lam_min",)).state for p in (IMC(made), spoiled)]
+    runs = [drive.run(IMCPerFedSI(), p, 40, seed=1, metrics=("lam_min",)).state for p in (IMC(made), spoiled)]
     np.testing.assert_array_equal(runs[0].U, runs[1].U)
 
 
@@ -236,21 +236,21 @@ def test_fixed_clients_look_at_their_own_entries_only() -> None:
     ],
 )
 def test_messages_carry_the_factors_and_never_side_information(method: Any, kind: str, size: int) -> None:
-    found = history.run(method, IMC(instance()), 3, metrics=("error",))
+    found = drive.run(method, IMC(instance()), 3, metrics=("error",))
     assert found.ledger.by_kind == {f"downlink:{kind}": 3 * 4 * size, f"uplink:{kind}": 3 * 4 * size}
     assert found.ledger.setup_scalars == 0
 
 
 def test_a_run_is_repeated_exactly_and_clients_can_be_given() -> None:
     problem = IMC(instance())
-    runs = [history.run(IMCPerFedSI(m=2), problem, 20, seed=3, metrics=("error",)) for _ in range(2)]
+    runs = [drive.run(IMCPerFedSI(m=2), problem, 20, seed=3, metrics=("error",)) for _ in range(2)]
     assert runs[0]["error"].tobytes() == runs[1]["error"].tobytes()
-    given = history.run(IMCPerFedSI(m=2), problem, 2, clients=[[0, 1], [4, 5]], metrics=("error",))
+    given = drive.run(IMCPerFedSI(m=2), problem, 2, clients=[[0, 1], [4, 5]], metrics=("error",))
     assert len(given["error"]) == 3
     with pytest.raises(UserError, match=r"^clients: must be integers of shape \(rounds, m = 2\), not int64 \(1, 3\)$"):
-        history.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 1, 2]], metrics=("error",))
+        drive.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 1, 2]], metrics=("error",))
     with pytest.raises(UserError, match=r"^clients: ids must lie between 0 and 19$"):
-        history.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 20]], metrics=("error",))
+        drive.run(IMCPerFedSI(m=2), problem, 1, clients=[[0, 20]], metrics=("error",))
 
 
 def test_methods_draw_the_same_clients() -> None:
@@ -268,7 +268,7 @@ def test_methods_draw_the_same_clients() -> None:
 
 
 def test_a_step_too_large_ends_as_diverged() -> None:
-    found = history.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
+    found = drive.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
     assert len(found["error"]) < 201
     assert imc.diverged({"error": found["error"]}) == f"error is not finite at record {len(found['error']) - 1}"
     assert imc.diverged({"error": np.array([1.0, 2.0])}) is None
@@ -292,14 +292,14 @@ def test_parameters_that_cannot_work_say_why(call: Any, message: str) -> None:
 
 def test_explicit_factors_must_fit() -> None:
     with pytest.raises(UserError, match=r"^init: U and V must have shapes \(16, 2\) and \(4, 2\)"):
-        history.run(IMCPerFedSI(), IMC(instance()), 1, init=(np.ones((16, 2)), np.ones((5, 2))), metrics=("error",))
+        drive.run(IMCPerFedSI(), IMC(instance()), 1, init=(np.ones((16, 2)), np.ones((5, 2))), metrics=("error",))
 
 
 def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     made = instance()
     imc.prepare(tmp_path, made, None, {})
     stored, memory = imc.stored(tmp_path, {"fresh": True}), IMC(made, fresh=True)
-    runs = [history.run(IMCPerFedSI(), p, 10, metrics=("error", "loss", "lam_min")) for p in (stored, memory)]
+    runs = [drive.run(IMCPerFedSI(), p, 10, metrics=("error", "loss", "lam_min")) for p in (stored, memory)]
     assert runs[0]["loss"].tobytes() == runs[1]["loss"].tobytes()
     np.testing.assert_allclose(runs[0]["loss"], (runs[0]["error"] * stored.norm) ** 2 / 40)
     assert runs[0]["lam_min"][0] == made.facts["lam_min"]

@@ -15,7 +15,7 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.partitions import alphabets, iid_images
 from fedrepro.problems import personal
-from fedrepro.problems._shifts import SHIFTS, shifted
+from fedrepro.problems.image_shifts import SHIFTS, shifted
 from fedrepro.problems.personal import Personal
 
 from .personal_case import WIDTHS, images

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro import history, registry
-from fedrepro.algorithms.personal_ditto import Ditto
-from fedrepro.algorithms.personal_fedavg import PersonalAveraging
-from fedrepro.algorithms.personal_perfedsi import PerFedSIConcat, PerFedSIMask
+from fedrepro import registry
+from fedrepro.algorithms.personal.averaging import PersonalAveraging
+from fedrepro.algorithms.personal.ditto import Ditto
+from fedrepro.algorithms.personal.perfedsi import PerFedSIConcat, PerFedSIMask
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, layer, trained
 from fedrepro.problems import personal
 from fedrepro.problems.personal import Personal, State
+from fedrepro.runs import drive
 
 from .personal_case import problem
 
@@ -35,7 +36,7 @@ def clients() -> Personal:
 
 def final(method: Any, case: Personal, rounds: int = 3, *, drawn: Any = None, init: Any = None) -> State:
     """The last state after some rounds; ``drawn`` are the clients of each."""
-    return history.run(method, case, rounds, metrics=(), clients=drawn, init=init).state
+    return drive.run(method, case, rounds, metrics=(), clients=drawn, init=init).state
 
 
 def numbers(net: Net, keep: Any = lambda name: True) -> tuple[int, int]:
@@ -122,7 +123,7 @@ def test_a_strong_pull_keeps_ditto_at_the_global_model(clients: Personal) -> Non
     distances = []
     for mu in (0.0, 20.0, 200.0):  # lr mu = 1 at the end: without momentum a step lands on the global model
         ditto = Ditto(fraction=1 / 3, batch=5, lr=0.005, momentum=0.0, mu=mu)
-        states = history.run(ditto, clients, 8, metrics=(), keep=True).states
+        states = drive.run(ditto, clients, 8, metrics=(), keep=True).states
         assert states is not None
         received, state = states[-2].anchor, states[-1]
         moved = [m for m in range(6) if (state.own["head.bias"][m] != states[-2].own["head.bias"][m]).any()]
@@ -196,11 +197,11 @@ def test_messages_hold_the_shared_layers_and_nothing_else(
     clients: Personal, method: Any, keep: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kinds and sizes: side information (4 numbers a client) has no room in them."""
-    monkeypatch.setattr("fedrepro.algorithms._personal.train", lambda net, data, models, *_, **__: models)
-    monkeypatch.setattr("fedrepro.algorithms.personal_ditto.train", lambda net, data, models, *_, **__: models)
+    monkeypatch.setattr("fedrepro.algorithms.personal.local_training.train", lambda net, data, models, *_, **__: models)
+    monkeypatch.setattr("fedrepro.algorithms.personal.ditto.train", lambda net, data, models, *_, **__: models)
     monkeypatch.setattr(Personal, "data", None)
     net = method.net(clients) if hasattr(method, "net") else clients.plain
-    found = history.run(method, clients, 3, metrics=())
+    found = drive.run(method, clients, 3, metrics=())
     expected: dict[str, int] = {}
     for kind, size in zip(("shared weights", "shared batch norm statistics"), numbers(net, keep), strict=True):
         if size:
@@ -221,9 +222,9 @@ def test_the_mask_s_weights_are_all_that_perfedsi_sends_beyond_fedavg(clients: P
 
 
 def test_a_run_is_repeated_exactly_and_methods_draw_the_same(clients: Personal) -> None:
-    runs = [history.run(FEDAVG, clients, 2, seed=3, metrics=SCORES) for _ in range(2)]
+    runs = [drive.run(FEDAVG, clients, 2, seed=3, metrics=SCORES) for _ in range(2)]
     assert runs[0]["loss"].tobytes() == runs[1]["loss"].tobytes()
-    assert runs[0]["loss"].tobytes() != history.run(FEDAVG, clients, 2, seed=4, metrics=SCORES)["loss"].tobytes()
+    assert runs[0]["loss"].tobytes() != drive.run(FEDAVG, clients, 2, seed=4, metrics=SCORES)["loss"].tobytes()
     moved = []
     for method in (PersonalAveraging(**LOCAL, personal="all"), Ditto(**LOCAL)):
         before, after = (final(method, clients, rounds=r).own["head.bias"] for r in (0, 1))
@@ -233,7 +234,7 @@ def test_a_run_is_repeated_exactly_and_methods_draw_the_same(clients: Personal) 
 
 
 def test_fedavg_learns_and_measuring_changes_nothing(clients: Personal) -> None:
-    watched = history.run(FEDAVG, clients, 60, metrics=("accuracy", "train_accuracy", "accuracy_tuned", "loss"))
+    watched = drive.run(FEDAVG, clients, 60, metrics=("accuracy", "train_accuracy", "accuracy_tuned", "loss"))
     assert watched["accuracy"][0] < 0.3
     assert watched["accuracy"][-1] > 0.6
     assert watched["train_accuracy"][-1] == 1.0
@@ -257,7 +258,7 @@ def test_accuracy_is_the_mean_over_clients_of_their_models(clients: Personal) ->
 
 
 def test_a_model_that_blows_up_counts_as_diverged(clients: Personal) -> None:
-    found = history.run(dataclasses.replace(FEDAVG, lr=1e30), clients, 2, metrics=SCORES)
+    found = drive.run(dataclasses.replace(FEDAVG, lr=1e30), clients, 2, metrics=SCORES)
     assert np.isnan(found["accuracy"][-1])
     reason = personal.diverged({"accuracy": found["accuracy"]})
     assert reason is not None

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.fedmavg import FedMAvg
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.quantized import FedMAvgQuantized, FedMGSQuantized, Sender
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.quantized import FedMAvgQuantized, FedMGSQuantized, Sender
 from fedrepro.compressors import Identity, MaxNorm
 from fedrepro.errors import ParameterError
-from fedrepro.history import History, run
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import History, run
 
 from .naive_clustering import Naive, instance
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.fedmavg import FedMAvg
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.fedpalm import FedPALM
-from fedrepro.history import run
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.problems.clustering import Clustering
+from fedrepro.runs.drive import run
 
 RUNS: dict[str, Any] = {
     "gs_uniform_m10_Q1_10_Q2_100": FedMGS(m=10, Q1=10, Q2=100),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro import claims
+from fedrepro.claims.judge import judge
 from fedrepro.report import gather, html, pictures
 from fedrepro.spec.nodes import SpecErrors
 
@@ -59,7 +59,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "small.yaml").write_text(SPEC)
     (folder / "later.yaml").write_text(SMALL.replace("figure: small", "figure: later"))
-    (folder / "ledger.yaml").write_text(LEDGER)
+    (folder / "discrepancies.yaml").write_text(LEDGER)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -82,7 +82,7 @@ def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> No
     found = section(gather.BEST)
     assert found.source is None
     assert [(row.verdict, row.why) for row in found.claims] == [
-        (claims.NOT_TESTED, "no results at the paper or the quick tier")
+        (judge.NOT_TESTED, "no results at the paper or the quick tier")
     ]
 
 
@@ -91,7 +91,7 @@ def test_best_takes_the_paper_tier_where_it_has_results(computed: Path, fedrepro
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     best = section(gather.BEST)
     assert (best.figure.tier, best.tiers) == ("paper", ("paper", "quick"))
-    assert best.claims[0].verdict in (claims.REPRODUCED, claims.NOT_REPRODUCED, claims.NOISE)
+    assert best.claims[0].verdict in (judge.REPRODUCED, judge.NOT_REPRODUCED, judge.NOISE)
 
 
 def test_fresh_results_are_not_stale(computed: Path) -> None:
@@ -159,7 +159,7 @@ def test_missing_data_are_named_where_a_curve_has_none(computed: Path) -> None:
     facts = json.loads(sidecar.read_text())
     sidecar.write_text(json.dumps({**facts, "missing": ["1 curve: the dataset x is absent: `fedrepro data fetch x`"]}))
     (row,) = section().claims
-    assert row.verdict == claims.NOT_TESTED
+    assert row.verdict == judge.NOT_TESTED
     assert row.why == (
         "'FedCAvg Q2=5' has no finished trials: 1 curve: the dataset x is absent: `fedrepro data fetch x`"
     )
@@ -193,7 +193,7 @@ def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: 
 
 
 def test_an_error_in_a_ledger_names_its_place(project: Path) -> None:
-    Path("experiments/beyond/ledger.yaml").write_text(LEDGER.replace("topic:", "tpic:"))
+    Path("experiments/beyond/discrepancies.yaml").write_text(LEDGER.replace("topic:", "tpic:"))
     with pytest.raises(SpecErrors, match=r"ledger\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"):
         gather.gather([], gather.BEST, Path("results"), Path("experiments"))
 

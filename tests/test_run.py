@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from fedrepro import plan as planning
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.results import COLUMNS
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.results.schema import COLUMNS
+from fedrepro.runs import plan as planning
+from fedrepro.runs.store import Store
 from fedrepro.spec.read import load
-from fedrepro.store import Store
 
 Call = Callable[..., Result]
 
@@ -213,7 +213,7 @@ def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path)
 def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
     spec.write_text(small.read_text().replace("rounds: 5", "rounds: 1500").replace("trials: 2", "trials: 3"))
-    command = [sys.executable, "-m", "fedrepro.cli", "run", str(spec), "--quiet"]
+    command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet"]
 
     def start(root: Path, *more: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*command, "--results", str(root), *more], start_new_session=True)
@@ -242,7 +242,7 @@ def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small:
     spec = tmp_path / "long.yaml"
     spec.write_text(small.read_text().replace("rounds: 5", "rounds: 3000").replace("trials: 2", "trials: 4"))
     root = tmp_path / "results"
-    command = [sys.executable, "-m", "fedrepro.cli", "run", str(spec), "--quiet", "--results", str(root)]
+    command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "--results", str(root)]
     # a shell's background job ignores the signal, and its children would inherit that
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heed)

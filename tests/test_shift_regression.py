@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro import history
-from fedrepro.algorithms.shift_exact import ShiftExact
-from fedrepro.algorithms.shift_fedavg import ShiftAveraging
+from fedrepro.algorithms.shift.gradient_descent import ShiftAveraging
+from fedrepro.algorithms.shift.least_squares import ShiftExact
 from fedrepro.datasets.shift import Biased, load
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems import shift
 from fedrepro.problems.shift import Shift
+from fedrepro.runs import drive
 
 METRICS = tuple(shift.METRICS)
 
@@ -24,7 +24,7 @@ def data(seed: int = 0, **parameters: Any) -> Biased:
 
 
 def risk(method: Any, problem: Shift, rounds: int = 300, metric: str = "excess_risk") -> float:
-    return float(history.run(method, problem, rounds, metrics=METRICS)[metric][-1])
+    return float(drive.run(method, problem, rounds, metrics=METRICS)[metric][-1])
 
 
 def test_biases_have_standard_deviation_one_and_side_information_tells_them() -> None:
@@ -53,7 +53,7 @@ def test_excess_risk_is_the_loss_beyond_the_best() -> None:
 @pytest.mark.parametrize("sigma_b", [0.0, 0.5, 4.0])
 def test_the_theory_line_is_half_the_variance(sigma_b: float) -> None:
     problem = Shift(data(), sigma_b=sigma_b)
-    found = history.run(ShiftExact("theory"), problem, 5, metrics=METRICS)
+    found = drive.run(ShiftExact("theory"), problem, 5, metrics=METRICS)
     assert len(found["excess_risk"]) == 1
     assert found["excess_risk"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
     assert found["half_variance"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
@@ -63,7 +63,7 @@ def test_the_theory_line_is_half_the_variance(sigma_b: float) -> None:
 def test_fedavg_with_one_local_step_of_all_clients_ends_at_least_squares(side: bool, solution: str) -> None:
     problem = Shift(data(M=30, n=40))
     exact = next(ShiftExact(solution).rounds(problem, np.random.default_rng()))
-    found = history.run(ShiftAveraging(side=side, tau=1, m=None, eta=0.5), problem, 1500, metrics=METRICS).state
+    found = drive.run(ShiftAveraging(side=side, tau=1, m=None, eta=0.5), problem, 1500, metrics=METRICS).state
     np.testing.assert_allclose(found.theta, exact.theta, atol=1e-9)
     np.testing.assert_allclose(found.c, exact.c, atol=1e-9)
 
@@ -83,7 +83,7 @@ def test_least_squares_is_a_minimum_of_the_paper_s_objective() -> None:
 def test_a_round_is_the_mean_of_gradient_steps() -> None:
     problem = Shift(data(M=4, n=6, d=3, k=2))
     clients = [[0, 2], [3, 1]]
-    found = history.run(
+    found = drive.run(
         ShiftAveraging(side=True, m=2, tau=3, eta=0.2), problem, 2, clients=clients, metrics=METRICS, keep=True
     )
     p, A = np.zeros(6), problem.design(True)
@@ -109,13 +109,13 @@ def test_without_noise_side_information_and_enough_samples_recover_everything() 
 def test_side_information_of_zeros_is_fedavg() -> None:
     made = data()
     made.z[:] = 0
-    runs = [history.run(ShiftAveraging(side=side), Shift(made), 20, metrics=METRICS) for side in (False, True)]
+    runs = [drive.run(ShiftAveraging(side=side), Shift(made), 20, metrics=METRICS) for side in (False, True)]
     np.testing.assert_allclose(runs[0]["excess_risk"], runs[1]["excess_risk"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_figure_s_claims(seed: int) -> None:
-    """card E (f), E4: no-z risk within 10 % of Var(b)/2; PerFedSI small and flat in sigma_b."""
+    """docs/derivations/shift-regression.md: no-z risk within 10 % of Var(b)/2; PerFedSI small and flat in sigma_b."""
     made = data(seed)
     with_z = [risk(ShiftAveraging(side=True), Shift(made, sigma_b=s)) for s in (0.0, 0.5, 1.0, 2.0, 4.0)]
     without = [risk(ShiftAveraging(), Shift(made, sigma_b=s)) for s in (1.0, 2.0, 4.0)]
@@ -131,13 +131,13 @@ def test_side_information_that_tells_nothing_brings_nothing() -> None:
 
 @pytest.mark.parametrize(("side", "size"), [(False, 21), (True, 26)])
 def test_messages_carry_parameters_and_never_side_information(side: bool, size: int) -> None:
-    found = history.run(ShiftAveraging(side=side), Shift(data()), 4, metrics=METRICS)
+    found = drive.run(ShiftAveraging(side=side), Shift(data()), 4, metrics=METRICS)
     assert found.ledger.by_kind == {"downlink:parameters": 4 * 20 * size, "uplink:parameters": 4 * 20 * size}
 
 
 def test_exact_solutions_send_nothing_and_stop() -> None:
     for solution in ("global", "side", "local", "theory"):
-        found = history.run(ShiftExact(solution), Shift(data()), 5, metrics=METRICS)
+        found = drive.run(ShiftExact(solution), Shift(data()), 5, metrics=METRICS)
         assert len(found.rounds) == 1
         assert found.ledger.by_kind == {}
 
@@ -146,7 +146,7 @@ def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     made = data()
     shift.prepare(tmp_path, made, None, {"sigma_b": 2.0})
     runs = [
-        history.run(ShiftAveraging(side=True), p, 5, metrics=METRICS)
+        drive.run(ShiftAveraging(side=True), p, 5, metrics=METRICS)
         for p in (shift.stored(tmp_path, {"sigma_b": 2.0}), Shift(made, sigma_b=2.0))
     ]
     assert runs[0]["excess_risk"].tobytes() == runs[1]["excess_risk"].tobytes()
@@ -171,6 +171,6 @@ def test_parameters_that_cannot_work_say_why(call: Any, message: str) -> None:
 def test_explicit_starts_and_clients_must_fit() -> None:
     problem = Shift(data())
     with pytest.raises(UserError, match=r"^init: must have shape \(21,\), not \(3,\)$"):
-        history.run(ShiftAveraging(), problem, 1, init=np.ones(3), metrics=METRICS)
+        drive.run(ShiftAveraging(), problem, 1, init=np.ones(3), metrics=METRICS)
     with pytest.raises(UserError, match=r"^clients: must be integers of shape \(rounds, m = 20\), not int64 \(1, 2\)$"):
-        history.run(ShiftAveraging(), problem, 1, clients=[[0, 1]], metrics=METRICS)
+        drive.run(ShiftAveraging(), problem, 1, clients=[[0, 1]], metrics=METRICS)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.fedmavg import FedMAvg
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
 from fedrepro.errors import ParameterError
-from fedrepro.history import History, run
 from fedrepro.problems.clustering import Clustering
 from fedrepro.registry import Method
+from fedrepro.runs.drive import History, run
 
 from .naive_clustering import Naive, fedmavg, fedmgs, instance, top
 

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro import listing, registry
+from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
+from fedrepro.spec.find import specs
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
 from .conftest import ROOT
 
 Call = Callable[..., Result]
-SPECS = listing.specs(ROOT / "experiments")
+SPECS = specs(ROOT / "experiments")
 
 
 def errors_of(path: Path, text: str, *sets: str, tier: str = "quick") -> list[str]:
@@ -160,7 +161,7 @@ def test_unknown_commands_are_answered_with_the_nearest(fedrepro: Call) -> None:
 def test_every_command_has_examples_in_its_help() -> None:
     from click.testing import CliRunner
 
-    from fedrepro.cli import main
+    from fedrepro.cli.main import main
 
     context = main.make_context("fedrepro", ["list"])
     for name in main.list_commands(context):
@@ -168,10 +169,10 @@ def test_every_command_has_examples_in_its_help() -> None:
         assert "fedrepro " in said.split("Usage:")[1].split("\n", 1)[1], name
 
 
-def test_a_glob_over_an_experiments_folder_may_pick_up_a_ledger(fedrepro: Call, small: Path) -> None:
-    ledger = small.with_name("ledger.yaml")
-    ledger.write_text("paper: fedc\nrows: []\n")
-    assert "8 to do" in fedrepro("plan", small, ledger).output
-    alone = fedrepro("plan", ledger)
+def test_a_glob_over_an_experiments_folder_may_pick_up_discrepancies(fedrepro: Call, small: Path) -> None:
+    discrepancies = small.with_name("discrepancies.yaml")
+    discrepancies.write_text("paper: fedc\nrows: []\n")
+    assert "8 to do" in fedrepro("plan", small, discrepancies).output
+    alone = fedrepro("plan", discrepancies)
     assert alone.exit_code == 2
-    assert "ledger.yaml holds a paper's discrepancies, not a figure" in alone.stderr
+    assert "discrepancies.yaml holds a paper's discrepancies, not a figure" in alone.stderr

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fedrepro.algorithms.fedmgs import FedMGS
-from fedrepro.algorithms.tsne import TSNE, match
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.algorithms.clustering.tsne import TSNE, match
 from fedrepro.errors import ParameterError
-from fedrepro.history import run
 from fedrepro.problems.clustering import Clustering
 from fedrepro.problems.labels import accuracy
+from fedrepro.runs.drive import run
 
 
 def data(N: int = 60, M: int = 12) -> tuple[np.ndarray, np.ndarray]:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fedrepro import registry, seeds
+from fedrepro.data.copies import State, folder, remove, sha256, state
+from fedrepro.data.copies import fingerprint as _stored_fingerprint
 from fedrepro.data.home import home
 from fedrepro.data.imports import adopt
-from fedrepro.data.store import State, folder, remove, sha256, state
-from fedrepro.data.store import fingerprint as _stored_fingerprint
 from fedrepro.errors import ParameterError, UserError, nearest
 
 IN_RUNS = "reads"  # the content of files has a fingerprint; see fedrepro.runs.code

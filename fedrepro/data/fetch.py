@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrepro.data.copies import State, manifest, sha256, source, state
 from fedrepro.data.home import home, human, locked, room_for, writable
 from fedrepro.data.imports import adopt, is_web_page
 from fedrepro.data.source import Remote, Source
-from fedrepro.data.store import State, manifest, sha256, source, state
 from fedrepro.errors import UserError
 
 FINAL = (400, 401, 403, 404, 405, 406, 410, 451)  # answers that another try will not change

@@ -9,22 +9,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fedrepro.data import parsed, store
+from fedrepro.data import copies, parsed
+from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import locked, place, room_for, staging, swap
 from fedrepro.data.source import Findings, Source, sources
-from fedrepro.data.trees import walk
 from fedrepro.errors import UserError
 
 FEW = 32  # a folder of more files than this is kept as one zip
 
 
-def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> store.State:
+def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.State:
     """Take files, archives or folders as the copy of dataset ``name``, in place of an earlier one.
 
     Raises UserError where they are not that dataset, are damaged, or do not fit; nothing is left behind then, and an
     earlier copy stays.
     """
-    entry = store.source(name)
+    entry = copies.source(name)
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist")
@@ -38,9 +38,9 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> store.S
         records = _keep(used, new / "files")
         official = all(_published(entry, record) for record in records)
         parts = parsed.parts(new / f"parsed-{entry.version}")
-        store.Manifest(name, how, official, records, entry.version, parts, found.differs, found.facts).write(new)
+        copies.Manifest(name, how, official, records, entry.version, parts, found.differs, found.facts).write(new)
         swap(new, place(name))
-    return store.state(name)
+    return copies.state(name)
 
 
 def _parse(entry: Source, paths: Sequence[Path], out: Path, used: dict[Path, str]) -> Findings:
@@ -122,7 +122,7 @@ def _record(path: Path, name: str, md5: str) -> dict[str, Any]:
         "path": name,
         "size": found.st_size,
         "mtime_ns": found.st_mtime_ns,
-        "sha256": store.sha256(path),
+        "sha256": copies.sha256(path),
         "md5": md5,
     }
 

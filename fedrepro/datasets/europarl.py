@@ -1,6 +1,7 @@
-"""Europarl: the same sentences in I languages, each as hashed word counts; train and test rows (card D (d) 5).
+"""Europarl: the same sentences in I languages, each as hashed word counts; train and test rows.
 
-The paper takes I = 10 of the 21 languages at random and does not name them, 160,000 sentences to train and 10,000 to
+The paper (Shrestha and Fu, Sec. V-A.5) takes I = 10 of the 21 languages at random and does not name them (discrepancy
+gcca.19), 160,000 sentences to train and 10,000 to
 test, 2^19 = 524,288 hashed features. Default here: the ten languages of the fifteen older members beside English, in
 this order, and the first 170,000 English sentences that all ten translate. Hashing is scikit-learn's
 HashingVectorizer with its defaults (lower case, signed hashing, rows of unit norm).

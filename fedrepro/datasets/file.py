@@ -102,7 +102,7 @@ def _npy(path: Path, labels: str | None) -> dict[str, Any]:
 
 
 def _mat(path: Path, labels: str | None) -> dict[str, Any]:
-    from fedrepro.data.matlab import matlab
+    from fedrepro.data.formats.matlab import matlab
 
     return matlab(str(path), path.read_bytes())
 

@@ -9,8 +9,8 @@ on the circle, x uniform in (-3, 3) and e iid N(0, 0.1^2 I), all drawn afresh fo
 
 Rows: J for training, then ``validation``, ``test`` and ``cluster`` rows (facts: ``parts``), all drawn alike.
 
-Source: Shrestha and Fu, Sec. V-B.3, after Benton et al., 2019; the formulas are those of the released program, card D
-(d) 3.
+Source: Shrestha and Fu, Sec. V-B.3, after Benton et al., 2019; the formulas are those of the released program
+(discrepancy gcca.31, docs/derivations/gcca-data.md#the-2-d-example).
 """
 
 from __future__ import annotations

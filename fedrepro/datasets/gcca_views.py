@@ -1,13 +1,13 @@
 """Synthetic views for GCCA: X_i = Z A_i + nu E_i, a latent factor Z that all views share, mixed and with noise.
 
 ``gcca-synthetic``: Z (J, D), A_i (D, N), E_i (J, N) iid standard normal. nu = 0.1, the noise of the authors' code and
-of the published curves; the paper's text has "u_i = 0.01", which is nu^2 (discrepancy 1).
+of the published curves; the paper's text has "u_i = 0.01", which is nu^2 (discrepancy gcca.1).
 ``gcca-sparse``: the same with sparse random normal Z, A_i, E_i. Neither is centred.
 
 Every trial draws afresh. ``draw`` is a key and nothing else: two draws are two data sets of the same law, so that a
-spec can give each curve its own (the authors' Table I does, discrepancy 6).
+spec can give each curve its own (the authors' Table I does, discrepancy gcca.6).
 
-Source: Shrestha and Fu, Sec. V-A.1 and V-A.4; card D (d) 1, 2.
+Source: Shrestha and Fu, Sec. V-A.1 and V-A.4; docs/derivations/gcca-data.md#synthetic-views.
 """
 
 # ruff: noqa: E741 (the paper's symbol I, the number of views, is a parameter)
@@ -25,7 +25,7 @@ from fedrepro.registry import Dataset, add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 """Densities of Z, A_i, E_i. ``paper``: chosen so that the views have the density of the text, rho = 0.02 (0.0208).
-``code``: the authors' script, whose views have density 0.002 (discrepancy 20)."""
+``code``: the authors' script, whose views have density 0.002 (discrepancy gcca.20)."""
 
 
 def check(*, J: int = 500, N: int = 25, D: int = 20, I: int = 3, nu: float = 0.1, draw: int = 0) -> None:

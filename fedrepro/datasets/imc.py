@@ -1,4 +1,4 @@
-r"""Random instances of inductive matrix completion (perfedsi, Appendix C.4; card E (b)).
+r"""Random instances of inductive matrix completion (perfedsi, Appendix C.4; docs/derivations/imc-instances.md).
 
 :math:`L_* = M_* Z^T` with :math:`M_* = U_* V_*^T` of rank r, entries of U_*, V_* and Z standard normal, U_* and V_*
 then replaced by their orthonormal QR factors, every row of Z scaled to norm 1. Each client sees so many entries of its
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms._checks import flag, number, whole
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import flag, number, whole
 from fedrepro.registry import Dataset, add_dataset
 
 _DRAWS = 1000

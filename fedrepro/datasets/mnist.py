@@ -1,7 +1,7 @@
 """MNIST handwritten digits as columns of pixels: the clustering papers take N = 10,000 images, M = 784, K = 10.
 
-The papers' 10,000 images are the first ones of each digit in a CSV file that was not released (card A (c)), so any
-choice of images is a variant of theirs: ``first`` takes them in file order, ``balanced`` the first N/10 of every
+The papers' 10,000 images are the first ones of each digit in a CSV file that was not released (discrepancy fedc.14),
+so any choice of images is a variant of theirs: ``first`` takes them in file order, ``balanced`` the first N/10 of every
 digit (MNIST_bals), ``quota`` the class shares of the released program (MNIST_ubls): 5, 5, 5, 5, 10, 10, 10, 15, 15,
 20 % for digits 0 to 9. Images stay in file order. Where the split holds too few of a digit, the largest N for which
 the proportions hold is taken and ``facts`` say so: the test images allow 8,920 balanced and 5,040 by quota, the

@@ -1,6 +1,6 @@
 """What the three rating datasets share: reading their arrays, and smaller or filtered versions of them.
 
-The paper (FedMC-ADMM, Table 1) uses all ratings; card C (c) lists its counts. MovieLens 1M there has 3,449 items and
+The paper (FedMC-ADMM, Table 1) uses all ratings (discrepancy fedmc.27). MovieLens 1M there has 3,449 items and
 999,714 ratings where the file has 3,706 and 1,000,209; no threshold on the ratings of an item gives these numbers
 (4 gives 3,461 and 999,791, 5 gives 3,416 and 999,611), so none is applied unless ``min_item_ratings`` asks for one.
 """

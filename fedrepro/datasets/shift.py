@@ -1,8 +1,9 @@
-r"""Multi-task linear regression with a bias for each client (perfedsi, Appendix B (7); card E (c)).
+r"""Multi-task linear regression with a bias for each client (perfedsi, Appendix B (7)).
 
 :math:`y_m = \langle \theta_*, x_m \rangle + b_m + \zeta_m` with x standard normal, :math:`\theta_* \sim N(0, I/d)`
 and :math:`\zeta_m \sim N(0, noise^2)`. Side information z_m ~ N(0, I/k) tells the bias, b = <w, z>, up to a scale that
-makes the biases' standard deviation 1 (the problem ``shift`` multiplies it). The paper has theory only; sizes are ours.
+makes the biases' standard deviation 1 (the problem ``shift`` multiplies it). The paper has theory only; sizes are ours
+(docs/derivations/shift-regression.md).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms._checks import flag, number, whole
+from fedrepro.parameters import flag, number, whole
 from fedrepro.registry import Dataset, add_dataset
 
 

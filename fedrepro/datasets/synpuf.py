@@ -1,4 +1,4 @@
-"""DE-SynPUF: how often a diagnosis and a procedure stand on one outpatient claim, in three samples (card D (d) 4).
+"""DE-SynPUF: how often a diagnosis and a procedure stand on one outpatient claim, in three samples.
 
 Rows are diagnoses (ICD-9), columns HCPCS codes ("medications" in the paper), X_i(j, n) the number of claims of sample
 i that hold both. Rows: the union over samples of each one's ``diagnoses`` most frequent codes, in chapters of ICD-9;

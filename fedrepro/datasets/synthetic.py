@@ -1,8 +1,9 @@
 """The clustering papers' synthetic data: X = W* H* + E with one-hot H*, clipped at zero, at a fixed SNR.
 
-Two variants. ``authors`` follows the released generator of Wang & Chang (github.com/wshuai317/FedMF; card A (c)) draw
-for draw, its quirks included: the samples left after the cluster sizes are drawn belong to no cluster (all-zero
-columns under label 0), and a few columns are overwritten by outliers. Table I of the paper is reached only with it.
+Two variants. ``authors`` follows the released generator of Wang & Chang (github.com/wshuai317/FedMF;
+docs/derivations/clustering-data.md#the-synthetic-generator) draw for draw, its quirks included: the samples left after
+the cluster sizes are drawn belong to no cluster (all-zero columns under label 0), and a few columns are overwritten by
+outliers. Table I of the paper is reached only with it.
 ``clean`` is the model as the paper states it: every sample belongs to a cluster; outliers are an option.
 """
 

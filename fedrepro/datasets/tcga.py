@@ -1,8 +1,8 @@
 """TCGA gene expression as columns: N = 5,314 tumour samples of K = 20 cancer types, M = 5,000 genes.
 
 The paper gives these sizes and "top-ranked [features] by the Pearson's Chi-Squared Test", the released program reads
-prepared files (card A (c)), so how the samples were chosen is not known. Steps here, on the pan-cancer matrix of UCSC
-Xena (log2 of normalised counts + 1):
+prepared files (discrepancy fedmf.28), so how the samples were chosen is not known. Steps here, on the pan-cancer
+matrix of UCSC Xena (log2 of normalised counts + 1):
 
 1. tumour samples only (sample type 01 to 09 in the barcode) that have a cancer type;
 2. the ``types`` with most of them; of these samples, sorted by type, ``n`` evenly spaced ones (so types keep their

@@ -1,8 +1,8 @@
 """TDT2 news documents as columns of term counts: N = 9,394 documents of the K = 30 largest categories, M = 5,000 terms.
 
 The paper says the terms are "top-ranked ones by the Pearson's Chi-Squared Test" and no more; the released program
-reads prepared files (card A (c)). Default: scores of scikit-learn's ``chi2`` on the raw counts against the true labels,
-no weighting. ``weighting: tfidf`` and ``unit_norm: true`` are the readings others take.
+reads prepared files (discrepancy fedmf.28). Default: scores of scikit-learn's ``chi2`` on the raw counts against the
+true labels, no weighting. ``weighting: tfidf`` and ``unit_norm: true`` are the readings others take.
 """
 
 from __future__ import annotations

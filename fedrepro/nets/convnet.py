@@ -1,6 +1,7 @@
 r"""The image classifier of ``perfedsi``: four blocks conv 3x3, batch norm, ReLU, max pool 2x2, then a linear layer.
 
-Side information z enters in one of the paper's two parametric forms (perfedsi (3), (4); card E (a), (d), (e)):
+Side information z enters in one of the paper's two parametric forms (perfedsi (3), (4);
+docs/derivations/personal-networks.md):
 
 * ``concat``: :math:`f = H([G(x), W_2(z)])` with a linear H. z goes through a linear layer to the shape of block 4's
   input and through a block like block 4; H's part for it is ``side.head``, so that H [G, W_2] = head G + side.head W_2.

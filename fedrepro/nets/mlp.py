@@ -6,7 +6,7 @@ A network's numbers are one flat mapping from names to arrays, and say themselve
 the paper's program used: kernels and biases uniform within 1/sqrt(inputs), batch norm with eps 1e-5, running statistics
 of momentum 0.1, the running variance from the unbiased estimate.
 
-Source: Shrestha and Fu, eq. (4), (5), Sec. V-B.2 and V-B.4; card D (b).
+Source: Shrestha and Fu, eq. (4), (5), Sec. V-B.2 and V-B.4.
 """
 
 from __future__ import annotations

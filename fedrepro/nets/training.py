@@ -69,7 +69,7 @@ def orders(rows: list[np.ndarray], rng: np.random.Generator, sgd: SGD, most: int
     """Minibatches of each client: (clients, batches, batch) rows in random order, and how many batches are its own.
 
     ``most`` is the largest number of samples any client may have: it fixes the shape. A client's last batch is filled
-    up with the first samples of the epoch (card E (g)), so that batch norm never sees a batch of one.
+    up with the first samples of the epoch (discrepancy perfedsi.4), so that batch norm never sees a batch of one.
     """
     steps = -(-most // sgd.batch)
     found = np.zeros((len(rows), sgd.epochs * steps, sgd.batch), dtype=np.int32)
@@ -126,7 +126,7 @@ def _trainer(net: Net, parallel: bool) -> Any:
             weights, statistics, velocity = now
             x = _images(pixels, order[i], z.dtype)
             g, statistics = jax.grad(loss, has_aux=True)(weights, statistics, x, labels[order[i]], z)
-            g = {k: g[k] + mu * (weights[k] - pull[k]) for k in g}  # card E (d): grad + mu (v - w)
+            g = {k: g[k] + mu * (weights[k] - pull[k]) for k in g}  # discrepancy perfedsi.7: grad + mu (v - w)
             velocity = {k: momentum * velocity[k] + g[k] for k in g}
             return {k: weights[k] - rates[k] * velocity[k] for k in g}, statistics, velocity
 

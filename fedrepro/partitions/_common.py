@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrepro.algorithms._checks import whole
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import whole
 
 
 def clients_fit(P: int, N: int | None) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms._checks import whole
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import whole
 from fedrepro.registry import Partition, add_partition
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrepro.algorithms._checks import number
 from fedrepro.datasets.types import Samples
+from fedrepro.parameters import number
 from fedrepro.partitions._common import clients_fit, fill_empty, labels_of
 from fedrepro.registry import Partition, add_partition
 

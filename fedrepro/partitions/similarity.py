@@ -1,6 +1,6 @@
 """Similar samples together: K-means into P clusters, one cluster a client (fedmf Case 2, fedc ``syn_noniid``).
 
-Source: fedmf section V-A; fedc section V-A; card A, discrepancy 11 (the authors' program assigns samples to 100 random
+Source: fedmf section V-A; fedc section V; discrepancy fedmf.11 (the authors' program assigns samples to 100 random
 anchors instead, which leaves clients empty).
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedrepro.algorithms._checks import whole
 from fedrepro.datasets.types import Samples
+from fedrepro.parameters import whole
 from fedrepro.partitions._common import clients_fit, fill_empty
 from fedrepro.registry import Partition, add_partition
 

@@ -4,7 +4,8 @@ Every class is cut into shards of consecutive samples, 2P shards in all, and eve
 classes. Three ways to cut:
 
 * ``quota``: every class into the same number of shards, 2P/K, whatever its size. Clients are as unbalanced as the
-  classes are: with the authors' class quotas of 5 to 20 % they hold 50 to 200 of 10000 samples (card A, section (c)).
+  classes are: with the authors' class quotas of 5 to 20 % they hold 50 to 175 of 10000 samples
+  (docs/derivations/clustering-data.md#sharing-samples-out).
 * ``balanced``: shards of about equal size, so larger classes give more of them.
 * ``powerlaw``: as ``quota``, but a class is cut in proportion to its clients' weights, rank^(-exponent) in random
   order: client sizes fall about as that power of their rank (a class has no more samples than it has), as the papers
@@ -18,9 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedrepro.algorithms._checks import number, one_of
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import number, one_of
 from fedrepro.partitions._common import clients_fit, labels_of, shares
 from fedrepro.registry import Partition, add_partition
 

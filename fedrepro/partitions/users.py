@@ -4,7 +4,7 @@
 ``released`` gives every client floor(ids / P) ids drawn without replacement and drops the remainder, as the authors'
 program does. It counts all ids up to the largest one in the file (``data.facts["last_user_id"]``), used or not, so that
 clients differ in how many of theirs have ratings; the program's rows for unused ids, which hold no rating, are not
-made. Card C, section (c) and section (e), 13.
+made (discrepancy fedmc.13).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms._checks import one_of, whole
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import one_of, whole
 from fedrepro.registry import Partition, add_partition
 
 RULES = ("equal", "released")

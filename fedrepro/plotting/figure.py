@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import ParameterError, nearest
+from fedrepro.files import atomically
 from fedrepro.plotting import bars, curves, scatter, style, tables
 from fedrepro.plotting.data import Source
 from fedrepro.plotting.face import MARGIN, Header, footer, tags
 from fedrepro.plotting.legend import arrange
 from fedrepro.spec.model import Figure, Panel
-from fedrepro.store import atomically
 
 if TYPE_CHECKING:
     import pandas as pd

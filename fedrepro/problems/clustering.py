@@ -9,7 +9,8 @@ and :math:`\omega_p = N_p / N`. Centroids W (M x K) are shared, assignments H_p 
               + \frac{\nu}{2} \|H\|_F^2, \qquad W_{min} \le W_{ij} \le W_{max}, \quad H \ge 0,
 
 and :math:`F = \sum_p \omega_p F_p` with local costs
-:math:`F_p = \|X_p - W H_p\|^2 / N_p + R(H_p) / \omega_p` and gradients (card A, section (a))
+:math:`F_p = \|X_p - W H_p\|^2 / N_p + R(H_p) / \omega_p` and gradients
+(docs/derivations/clustering-problem.md)
 
 .. math::
     \nabla_{H_p} F_p = A_p H_p - \frac{2}{N_p} W^T X_p, \quad
@@ -21,7 +22,7 @@ What is recorded as ``objective`` is the scale-free :math:`\bar F = N F / \|X\|_
 **Penalties.** rho and nu are given and kept *relative* to :math:`\|X\|_F^2 / N` (fedmf, section V-A); with
 ``relative=False`` the given numbers are the absolute rho and nu of the formula (fedc, section V), and are converted.
 
-**Storage.** Samples are rows, ordered by client (see ``_storage``): ``problem.X`` is (N, M), ``state.Hs`` is H
+**Storage.** Samples are rows, ordered by client (see ``sample_rows``): ``problem.X`` is (N, M), ``state.Hs`` is H
 transposed, (N, K), in the same order. ``state.H`` is H itself, (K, N), in the caller's order of the columns.
 
 **States.** A method yields one ``State`` object again and again, updated in place: what must outlive the next round has
@@ -44,9 +45,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedrepro.algorithms._checks import flag, number, one_of, whole
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import _storage
+from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.problems import sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
 from fedrepro.registry import Metric, Problem, add_problem
 from fedrepro.seeds import streams
@@ -151,17 +152,17 @@ class Clustering:
     ) -> None:
         parameters = {"K": K, "rho": rho, "nu": nu, "relative": relative, "w_min": w_min}
         check(parameters, {})
-        self._set_up(_storage.arrange(X, client, labels, None), parameters)
+        self._set_up(sample_rows.arrange(X, client, labels, None), parameters)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Clustering:
         """The problem in a folder written by ``prepare``; its samples are memory mapped, read-only."""
         check(parameters, {})
         problem = cls.__new__(cls)
-        problem._set_up(_storage.read(folder), {**PARAMETERS, **parameters})
+        problem._set_up(sample_rows.read(folder), {**PARAMETERS, **parameters})
         return problem
 
-    def _set_up(self, data: _storage.Ordered, parameters: Mapping[str, Any]) -> None:
+    def _set_up(self, data: sample_rows.Ordered, parameters: Mapping[str, Any]) -> None:
         self.X, self.order, self.starts, self.labels = data.rows, data.order, data.starts, data.labels
         self.N, self.M = self.X.shape
         self.P = self.starts.size - 1
@@ -181,10 +182,10 @@ class Clustering:
     def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[slice]:
         """Slices of rows that together hold the samples of ``clients`` (ids in increasing order; None for all)."""
         if clients is None:
-            return list(_storage.pieces(0, self.N, self.block))
+            return list(sample_rows.pieces(0, self.N, self.block))
         runs = np.split(np.asarray(clients), np.flatnonzero(np.diff(clients) > 1) + 1)
         spans = [(int(self.starts[r[0]]), int(self.starts[r[-1] + 1])) for r in runs if r.size]
-        return [part for first, last in spans for part in _storage.pieces(first, last, self.block)]
+        return [part for first, last in spans for part in sample_rows.pieces(first, last, self.block)]
 
     def client(self, p: int) -> slice:
         """The rows of client p."""
@@ -192,7 +193,7 @@ class Clustering:
 
     def samples(self, part: slice) -> Any:
         """X_p^T for the rows ``part``: (n, M), a view."""
-        return _storage.take(self.X, part)
+        return sample_rows.take(self.X, part)
 
     # Initial points
 
@@ -200,7 +201,7 @@ class Clustering:
         """The authors' random initial point (W0, H0) number ``trial``, H0 in the caller's order of samples.
 
         a = sqrt(mean|X| / K); NumPy's legacy generator seeded with ``trial`` draws W0 (M x K), then H0 as an (N, K)
-        block, each entry a U[0,1). Card A, section (b), "Initialisation".
+        block, each entry a U[0,1). Discrepancy fedmf.29.
         """
         whole("trial", trial, 0)
         draw, a = np.random.RandomState(trial), np.sqrt(self.abs_mean / self.K)
@@ -274,7 +275,7 @@ class Clustering:
         return total
 
     def curvature_ratio(self, state: State) -> float:
-        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN where H is zero. Card A, discrepancy 2."""
+        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN where H is zero. Discrepancy fedmf.2."""
         local = np.linalg.eigvalsh(self.grams(state, range(self.P)))[:, -1] / self.sizes
         whole_ = np.linalg.eigvalsh(state.HH)[-1] / self.N
         return float(local.max() / whole_) if whole_ > 0 else float("nan")
@@ -355,7 +356,7 @@ def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> Non
 
 def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
     """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
-    _storage.write(folder, data.X, client, data.labels, data.K)
+    sample_rows.write(folder, data.X, client, data.labels, data.K)
 
 
 def diverged(values: Mapping[str, np.ndarray]) -> str | None:

@@ -19,12 +19,12 @@ the partition leaves out (client -1) has no row. A row or item without training 
 regulariser moves it.
 
 **Scales.** ``scale: raw`` keeps ratings as they are; ``zscore`` subtracts the mean and divides by the standard
-deviation (n - 1) of all ratings, training and test, as the released program does (card C, section (e), 3). ``rmse`` and
+deviation (n - 1) of all ratings, training and test, as the released program does (discrepancy fedmc.3). ``rmse`` and
 ``rmse_train`` are in rating units under both.
 
-**The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1`` (card C,
-section (e), 3, 4, 7, 14), ``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets;
-what it plots is ``objective_local`` and ``rmse_truncated``.
+**The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1``,
+``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets; what it plots is
+``objective_local`` and ``rmse_truncated`` (docs/derivations/admm-reduction.md#the-released-programs-choices).
 
 **Cost of a measurement.** V changes in every round and with it the residual of every rating, so nothing kept per client
 can be reused. Keeping sum_t u_t u_t^T per item instead, and updating it for the clients that worked, would take
@@ -49,9 +49,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fedrepro.algorithms._checks import number, one_of, whole
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import _ratings
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.problems import rating_buckets
 from fedrepro.registry import Metric, Problem, add_problem
 from fedrepro.seeds import generator
 
@@ -160,10 +160,10 @@ class Completion:
         """The problem in a folder written by ``prepare``; its ratings are memory mapped, read-only."""
         check(parameters, {})
         problem = cls.__new__(cls)
-        problem._set_up(_ratings.read(folder), {**PARAMETERS, **parameters}, threads)
+        problem._set_up(rating_buckets.read(folder), {**PARAMETERS, **parameters}, threads)
         return problem
 
-    def _set_up(self, stored: _ratings.Stored, given: Mapping[str, Any], threads: int | None) -> None:
+    def _set_up(self, stored: rating_buckets.Stored, given: Mapping[str, Any], threads: int | None) -> None:
         self.threads = _threads() if threads is None else threads
         whole("threads", self.threads)
         self.user, self.starts, self.train, self.test = stored.user, stored.starts, stored.train, stored.test
@@ -198,13 +198,13 @@ class Completion:
         return self._col_ptr[i], self._col_row, self._col_code, self.levels
 
     @functools.cached_property
-    def columns(self) -> _ratings.Buckets:
+    def columns(self) -> rating_buckets.Buckets:
         """Training buckets by item over all clients, index = row; made when the centralised method first asks."""
-        columns = _ratings.all_columns(self.train, self.n)
+        columns = rating_buckets.all_columns(self.train, self.n)
         _freeze(*columns.arrays)
         return columns
 
-    def blocks(self, buckets: _ratings.Buckets) -> list[slice]:
+    def blocks(self, buckets: rating_buckets.Buckets) -> list[slice]:
         """All buckets, cut into ``threads`` pieces with about the same number of entries."""
         ptr, count = buckets.ptr, buckets.ptr.size - 1
         cuts = np.searchsorted(ptr, [buckets.count * b // self.threads for b in range(1, self.threads)])
@@ -419,11 +419,13 @@ def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> Non
 
 def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
     """Write ``Ratings`` as the problem uses them; ``client`` is that of each *user*. Reads train, range and items."""
-    _ratings.write(folder, _arrange(data, client, {**PARAMETERS, **parameters}, None))
+    rating_buckets.write(folder, _arrange(data, client, {**PARAMETERS, **parameters}, None))
 
 
-def _arrange(data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None) -> _ratings.Stored:
-    return _ratings.arrange(data, client, given["train"], rng, given["range"], given["items"])
+def _arrange(
+    data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None
+) -> rating_buckets.Stored:
+    return rating_buckets.arrange(data, client, given["train"], rng, given["range"], given["items"])
 
 
 def diverged(values: Mapping[str, np.ndarray]) -> str | None:

@@ -6,7 +6,8 @@ r"""MAX-VAR generalized canonical correlation analysis of I aligned views, and w
 X_i: (J, N_i), Q_i: (N_i, K), G: (J, K). With P = sum_i X_i X_i^+ the optimum is G = the top K eigenvectors of P and
 v* = (I K - sum_k lambda_k(P)) / 2.
 
-Source: Shrestha and Fu, eq. (2), Sec. II-A and V-A.3, V-A.5; card D (a), (c).
+Source: Shrestha and Fu, eq. (2), Sec. II-A and V-A.3, V-A.5; docs/derivations/maxvar-optimum.md,
+docs/derivations/compression-ratio.md.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro import seeds
-from fedrepro.algorithms import _checks
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import FULL_BITS
-from fedrepro.problems._maxvar import Optimum, solve
-from fedrepro.problems._views import View, check_columns, check_views
+from fedrepro.parameters import flag, one_of, whole
+from fedrepro.problems.aligned_views import View, check_columns, check_views
+from fedrepro.problems.maxvar import Optimum, solve
 from fedrepro.registry import Metric, Problem, add_problem
 
 
@@ -58,7 +59,7 @@ class GCCA:
     views : I matrices (J, N_i), rows aligned: NumPy arrays or scipy.sparse matrices, real and finite, none zero
         everywhere and none with a constant column (empty columns of a sparse view are allowed; their rows of Q stay).
     K : dimension of the common representation, 1 .. the smallest rank of a view.
-    center : subtract the column means from the (dense) views first (discrepancy 11; 1'G = 0 is then implied).
+    center : subtract the column means from the (dense) views first (discrepancy gcca.11; 1'G = 0 is then implied).
     test : the last ``test`` rows are held out for the alignment accuracy; J counts the others.
 
     Raises UserError or ParameterError where these do not hold. ``views`` are ``View`` objects, one a node; ``kept``
@@ -147,7 +148,7 @@ class GCCA:
         """Arrays to keep of a final state: ``G`` (J, K), ``M`` (I, J, K)."""
         kept = {"G": lambda: state.G, "M": lambda: np.stack(state.M)}
         for name in names:
-            _checks.one_of("artifacts", name, tuple(kept))
+            one_of("artifacts", name, tuple(kept))
         return {name: kept[name]() for name in names}
 
 
@@ -156,7 +157,7 @@ def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
 
     Z : I representations (n, K) of the same n samples. For views i, m and sample p: 1 if ||Z_i(p) - Z_m(p)|| <=
     ||Z_i(p) - Z_m(q)|| for all q. Returns the mean over ordered pairs i != m (the paper), and over pairs i < m, one
-    direction (the authors' code, discrepancy 19). Raises UserError for fewer than two views.
+    direction (the authors' code, discrepancy gcca.19). Raises UserError for fewer than two views.
     """
     if len(Z) < 2:
         raise UserError("the alignment accuracy compares views: there must be at least two")
@@ -201,7 +202,7 @@ def rounds_to(cost: Any, level: float, *, base: int = 1) -> float:
     """The first index at which a curve lies strictly below ``level``; infinite where it never does.
 
     cost : (rounds + 1,), the initial point first. base : what the initial point counts, 1 in the authors' code (so
-    that the paper's numbers are rounds + 1, card D (c)), 0 to count rounds.
+    that the paper's numbers are rounds + 1, discrepancy gcca.26), 0 to count rounds.
     """
     below = np.flatnonzero(np.asarray(cost) < level)
     return float(below[0] + base) if below.size else float("inf")
@@ -263,7 +264,7 @@ METRICS = {
 
 
 def measure(problem: GCCA, state: Any, names: Sequence[str]) -> dict[str, float]:
-    """The named metrics of a state (``fedrepro.algorithms._gcca.State``): state.M holds X_i Q_i, the true ones."""
+    """The named metrics of a state (``algorithms.gcca.federated.State``): state.M holds X_i Q_i, the true ones."""
     M, G = state.M, state.G
     found: dict[str, float] = {}
     if "cost" in names or "ratio" in names:
@@ -361,11 +362,11 @@ optimum: whether the exact optimum is computed with the data, for the metrics op
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
-    _checks.whole("K", wanted["K"])
-    _checks.flag("center", wanted["center"])
+    whole("K", wanted["K"])
+    flag("center", wanted["center"])
     if wanted["test"] is not None:
-        _checks.whole("test", wanted["test"], least=0)
-    _checks.flag("optimum", wanted["optimum"])
+        whole("test", wanted["test"], least=0)
+    flag("optimum", wanted["optimum"])
 
 
 def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:

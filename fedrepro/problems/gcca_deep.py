@@ -7,7 +7,8 @@ X_i: (J, N_i), G: (J, K). Rows that were not trained on get a common representat
 polar factor of the centred sum of their networks' outputs. Where a classifier or a clustering looks at G, it is
 multiplied by the root of its number of rows, so that entries have size one whatever the number of rows.
 
-Source: Shrestha and Fu, eq. (4), (5), (7), Sec. V-B; card D (a), (c), (f) 16, 17.
+Source: Shrestha and Fu, eq. (4), (5), (7), Sec. V-B; discrepancy gcca.16, discrepancy gcca.17,
+discrepancy gcca.33.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro import seeds
-from fedrepro.algorithms import _checks
-from fedrepro.algorithms._gcca import server_step
+from fedrepro.algorithms.gcca.federated import server_step
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets import mlp
+from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems import gcca
-from fedrepro.problems._views import check_views, read_only
+from fedrepro.problems.aligned_views import check_views, read_only
 from fedrepro.registry import Metric, Problem, add_problem
 
 PARTS = ("validation", "test", "cluster")
@@ -71,7 +72,7 @@ class DeepGCCA:
         classifier on; ``cluster`` for clustering and pictures.
     classifier : support vector machine, ``linear`` (Fig. 11) or ``rbf`` (Fig. 12, 13).
     evaluation : batch norm of rows not trained on, with ``running`` statistics or those of the ``batch`` of these rows
-        (the released programs, discrepancy 16). gamma : of the clustering's kernel exp(-gamma d^2).
+        (the released programs, discrepancy gcca.16). gamma : of the clustering's kernel exp(-gamma d^2).
 
     Raises UserError or ParameterError where these do not hold.
     """
@@ -191,14 +192,14 @@ class DeepGCCA:
         pictured = {f"view{i + 1}": i for i in range(self.I)}
         kept: dict[str, np.ndarray] = {}
         for name in names:
-            _checks.one_of("artifacts", name, (*pictured, "G", "labels", "embedding", "groups"))
+            one_of("artifacts", name, (*pictured, "G", "labels", "embedding", "groups"))
             if name in pictured:
                 i = pictured[name]
                 kept[name] = self.outputs(state, self.part("cluster").views)[i]
             elif name == "G":
                 kept[name] = self.features(state, self.part("cluster").views)
             elif name == "embedding":
-                from fedrepro.algorithms.tsne import TSNE
+                from fedrepro.algorithms.clustering.tsne import TSNE
 
                 kept[name] = TSNE(components=None).embed(self.features(state))
             else:
@@ -243,7 +244,7 @@ METRICS = {
 
 
 def measure(problem: Any, state: Any, names: Sequence[str]) -> dict[str, float]:
-    """The named metrics of a state (``fedrepro.algorithms._gcca.State``, or ``Raw``) of a ``DeepGCCA``."""
+    """The named metrics of a state (``fedrepro.algorithms.gcca.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
     found: dict[str, float] = {}
     if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
         if isinstance(state, Raw):
@@ -338,12 +339,12 @@ PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "eva
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
-    _checks.whole("K", wanted["K"])
+    whole("K", wanted["K"])
     if wanted["test"] is not None:
-        _checks.whole("test", wanted["test"])
-    _checks.one_of("classifier", wanted["classifier"], CLASSIFIERS)
-    _checks.one_of("evaluation", wanted["evaluation"], EVALUATIONS)
-    _checks.number("gamma", wanted["gamma"], above=0.0)
+        whole("test", wanted["test"])
+    one_of("classifier", wanted["classifier"], CLASSIFIERS)
+    one_of("evaluation", wanted["evaluation"], EVALUATIONS)
+    number("gamma", wanted["gamma"], above=0.0)
 
 
 def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:

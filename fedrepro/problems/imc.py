@@ -5,8 +5,8 @@ Client m knows its side information z_m and a few entries of column m of :math:`
 
 .. math:: L(U, V) = \frac{1}{2M} \|(U V^T - M_*) Z^T\|_F^2
 
-This is perfedsi (5) with the factor 1/2 on which its two sides differ, as (10) has it (card E (b), 1). Methods without
-side information predict with another Z: see ``fedrepro.algorithms.imc_plain``.
+This is perfedsi (5) with the factor 1/2 on which its two sides differ, as (10) has it (discrepancy perfedsi.17).
+Methods without side information predict with another Z: see ``fedrepro.algorithms.imc.imc_plain``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from fedrepro import seeds
-from fedrepro.algorithms._checks import flag, number, one_of, whole
 from fedrepro.datasets.imc import Instance, conditioning
 from fedrepro.errors import UserError
+from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.registry import Metric, Problem, add_problem
 
 METRICS = {

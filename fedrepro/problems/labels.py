@@ -10,7 +10,7 @@ import numpy as np
 def from_rows(Hs: np.ndarray) -> np.ndarray:
     """The cluster of every sample: argmax_k H_kj, ties to the smallest k, an all-zero column to cluster 0.
 
-    ``Hs`` is H transposed, (N, K): one row per sample. Card A, section (b), "Labels, accuracy".
+    ``Hs`` is H transposed, (N, K): one row per sample. See docs/derivations/labels.md.
     """
     return np.argmax(Hs, axis=1)
 

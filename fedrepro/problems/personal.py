@@ -3,7 +3,7 @@ r"""Federated image classification with personalised clients: the problem of ``p
 Client m holds train and test images and side information :math:`z_m` that never leaves it. All clients share one set of
 classes and one architecture (``fedrepro.nets.convnet``); what differs between methods is which layers are shared.
 Accuracy is the mean over *all* clients of the share of the client's own test images that its model gets right, among
-all classes (card E (d)):
+all classes (discrepancy perfedsi.5):
 
 * ``accuracy`` (reading E1): the model the client holds right after a download: what is shared, and what is its own;
 * ``accuracy_tuned`` (reading E2): that model after one more local epoch.
@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 
 from fedrepro import seeds
-from fedrepro.algorithms._checks import one_of, whole
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
-from fedrepro.problems._shifts import SHIFTS, shifted
+from fedrepro.parameters import one_of, whole
+from fedrepro.problems.image_shifts import SHIFTS, shifted
 from fedrepro.registry import Metric, Problem, add_problem
 
 METRICS = {
@@ -60,7 +60,7 @@ PARAMETERS: dict[str, Any] = {
 ARTIFACTS = ("client_accuracy", "side")
 
 _CLASSIFIER = SGD(lr=0.02, momentum=0.9, batch=32)
-"""Training of the group classifier, which the paper leaves open (card E (d))."""
+"""Training of the group classifier, which the paper leaves open (discrepancy perfedsi.22)."""
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def _shifted(pixels: np.ndarray, owner: np.ndarray) -> np.ndarray:
 def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, Any]) -> np.ndarray:
     """z_m: the mean over client m's train images of what leaves the last block of a classifier of the groups.
 
-    Card E (d): the same network with a head for the groups, trained centrally on all clients' train images.
+    perfedsi Appendix D: the same network with a head for the groups, trained centrally on all clients' train images.
     """
     if images.group is None:
         raise ParameterError("side", "'group' trains a classifier of the images' groups, and these have none")

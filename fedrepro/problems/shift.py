@@ -6,8 +6,9 @@ Client m has n samples of :math:`y = \langle \theta_*, x \rangle + b_m + \zeta`.
 .. math:: \mathcal E_m = \tfrac12 \|\theta_m - \theta_*\|^2 + \tfrac12 (c_m - b_m)^2 .
 
 One global model has at best :math:`c_m = \bar b`, hence on average :math:`\tfrac12 Var(b)` even with infinitely many
-samples (perfedsi (8); the text after it drops the 1/2 of its own definition, card E (c)). With b_m = <w, z_m>, Model 1
-with a linear H reaches 0. ``sigma_b`` is the biases' standard deviation over clients: the heterogeneity.
+samples (perfedsi (8); the text after it drops the 1/2 of its own definition, discrepancy perfedsi.20). With
+b_m = <w, z_m>, Model 1 with a linear H reaches 0. ``sigma_b`` is the biases' standard deviation over clients: the
+heterogeneity.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms._checks import number, one_of, whole
 from fedrepro.datasets.shift import Biased
 from fedrepro.errors import UserError
+from fedrepro.parameters import number, one_of, whole
 from fedrepro.registry import Metric, Problem, add_problem
 
 METRICS = {

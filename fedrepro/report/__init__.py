@@ -1,1 +1,1 @@
-"""What came out: claims, numbers beside the published ones, the discrepancy ledger, and comparisons of two runs."""
+"""What came out: claims, numbers beside the published ones, discrepancies, and comparisons of two runs."""

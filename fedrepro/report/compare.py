@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.results import COLUMNS
+from fedrepro.results.schema import COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""What the choices of the ledgers change: the two curves of an effect read from a figure's results, and compared."""
+"""What a discrepancy changes: the two curves of an effect read from a figure's results, and compared."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro import registry
+from fedrepro.claims import language
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import data, tables
 from fedrepro.plotting.data import Source, Trial
-from fedrepro.report.ledger import Effect, Row
-from fedrepro.spec import checks
+from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.spec.model import Curve, Figure, Panel
 
 
-def verify(rows: Iterable[Row], experiments: Path, tier: str) -> list[str]:
+def verify(rows: Iterable[Discrepancy], experiments: Path, tier: str) -> list[str]:
     """What does not work at a tier: effects whose curves are not there, commands whose ``--set`` options fail."""
     from fedrepro.spec.read import load as load_spec
 
@@ -56,7 +56,7 @@ def curves(effect: Effect, figure: Figure) -> tuple[Panel, Curve, Curve]:
             valid = ", ".join(panels)
             raise UserError(f"{effect.figure} has no panel '{name}'{nearest(name, panels)} (panels: {valid})")
     panel, elsewhere = panels[effect.panel], panels[effect.other_panel or effect.panel]
-    found = checks.pick(panel.curves, effect.taken), checks.pick(elsewhere.curves, effect.other)
+    found = language.pick(panel.curves, effect.taken), language.pick(elsewhere.curves, effect.other)
     for curve, metric in zip(found, _metrics(effect, panel), strict=True):
         if metric not in curve.setting.metrics:
             raise UserError(f"the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")

@@ -1,4 +1,4 @@
-"""The report as Markdown: overview, claims and ledger, for reading beside the code."""
+"""The report as Markdown: overview, claims and discrepancies, for reading beside the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.plotting.face import tags
-from fedrepro.report import ledger
+from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured
 from fedrepro.report.gather import VERDICTS, Report, Section
 
@@ -18,7 +18,7 @@ def text(report: Report, plots: Path | None = None) -> str:
     parts = [f"# Which claims held\n\n{total}.\n", "## Overview\n", _table(_overview(report))]
     for section in report.sections:
         parts += [f"## {section.name}: {section.figure.title}\n", *_figure(section, plots)]
-    parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.ledger)]
+    parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.discrepancies)]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -51,7 +51,7 @@ def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
 
 
-def _row(row: ledger.Row, effects: Iterable[Measured]) -> str:
+def _row(row: Discrepancy, effects: Iterable[Measured]) -> str:
     other = "; ".join(f"`{v}`" for v in row.variants) or f"none: {row.no_variant}"
     lines = [
         f"**{row.id}, {row.topic}**\n",

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import colorsys
 import dataclasses
-import html
 import io
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from fedrepro.plotting import style, tables
 from fedrepro.plotting.data import Source
 from fedrepro.plotting.figure import METADATA, build
+from fedrepro.report.render import render
+from fedrepro.report.sidecar import narrowed
 from fedrepro.spec.model import Figure, Panel
 
 LARGEST = 300_000
@@ -35,22 +38,20 @@ TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
 """The colours of the tags, which stay amber."""
 
 
-def panel(source: Source, one: Panel, prefix: str) -> str:
+def panel(source: Source, one: Panel, prefix: str) -> Markup:
     """The panel as HTML; ``prefix`` makes its ids unique in the page."""
     if one.kind == "table":
         return table(source, one)
-    picture = build(alone(source.figure, one), source.frame, _facts(source, one), source.points)
+    names = {curve.setting.dataset for curve in one.curves}
+    sidecar = narrowed(source.sidecar, names)  # so that its tags are its own
+    picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
     tips = _name_curves(picture)
-    label = html.escape(f"{source.figure.title}: {titled(one)}", quote=True)
+    label = f"{source.figure.title}: {titled(one)}"
     text = _save(picture, "svg").decode()
-    if len(text) > LARGEST:
-        inches = picture.get_size_inches()
-        data = base64.b64encode(_save(picture, "png")).decode()
-        return (
-            f'<img class="picture" alt="{label}" style="max-width:{inches[0] * 96:.0f}px" '
-            f'src="data:image/png;base64,{data}">'
-        )
-    return inline(text, prefix, label, tips)
+    if len(text) <= LARGEST:
+        return inline(text, prefix, label, tips)
+    width = f"{picture.get_size_inches()[0] * 96:.0f}"
+    return render("bitmap.html", label=label, width=width, data=base64.b64encode(_save(picture, "png")).decode())
 
 
 def titled(one: Panel) -> str:
@@ -63,17 +64,6 @@ def alone(figure: Figure, one: Panel) -> Figure:
     return dataclasses.replace(
         figure, panels=(dataclasses.replace(one, title=titled(one)),), title="", source="", columns=1
     )
-
-
-def _facts(source: Source, one: Panel) -> dict[str, Any]:
-    """The sidecar with what concerns this panel's datasets only, so that its tags are its own."""
-    names = {curve.setting.dataset for curve in one.curves}
-    return {
-        **source.sidecar,
-        "stand_ins": [name for name in source.sidecar.get("stand_ins", ()) if name in names],
-        "variants": [item for item in source.sidecar.get("variants", ()) if item["dataset"] in names],
-        "datasets": [item for item in source.sidecar.get("datasets", ()) if item["dataset"] in names],
-    }
 
 
 def _save(picture: Any, name: str) -> bytes:
@@ -109,32 +99,55 @@ def _tip(label: str, x: np.ndarray, y: np.ndarray) -> str:
     return f"{label}: {y[-1]:.4g} at the end (x = {x[-1]:,.6g}); from {y.min():.4g} to {y.max():.4g}"
 
 
-def inline(text: str, prefix: str, label: str, tips: dict[str, str]) -> str:
-    """A matplotlib SVG made part of a page: own ids, theme colours, a title on every curve."""
+def inline(text: str, prefix: str, label: str, tips: Mapping[str, str]) -> Markup:
+    """A matplotlib SVG made part of a page: own ids, theme colours, a title on every curve.
+
+    What matplotlib wrote is markup, its texts escaped; ``label`` and ``tips`` are not and are escaped here.
+    """
     body = text[text.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
-    body = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), body)  # hundredths of a point
     size = re.search(r'<svg[^>]*?\bwidth="([\d.]+)pt"', body)
     width = float(size.group(1)) * 96 / 72 if size else 500.0
-    body = re.sub(
-        r"<svg[^>]*?viewBox=\"([^\"]+)\"[^>]*>",
-        rf'<svg class="picture" role="img" aria-label="{label}" viewBox="\1" style="max-width:{width:.0f}px">',
-        body,
-        count=1,
-    )
-    body = body.replace('id="tag"', 'class="tag"')
-    body = re.sub(r' id="[a-z0-9.]+_\d+"', "", body)  # names that nothing refers to
-    body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)
-    body = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", body)
-    for color, variable in THEMED.items():
-        body = re.sub(rf"(fill|stroke|stop-color): {color}\b", rf"\1: {variable}", body, flags=re.I)
-    body = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", body)
-    body = re.sub(r"(fill|stroke): (#[0-9a-f]{6})\b", _both_themes, body, flags=re.I)
+    names = _names(body, prefix, tips)
+    body = re.sub(r"<[^>]+>", lambda tag: _themed(_renamed(_shortened(tag[0]), names)), body)  # no text between tags
+    opening = Markup('<svg class="picture" role="img" aria-label="{}" viewBox="{}" style="max-width:{}px">')
+    written = re.compile(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>')
+    body = written.sub(lambda tag: opening.format(label, tag[1], f"{width:.0f}"), body, count=1)
     for gid, tip in tips.items():
-        body = body.replace(
-            f'<g id="{prefix}-{gid}">', f'<g id="{prefix}-{gid}" class="curve"><title>{html.escape(tip)}</title>', 1
-        )
-    return re.sub(r"\n\s*", "\n", body).strip()
+        found = f'<g id="{names[gid]}"'
+        body = body.replace(f"{found}>", Markup('{} class="curve"><title>{}</title>').format(Markup(found), tip), 1)
+    return Markup(re.sub(r"\n\s*", "\n", body).strip())
+
+
+def _shortened(tag: str) -> str:
+    """The tag with its coordinates cut to hundredths of a point."""
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
+
+
+def _names(body: str, prefix: str, tips: Mapping[str, str]) -> dict[str, str]:
+    """What the ids that something refers to are called in the page, and the curves.
+
+    matplotlib's own come from floating-point numbers, of which the last digits differ from one layout to the next.
+    """
+    used = {found for tag in re.findall(r"<[^>]+>", body) for found in re.findall(r'(?:href="|url\()#([^")]+)', tag)}
+    ids = dict.fromkeys(re.findall(r'<[^>]*?\bid="([^"]+)"', body))
+    numbered = {name: f"{prefix}-{number}" for number, name in enumerate(name for name in ids if name in used)}
+    return numbered | {gid: f"{prefix}-{gid}" for gid in tips}
+
+
+def _renamed(tag: str, names: Mapping[str, str]) -> str:
+    """The tag with the page's names for ids and what refers to them; names that nothing refers to are left out."""
+    tag = tag.replace('id="tag"', 'class="tag"')
+    tag = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", tag)
+    return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", tag)
+
+
+def _themed(tag: str) -> str:
+    """The tag with colours that follow the page's theme, and the page's font."""
+    for color, variable in THEMED.items():
+        tag = re.sub(rf"(fill|stroke|stop-color): {color}\b", rf"\1: {variable}", tag, flags=re.I)
+    tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
+    return re.sub(r"(fill|stroke): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I)
 
 
 def _both_themes(found: re.Match[str]) -> str:
@@ -149,21 +162,9 @@ def _both_themes(found: re.Match[str]) -> str:
     return f"{name}: {color}; {name}: light-dark({color}, {light})"
 
 
-def table(source: Source, one: Panel) -> str:
+def table(source: Source, one: Panel) -> Markup:
     """A table panel: ours with its spread, and below it the paper's number with the difference."""
     cells = tables.table(source.figure, one, source.frame, source.sidecar)
     rows, columns, texts = tables.grid(one, cells)
-    head = "".join(f"<th scope=col>{html.escape(c)}</th>" for c in columns)
-    body = ""
-    for row in rows:
-        found = [texts.get((row, column), ("", "")) for column in columns]
-        filled = "".join(
-            f"<td>{html.escape(ours)}" + (f"<small>{html.escape(paper)}</small>" if paper else "") + "</td>"
-            for ours, paper in found
-        )
-        body += f"<tr><th scope=row>{html.escape(row)}</th>{filled}</tr>\n"
-    caption = html.escape(titled(one), quote=True)
-    return (
-        f'<p class="caption">{caption}</p><div class="scroll"><table class="numbers" aria-label="{caption}">'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>\n{body}</tbody></table></div>"
-    )
+    filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]
+    return render("numbers.html", caption=titled(one), columns=columns, rows=filled)

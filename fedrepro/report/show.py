@@ -77,6 +77,6 @@ def _cost(source: Source, curve: Curve, trial: int, at: int | None) -> float:
 
 
 def source_of(found: tuple[Any, Any, Any]) -> Source:
-    """The plotting package's view of what ``drawing.with_results`` yields."""
+    """The plotting package's view of what ``results.read.with_results`` yields."""
     figure, frame, sidecar = found
     return Source(figure, frame, sidecar)

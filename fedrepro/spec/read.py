@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.claims import language
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.plotting.figure import check as drawable
-from fedrepro.spec import checks, nodes
+from fedrepro.spec import nodes
 from fedrepro.spec.model import Claim, Curve, Figure, Panel, Setting
 from fedrepro.spec.nodes import Node, SpecErrors
 
@@ -579,7 +580,7 @@ class _Reader:
                     )
                 continue
             claim = Claim(**values)
-            for message in checks.problems(claim, panels) if not self.errors else ():
+            for message in language.problems(claim, panels) if not self.errors else ():
                 if only is None or "there is no panel" not in message:
                     self.error(item.get("check"), message)
             if len(self.errors) == before:

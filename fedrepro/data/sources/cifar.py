@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from fedrepro.data.images import decode
+from fedrepro.data.formats.images import decode
+from fedrepro.data.formats.pickles import arrays_of_bytes
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.pickles import arrays_of_bytes
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 TRAIN, TEST = 50_000, 10_000

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from fedrepro.data.formats.rating_text import repeated, table, write
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.ratings import repeated, table, write
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 LICENCE = "GroupLens: research use, no redistribution without permission"

@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from fedrepro.data.formats.rating_text import table
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.ratings import table
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 RATINGS, USERS, ITEMS = 100_480_507, 480_189, 17_770

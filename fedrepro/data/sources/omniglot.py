@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fedrepro.data.images import decode, shrunk
+from fedrepro.data.formats.images import decode, shrunk
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 FILE = re.compile(r"outpatient_claims_sample_(\d+)[^/]*\.csv$", re.IGNORECASE)

@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 GENES, SAMPLES = 20_531, 11_069

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from fedrepro.data.matlab import LIMIT, matlab
+from fedrepro.data.formats.matlab import LIMIT, matlab
+from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
 from fedrepro.data.source import Findings, Remote, Source
-from fedrepro.data.trees import Entry
 from fedrepro.errors import UserError
 
 DOCUMENTS, TERMS = 9394, 36771

@@ -1,0 +1,5 @@
+"""``python -m fedrepro``."""
+
+from fedrepro.cli.main import main
+
+main()

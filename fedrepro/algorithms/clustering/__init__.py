@@ -1,0 +1,1 @@
+"""Clustering by matrix factorization (``fedmf``, ``fedc``): one method a module."""

@@ -1,0 +1,54 @@
+r"""K-means++ on all samples in one place: the centralized benchmark of the papers ``fedmf`` and ``fedc``.
+
+Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Lloyd's algorithm from k-means++ seeds, the first
+drawn uniformly, each further one with probability proportional to the squared distance to the nearest seed so far
+(scikit-learn's, which takes the best of 2 + log K candidates for each).
+
+Samples are taken in the caller's order, so that the result does not depend on the partition. Nothing is sent.
+
+Source: Arthur and Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007; fedmf section V-F;
+fedc section V-D.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.algorithms.clustering.lloyd import OneShot, kmeans, random_state
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import whole
+from fedrepro.problems.clustering import Clustering
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+@dataclass(frozen=True)
+class KMeansPlusPlus(OneShot):
+    """Parameters of K-means++.
+
+    n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
+    starts).
+    """
+
+    n_init: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("n_init", self.n_init)
+
+    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+        """The centres, (K, M)."""
+        return kmeans(problem.X[np.argsort(problem.order)], problem.K, random_state(draw), n_init=self.n_init)
+
+
+add_algorithm(
+    Algorithm(
+        name="kmeans++",
+        cls=KMeansPlusPlus,
+        problem="clustering",
+        label="K-means++",
+        papers=("fedmf", "fedc"),
+        summary="K-means on all samples in one place from one k-means++ start",
+    )
+)

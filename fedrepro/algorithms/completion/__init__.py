@@ -1,0 +1,1 @@
+"""Matrix completion (``fedmc``): one method a module."""

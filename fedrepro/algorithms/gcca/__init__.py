@@ -1,0 +1,1 @@
+"""Linear MAX-VAR GCCA (``gcca``): one method a module."""

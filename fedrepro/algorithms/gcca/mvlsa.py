@@ -1,0 +1,101 @@
+r"""MVLSA: the MAX-VAR solution on views that are each replaced by their rank-m truncation; no rounds.
+
+With the truncated SVD :math:`X_i \approx A_i S_i B_i^\top` (A_i: (J, m)):
+
+.. math::  G = \text{top-K left singular vectors of } [A_1 T_1, \dots, A_I T_I], \quad
+           Q_i = B_i S_i^{-1} T_i^2 A_i^\top G, \quad T_i = (S_i^2 (r I + S_i^2)^{-1})^{1/2}
+
+With r = 0, T_i = I. With m the rank of every view it is the exact optimum.
+
+Source: Rastogi, Van Durme and Arora, Multiview LSA, NAACL 2015; Shrestha and Fu, Sec. III-C.1 and V-A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.algorithms.gcca.federated import State
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import number, whole
+from fedrepro.problems.aligned_views import leading
+from fedrepro.problems.gcca import GCCA
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+def mvlsa(problem: GCCA, m: int, r: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
+    """G (J, K) and Q_i (N_i, K) of the rank-m problem with ridge r.
+
+    A node sends A_i T_i (J, m) and is sent G; it keeps S_i and B_i. The last result is kept with the problem, for
+    every method that starts warm asks for the same. Raises ParameterError unless K <= m <= the rank of every view.
+    """
+    if m < problem.K:
+        raise ParameterError("m", f"must be at least K = {problem.K}, not {m}")
+    if problem.kept.get("mvlsa", (None,))[0] != (m, r):
+        G, Q = _solve(problem, m, r)
+        problem.kept["mvlsa"] = ((m, r), G, Q)
+    _, G, Q = problem.kept["mvlsa"]
+    return G, list(Q)
+
+
+def _solve(problem: GCCA, m: int, r: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    parts = [view.left_svd(m) for view in problem.views]
+    squares = [np.square(s) / (r + np.square(s)) for _, s in parts]  # T_i^2
+    _, G = leading(np.hstack([A * np.sqrt(w) for (A, _), w in zip(parts, squares, strict=True)]), problem.K)
+    Q = [
+        view.transposed_product(A @ ((w / np.square(s))[:, None] * (A.T @ G)))  # B = X'A S^-1
+        for view, (A, s), w in zip(problem.views, parts, squares, strict=True)
+    ]
+    return G, Q
+
+
+@dataclass(frozen=True)
+class MVLSA:
+    """MVLSA. m : rank the views are cut down to, K <= m <= rank. r : ridge, at least 0 (0 in the paper's figures)."""
+
+    m: int = 10
+    r: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole("m", self.m)
+        number("r", self.r, least=0.0)
+
+    def check(self, *, N: int | None = None, K: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where m cannot work for views (J, N) and K."""
+        if K is not None and self.m < K:
+            raise ParameterError("m", f"must be at least K = {K}, not {self.m}")
+        if N is not None and self.m > N:
+            raise ParameterError("m", f"must be at most the number of columns of a view, {N}, not {self.m}")
+
+    def rounds(
+        self,
+        problem: GCCA,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the one state; draws nothing and has no use for an initial point. Each node sends J m, is sent J K."""
+        ledger = Ledger() if ledger is None else ledger
+        G, Q = mvlsa(problem, self.m, self.r)
+        ledger.up(problem.J * self.m, kind="A", clients=problem.I)
+        ledger.down(G.size, kind="G", clients=problem.I)
+        M = problem.representations(Q)
+        yield State(theta=Q, M=M, G=G, near=M, far=M, G_near=G, G_far=G)
+
+
+add_algorithm(
+    Algorithm(
+        name="mvlsa",
+        cls=MVLSA,
+        problem="gcca",
+        label="MVLSA",
+        papers=("gcca",),
+        summary="closed-form MAX-VAR GCCA of views cut down to rank m",
+    )
+)

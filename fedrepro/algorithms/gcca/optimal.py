@@ -1,0 +1,51 @@
+r"""The exact optimum of MAX-VAR GCCA, as a method without rounds: the line "optimal" of the paper's figures.
+
+G = the K principal eigenvectors of :math:`P = \sum_i X_i X_i^+`, :math:`Q_i = X_i^+ G`. It sees all views at once: a
+reference, not a federated method; it sends nothing.
+
+Source: Shrestha and Fu, Sec. II-A; docs/derivations/maxvar-optimum.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.algorithms.gcca.federated import State
+from fedrepro.ledger import Ledger
+from fedrepro.problems.gcca import GCCA
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+@dataclass(frozen=True)
+class Optimal:
+    """The exact MAX-VAR solution; no parameters."""
+
+    def rounds(
+        self,
+        problem: GCCA,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the optimum; draws nothing and has no use for an initial point."""
+        best = problem.optimum
+        M = problem.representations(best.Q)
+        yield State(theta=best.Q, M=M, G=best.G, near=M, far=M, G_near=best.G, G_far=best.G)
+
+
+add_algorithm(
+    Algorithm(
+        name="optimal",
+        cls=Optimal,
+        problem="gcca",
+        label="Optimal",
+        papers=("gcca",),
+        summary="the exact optimum of MAX-VAR GCCA from thin SVDs of all views",
+    )
+)

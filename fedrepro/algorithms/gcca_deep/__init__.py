@@ -1,0 +1,1 @@
+"""Deep MAX-VAR GCCA (``gcca``): one method a module."""

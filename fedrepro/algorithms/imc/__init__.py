@@ -1,0 +1,1 @@
+"""Inductive matrix completion (``perfedsi``): one method a module."""

@@ -1,0 +1,98 @@
+r"""FedAvg for factor models on the problem ``imc``: local steps on single entries, factors averaged by the server.
+
+A client with input z (its side information, or what stands for it) takes tau steps on sampled items i of its own:
+
+    e = u_i . (V^T z) - L*[i, m],    u_i <- u_i - eta e V^T z,    V <- V - eta e z u_i^T      perfedsi (11), (12)
+
+with the old u_i and V on both right-hand sides, and the single-entry gradient as it stands: it lacks the factor d that
+would make it unbiased, so eta here is d times the eta of an unbiased step (docs/derivations/imc-step.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import UserError
+from fedrepro.parameters import clients_at_most, number, whole
+from fedrepro.problems.imc import IMC
+from fedrepro.seeds import Streams
+
+
+@dataclass(frozen=True)
+class FactorAveraging:
+    """Parameters: eta, step size, > 0; tau, local steps, at least 1; m, clients of a round, None for all.
+
+    The paper states none of them (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings).
+    """
+
+    eta: float = 1.0
+    tau: int = 20
+    m: int | None = 4
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        number("eta", self.eta, above=0.0)
+        whole("tau", self.tau)
+        if self.m is not None:
+            whole("m", self.m)
+
+    def check(self, *, M: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where more clients would be drawn than there are."""
+        clients_at_most(self.m, M)
+
+    @staticmethod
+    def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+        """Operations and bytes of a round: steps on single entries, whose calls take longer than their arithmetic."""
+        return 1.2e5 * params["tau"], 0.0
+
+    def draws(self, problem: IMC, streams: Streams, clients: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each round the clients, (m,), and the items of their steps, (m, tau); ends where given clients do."""
+        m = problem.M if self.m is None else self.m
+        given = None if clients is None else iter(_checked(clients, m, problem.M))
+        while True:
+            drawn = streams.clients.permutation(problem.M)[:m] if given is None else next(given, None)
+            if drawn is None:
+                return
+            place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))
+            yield drawn, np.take_along_axis(problem.items[drawn], place, axis=1)
+
+
+def _checked(clients: Any, m: int, M: int) -> np.ndarray:
+    draws = np.asarray(clients)
+    if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":
+        raise UserError(f"clients: must be integers of shape (rounds, m = {m}), not {draws.dtype} {draws.shape}")
+    if draws.size and (draws.min() < 0 or draws.max() >= M):
+        raise UserError(f"clients: ids must lie between 0 and {M - 1}")
+    return draws
+
+
+def local_steps(
+    U: np.ndarray,
+    V: np.ndarray,
+    z: np.ndarray,
+    items: np.ndarray,
+    targets: np.ndarray,
+    eta: float,
+    learn_V: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The local steps of m clients side by side: their U, (m, d, r), and g, (m, r), with client's V = V + z g^T.
+
+    z : (m, q). items, targets : (m, tau), the items of the steps and the entries of L* there. Every step moves V along
+    z alone, so that g says all about it and V^T z moves by |z|^2 g.
+    """
+    m, tau = items.shape
+    Us, g = np.repeat(U[None], m, axis=0), np.zeros((m, U.shape[1]))
+    w0, size = z @ V, np.einsum("mq,mq->m", z, z)[:, None]
+    clients = np.arange(m)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for s in range(tau):
+            u, w = Us[clients, items[:, s]], w0 + size * g
+            step = eta * (np.einsum("mr,mr->m", u, w) - targets[:, s])[:, None]
+            Us[clients, items[:, s]] = u - step * w  # perfedsi (11)
+            if learn_V:
+                g -= step * u  # perfedsi (12)
+    return Us, g

@@ -1,0 +1,1 @@
+"""Personalised image classification (``perfedsi``): one method a module."""

@@ -1,0 +1,1 @@
+"""Regression with a bias for each client (``perfedsi``): one method a module."""

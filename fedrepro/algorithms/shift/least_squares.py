@@ -1,0 +1,75 @@
+r"""Solutions in closed form of the regression toy: they take no rounds and yield one state.
+
+* ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of perfedsi (8) over all clients' samples, without and
+  with side information: where FedAvg with tau = 1 ends;
+* ``shift-local``: each client's own least squares (of least norm where it has too few samples);
+* ``shift-theory``: the solution of (8) for infinitely many samples, :math:`(\theta_*, \bar b)`, of excess risk
+  :math:`\frac12 Var(b)`.
+
+Source: perfedsi Appendix B; docs/derivations/shift-regression.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import one_of
+from fedrepro.problems.shift import Shift, State
+from fedrepro.registry import Algorithm, add_algorithm
+
+SOLUTIONS = ("global", "side", "local", "theory")
+
+
+@dataclass(frozen=True)
+class ShiftExact:
+    """Parameter: which solution, ``global``, ``side`` (global, with side information), ``local`` or ``theory``."""
+
+    solution: str = "global"
+    one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        one_of("solution", self.solution, SOLUTIONS)
+
+    def rounds(
+        self,
+        problem: Shift,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the solution."""
+        if self.solution == "theory":
+            yield State(problem.theta, np.full(problem.M, problem.b.mean()))
+        elif self.solution == "local":
+            own = [np.linalg.lstsq(A, y, rcond=None)[0] for A, y in zip(problem.design(False), problem.y, strict=True)]
+            yield State(np.array(own)[:, :-1], np.array(own)[:, -1])
+        else:
+            A = problem.design(self.solution == "side")
+            yield problem.state(np.linalg.lstsq(A.reshape(-1, A.shape[2]), problem.y.ravel(), rcond=None)[0])
+
+
+for _name, _label, _solution, _summary in (
+    ("shift-fedavg-exact", "FedAvg, least squares", "global", "The best model for all clients' samples"),
+    ("shift-perfedsi-exact", "PerFedSI, least squares", "side", "The same, with side information as inputs"),
+    ("shift-local", "Local", "local", "Each client's own least squares"),
+    ("shift-theory", "½ Var(b)", "theory", "The best global model for infinitely many samples"),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=ShiftExact,
+            problem="shift",
+            label=_label,
+            papers=("perfedsi",),
+            summary=_summary,
+            preset={"solution": _solution},
+        )
+    )

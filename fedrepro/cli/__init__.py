@@ -1,0 +1,1 @@
+"""The command line: commands read their arguments, call the stages and print."""

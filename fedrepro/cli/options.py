@@ -1,0 +1,35 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fedrepro.spec.find import specs
+from fedrepro.spec.read import TIERS
+
+
+def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The specs whose path begins so, for the shell."""
+    return [str(p) for p in specs() if str(p).startswith(incomplete)]
+
+
+spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
+tier_option = click.option(
+    "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="How much to compute."
+)
+set_option = click.option(
+    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override a key of the spec, e.g. --set rounds=50."
+)
+stand_in_option = click.option(
+    "--stand-in/--no-stand-in", default=False, help="Use labelled surrogate data where a dataset is absent."
+)
+results_option = click.option(
+    "--results",
+    "results_dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Where results lie.",
+)

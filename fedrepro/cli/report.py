@@ -1,0 +1,152 @@
+"""The commands ``report``, ``compare`` and ``show``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fedrepro.cli import listing
+from fedrepro.cli.options import results_option
+from fedrepro.spec.find import EXPERIMENTS, find_some, find_spec
+from fedrepro.spec.read import TIERS
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from fedrepro.report.gather import Section
+
+COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
+FAILURES = ("not-reproduced", "within-noise", "not-tested", "stale")
+
+
+@click.command()
+@click.argument("specs", nargs=-1, metavar="[SPEC...]")
+@click.option(
+    "--tier",
+    type=click.Choice(["best", *TIERS]),
+    default="best",
+    show_default=True,
+    help="Whose results to report; best: a figure's paper tier where it has results there, else quick.",
+)
+@results_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("plots"),
+    show_default=True,
+    help="Where report.html and REPORT.md go.",
+)
+@click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="End with exit code 1 if there is any.")
+@click.option("--no-pictures", is_flag=True, help="Leave the panels out: a matter of seconds.")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
+def report(
+    specs: tuple[str, ...],
+    tier: str,
+    results_dir: Path,
+    out: Path,
+    fail_on: tuple[str, ...],
+    no_pictures: bool,
+    jobs: int | None,
+) -> None:
+    """Write the report: which claims held and why, figure by figure, and the discrepancies.
+
+    Without SPEC: every figure. Nothing is computed; figures without results are listed as such, stale ones say so.
+
+    \b
+    Examples:
+      fedrepro report
+      fedrepro report --tier quick --out /tmp/report
+      fedrepro report --fail-on not-reproduced --fail-on stale
+      fedrepro report fedc/fig5 --no-pictures
+    """
+    from fedrepro.files import atomically
+    from fedrepro.report import gather, html, markdown
+    from fedrepro.runs.runner import default_jobs
+
+    found = gather.gather(find_some(specs), tier, results_dir, EXPERIMENTS)
+    drawn = {} if no_pictures else _drawn(found.sections, jobs or default_jobs())
+    for name, text in (("report.html", html.page(found, drawn)), ("REPORT.md", markdown.text(found, out))):
+        atomically(out / name, text.encode())
+        click.echo(f"{out / name} ({len(text.encode()) / 1e6:.1f} MB)")
+    click.echo("; ".join(f"{found.count(v)} {v}" for v in gather.VERDICTS))
+    bad = {v.replace(" ", "-"): found.count(v) for v in gather.VERDICTS}
+    bad["stale"] = sum(bool(section.stale) for section in found.sections)
+    broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]
+    if broken:
+        click.secho(f"--fail-on: {', '.join(broken)}", fg="red", err=True)
+        sys.exit(1)
+
+
+def _drawn(sections: tuple[Section, ...], jobs: int) -> dict[str, dict[str, Markup]]:
+    """Every section's panels, drawn in parallel."""
+    from joblib import Parallel, delayed
+
+    from fedrepro.report import html
+
+    found = Parallel(n_jobs=min(jobs, max(len(sections), 1)))(delayed(html.draw)(section) for section in sections)
+    return {section.name: panels for section, panels in zip(sections, found, strict=True)}
+
+
+@click.command()
+@click.argument("a", metavar="A.csv", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B.csv", type=click.Path(path_type=Path))
+@click.option("--metric", help="Compare this metric only (default: all that were recorded).")
+@click.option("--all", "every", is_flag=True, help="List the curves that did not move as well.")
+@click.option("--check", is_flag=True, help="End with exit code 1 if a curve moved or has no counterpart.")
+def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> None:
+    """Say which curves differ between two results files of one figure, beyond the noise of their trials.
+
+    Trials of the same number are paired; a curve moved if the interval of the mean difference (95 % over up to ten
+    rounds together) leaves zero out. Columns: curve, metric, end value in A and B, difference B - A with its interval.
+
+    \b
+    Examples:
+      fedrepro run fedc/fig5 --set problem.w_min=0 --results results-other
+      fedrepro compare results/quick/fedc/fig5.csv results-other/quick/fedc/fig5.csv
+      fedrepro compare old.csv new.csv --metric objective --all
+    """
+    from fedrepro.report import compare as comparing
+
+    changes = comparing.compare(comparing.read(a), comparing.read(b), metric)
+    rows = comparing.lines(changes, every)
+    for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
+        click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+    states = [change.state for change in changes]
+    click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
+    if check and set(states) - {comparing.SAME, comparing.NOISE}:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("figure", metavar="FIGURE")
+@click.option("--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="Whose results to show.")
+@click.option("--panel", help="One panel only.")
+@click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
+@results_option
+def show(figure: str, tier: str, panel: str | None, at: int | None, results_dir: Path) -> None:
+    """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
+
+    \b
+    Examples:
+      fedrepro show fedc/fig5
+      fedrepro show experiments/fedmf/table1.yaml --tier paper
+      fedrepro show fedc/fig5 --panel a --at 50
+    """
+    from fedrepro.plotting.face import footer, tags
+    from fedrepro.report import show as showing
+    from fedrepro.results.read import with_results
+
+    (found,) = with_results([find_spec(figure)], tier, results_dir, must=True)
+    source = showing.source_of(found)
+    click.secho(f"{source.figure.paper}/{source.figure.figure}: {source.figure.title}", bold=True)
+    if said := tags(source):
+        click.secho(" · ".join(said), fg="yellow")
+    for one, rows in showing.panels(source, panel, at):
+        click.echo()
+        click.secho(f"({one.id}) {one.title}".strip(), bold=True)
+        for line in listing.aligned(tuple(row) for row in rows):
+            click.echo(f"  {line}")
+    click.echo(f"\n{footer(source, ())}")

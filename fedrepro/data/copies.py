@@ -1,0 +1,230 @@
+"""The copies in the data home: what is there, whether it is sound, and the arrays that loaders read.
+
+A dataset's folder holds ``files/`` (the copy as it came), ``parsed-<version>/`` (its arrays) and ``manifest.json``,
+which is written last: a folder without it does not count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedrepro.data import parsed
+from fedrepro.data.formats.trees import walk
+from fedrepro.data.home import home, locked, place, staging
+from fedrepro.data.source import Findings, Source, sources
+from fedrepro.errors import DataAbsent, UserError, nearest
+
+MANIFEST = "manifest.json"
+UNVERIFIED = "sizes and counts are the official ones; no published hash to compare with"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a dataset stands. ``state``: ``present``, ``variant`` (a copy that differs), ``damaged`` or ``absent``.
+
+    ``fingerprint``: sha256 of the content as it is read, whatever archive it came in; empty where there is none.
+    ``size``: bytes of the copy. ``note``: what a user should know, for instance how a variant differs.
+    """
+
+    name: str
+    state: str
+    fingerprint: str
+    size: int
+    where: str
+    licence: str
+    note: str
+
+
+@dataclass
+class Manifest:
+    """What is recorded when a copy is taken in."""
+
+    name: str
+    how: str
+    official: bool
+    files: list[dict[str, Any]]
+    parser: int
+    parts: dict[str, str]
+    differs: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """One fingerprint over all parts."""
+        return parsed.combine(self.parts)
+
+    def write(self, folder: Path) -> None:
+        """Write it into ``folder``, all or nothing."""
+        temporary = folder / f"{MANIFEST}.new"
+        temporary.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        os.replace(temporary, folder / MANIFEST)
+
+
+def source(name: str) -> Source:
+    """The source of that name; a UserError names the nearest one."""
+    known = sources()
+    if name not in known:
+        names = ", ".join(sorted(known))
+        raise UserError(f"'{name}' is not a dataset with files{nearest(name, known)} (datasets with files: {names})")
+    return known[name]
+
+
+def manifest(name: str) -> Manifest | None:
+    """The record of a copy, or None where there is no readable one."""
+    try:
+        return Manifest(**json.loads((place(name) / MANIFEST).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        return Manifest(name, "unreadable record", False, [], -1, {})
+
+
+def state(name: str, *, verify: bool = False) -> State:
+    """Where a dataset stands. Quick: sizes and times are compared; ``verify`` hashes everything again."""
+    entry = source(name)
+    record = manifest(name)
+
+    def stands(word: str, note: str, fingerprint: str = "", size: int = 0) -> State:
+        return State(name, word, fingerprint, size, str(place(name)), entry.licence, note)
+
+    if record is None:
+        return stands("absent", f"import {entry.layouts}, or fetch it")
+    wrong = _damage(name, record, verify)
+    if wrong:
+        return stands("damaged", f"{wrong}; import or fetch it again")
+    size = sum(file["size"] for file in record.files)
+    notes = [*record.differs, *(str(n) for n in record.facts.get("notes", []))]
+    if not record.official and not record.differs:
+        verified = "the published content in other files" if record.facts.get("verified") else UNVERIFIED
+        notes.append(verified)
+    return stands("variant" if record.differs else "present", "; ".join(notes), record.fingerprint, size)
+
+
+def _damage(name: str, record: Manifest, verify: bool) -> str | None:
+    if not record.files:
+        return f"its record {MANIFEST} cannot be read"
+    for file in record.files:
+        path = place(name) / "files" / file["path"]
+        try:
+            found = path.stat()
+        except OSError:
+            return f"the file {file['path']} is missing"
+        if found.st_size != file["size"]:
+            return f"the file {file['path']} has {found.st_size:,} bytes, {file['size']:,} were recorded"
+        touched = found.st_mtime_ns != file["mtime_ns"]
+        if (touched or verify) and sha256(path) != file["sha256"]:
+            return f"the file {file['path']} has changed since it was taken in"
+        if touched:
+            _remember_time(name, record, file, found.st_mtime_ns)
+    folder = _parsed(name, record.parser)
+    if verify and folder.exists() and parsed.parts(folder) != record.parts:
+        return "its parsed arrays have changed since they were written"
+    return None
+
+
+def _remember_time(name: str, record: Manifest, file: dict[str, Any], mtime_ns: int) -> None:
+    """A file with a new time and its old content (a copied data home) need not be hashed again next time."""
+    file["mtime_ns"] = mtime_ns
+    with contextlib.suppress(OSError):  # a data home that cannot be written is still readable
+        record.write(place(name))
+
+
+def folder(name: str, params: Mapping[str, Any] | None = None) -> Path:
+    """The folder of arrays a loader reads. Raises DataAbsent, with the commands to try, where it cannot be had."""
+    return _parsed(name, _ready(name, params).parser)
+
+
+def fingerprint(name: str, params: Mapping[str, Any] | None = None) -> str:
+    """sha256 of the parts that a loader with these parameters reads (all of them by default)."""
+    record = _ready(name, params)
+    wanted = source(name).needs(params) if params is not None else tuple(record.parts)
+    return parsed.combine({part: record.parts[part] for part in wanted})
+
+
+def _ready(name: str, params: Mapping[str, Any] | None) -> Manifest:
+    entry, now = source(name), state(name)
+    record = manifest(name)
+    if now.state in ("absent", "damaged") or record is None:
+        raise DataAbsent(name, f"{name} is {now.state}{_because(now)}; {_commands(entry)}")
+    if record.parser != entry.version or not _parsed(name, record.parser).exists():
+        record = _parse_again(entry)
+    missing = [] if params is None else [part for part in entry.needs(params) if part not in record.parts]
+    if missing:
+        raise DataAbsent(
+            name,
+            f"{name} is here without {', '.join(missing)} (it has {', '.join(record.parts)}); {_commands(entry)}",
+        )
+    return record
+
+
+def _because(now: State) -> str:
+    if now.state == "absent":
+        return f" from the data home {home()}"
+    return f" ({now.note.removesuffix('; import or fetch it again')})"
+
+
+def _commands(entry: Source) -> str:
+    accept = "" if entry.pinned else " --accept"
+    return (
+        f"try 'fedrepro data fetch {entry.name}{accept}', or 'fedrepro data import {entry.name} PATH' "
+        f"with {entry.layouts}"
+    )
+
+
+def _parsed(name: str, version: int) -> Path:
+    return place(name) / f"parsed-{version}"
+
+
+def _parse_again(entry: Source) -> Manifest:
+    with locked(entry.name):
+        record = manifest(entry.name)
+        assert record is not None
+        final = _parsed(entry.name, entry.version)
+        if record.parser == entry.version and final.exists():
+            return record  # another process was quicker
+        with staging(entry.name) as work:
+            found = parse(entry, place(entry.name) / "files", work / "parsed")
+            old = _parsed(entry.name, record.parser)
+            record.parser, record.parts = entry.version, parsed.parts(work / "parsed")
+            record.differs, record.facts = found.differs, found.facts
+            if final.exists():
+                shutil.rmtree(final)
+            os.replace(work / "parsed", final)
+            record.write(place(entry.name))
+            if old != final:
+                shutil.rmtree(old, ignore_errors=True)
+        return record
+
+
+def parse(entry: Source, files: Path, out: Path) -> Findings:
+    """Read the copy under ``files`` into arrays under ``out``."""
+    out.mkdir()
+    return entry.parse(walk([files], entry.wanted, entry.limit), parsed.Writer(out))
+
+
+def remove(name: str) -> bool:
+    """Delete a dataset from the data home; False where there was none."""
+    source(name)
+    with locked(name):
+        if not place(name).exists():
+            return False
+        with staging(name) as work:
+            os.replace(place(name), work / "gone")
+    return True
+
+
+def sha256(path: Path) -> str:
+    """The sha256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""How files are read: archives, images, MATLAB files, pickles, rating tables."""

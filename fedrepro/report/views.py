@@ -1,0 +1,279 @@
+"""What the page shows, as plain data: words, numbers in words, and the names of the places that links lead to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from fedrepro import registry
+from fedrepro.claims import judge
+from fedrepro.plotting.face import footer, tags
+from fedrepro.report.discrepancies import Discrepancy
+from fedrepro.report.gather import VERDICTS, Report, Section
+from fedrepro.report.published import Published
+from fedrepro.report.sidecar import Facts, Made, facts
+
+BEYOND = "Beyond the papers"
+PROMISES = {
+    judge.REPRODUCED: "the 95 % interval of the margin lies above zero",
+    judge.NOT_REPRODUCED: "it lies below zero",
+    judge.NOISE: "it contains zero",
+    judge.NOT_TESTED: "smaller tier, stand-in or variant data, missing trials",
+}
+SHORT = {
+    judge.REPRODUCED: "held",
+    judge.NOT_REPRODUCED: "failed",
+    judge.NOISE: "noise",
+    judge.NOT_TESTED: "open",
+}
+"""The heads of narrow tables."""
+
+WIDE = ("table", "scatter")
+"""Kinds of panels that take the whole width."""
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """A verdict: what it promises, how many claims have it, and what those not tested show all the same."""
+
+    name: str
+    short: str
+    promise: str
+    count: int
+    seen: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """A name, and the place in the page it leads to; '' where it leads nowhere."""
+
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class PanelView:
+    """A panel as it is drawn."""
+
+    wide: bool
+    picture: Markup
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """A figure. ``counts`` follow ``VERDICTS``; ``footer`` is '' where the pictures say it themselves.
+
+    ``published``: the cells of each published number's row. ``origin``: where the numbers come from, by heading.
+    """
+
+    anchor: str
+    name: str
+    short: str
+    title: str
+    source: str
+    note: str
+    tier: str
+    counts: tuple[int, ...]
+    seen: str
+    caveats: tuple[str, ...]
+    stale: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    has_results: bool
+    other_tiers: tuple[str, ...]
+    panels: tuple[PanelView, ...]
+    footer: str
+    claims: tuple[judge.Row, ...]
+    published: tuple[tuple[str, ...], ...]
+    discrepancies: tuple[Link, ...]
+    origin: Mapping[str, str]
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PaperView:
+    """A paper and its figures."""
+
+    key: str
+    name: str
+    figures: tuple[FigureView, ...]
+
+
+@dataclass(frozen=True)
+class EffectView:
+    """What a choice changed in one figure's results."""
+
+    words: str
+    figure: Link
+    tier: str
+
+
+@dataclass(frozen=True)
+class DiscrepancyView:
+    """A discrepancy with its measured effects and links to the figures it touches."""
+
+    anchor: str
+    topic: str
+    row: Discrepancy
+    effects: tuple[EffectView, ...]
+    figures: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The discrepancies of one paper."""
+
+    anchor: str
+    name: str
+    rows: tuple[DiscrepancyView, ...]
+
+
+def anchor(*parts: str) -> str:
+    """An id of the page that fits into any attribute and ``url()``: other characters as their code between ``~``."""
+    return "-".join(re.sub(r"[^A-Za-z0-9._-]", lambda c: f"~{ord(c[0]):x}~", part) for part in parts)
+
+
+def figure_anchor(name: str) -> str:
+    """The place of the figure ``paper/figure``."""
+    return anchor(*name.split("/", 1))
+
+
+# -- the top -----------------------------------------------------------------------------------------------------------
+
+
+def verdicts(report: Report) -> tuple[VerdictView, ...]:
+    """The counts at the head of the page."""
+    seen = _seen(row for section in report.sections for row in section.claims)
+    return tuple(
+        VerdictView(v, SHORT[v], PROMISES[v], report.count(v), seen if v == judge.NOT_TESTED else "") for v in VERDICTS
+    )
+
+
+def _seen(rows: Iterable[judge.Row]) -> str:
+    """What the claims that count as not tested show at the tier, and on the data, that there are."""
+    found = [row.found for row in rows if row.verdict == judge.NOT_TESTED]
+    words = {"holds": "hold", "fails": "fail", judge.NOISE: "within noise"}
+    return ", ".join(f"{found.count(name)} {word}" for name, word in words.items() if name in found)
+
+
+def made_by(now: Made, report: Report) -> str:
+    """The foot of the page; ``now``: the program that writes it."""
+    dirty = " with uncommitted changes" if now.dirty else ""
+    stale = sum(bool(section.stale) for section in report.sections)
+    program = f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
+    return f"{program}; {stale} of {len(report.sections)} figures stale."
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def papers(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> tuple[PaperView, ...]:
+    """The papers in their order, then everything else. ``drawn``: the panels by id, of each section by its name."""
+    present = {section.figure.paper for section in report.sections}
+    keys = [*(key for key in registry.PAPERS if key in present), *sorted(present - set(registry.PAPERS))]
+    return tuple(
+        PaperView(key, _title(key), tuple(
+            _figure(report, section, drawn.get(section.name, {}))
+            for section in report.sections
+            if section.figure.paper == key
+        ))
+        for key in keys
+    )  # fmt: skip
+
+
+def _title(paper: str) -> str:
+    return registry.PAPERS.get(paper, BEYOND if paper == "beyond" else paper)
+
+
+def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> FigureView:
+    figure, source = section.figure, section.source
+    found = facts(source.sidecar) if source else None
+    pictured = any("</svg>" in text for text in drawn.values())
+    return FigureView(
+        anchor=figure_anchor(section.name),
+        name=section.name,
+        short=figure.figure,
+        title=figure.title,
+        source=figure.source,
+        note=figure.note,
+        tier=figure.tier if source else "no results",
+        counts=tuple(section.count(v) for v in VERDICTS),
+        seen=_seen(section.claims),
+        caveats=(*(tags(source) if source else ()), *(["STALE"] if section.stale else ())),
+        stale=section.stale,
+        unchecked=section.unchecked,
+        has_results=source is not None,
+        other_tiers=section.tiers,
+        panels=tuple(PanelView(p.kind in WIDE, drawn[p.id]) for p in figure.panels if p.id in drawn),
+        footer=footer(source, ()) if source and not pictured else "",
+        claims=section.claims,
+        published=tuple(_published(item) for item in section.published),
+        discrepancies=tuple(Link(row.topic, _entry(row)) for row in report.touching(section.name)),
+        origin=_origin(found) if found else {},
+        commands=_commands(section, found),
+    )
+
+
+def _commands(section: Section, found: Facts | None) -> tuple[str, ...]:
+    """What computes the figure's results again as they are, and draws them."""
+    spec = f"{section.path} --tier {section.figure.tier}"
+    options = " --stand-in" if found and found.stand_ins else ""
+    options += "".join(f" --set '{item}'" for item in found.sets) if found else ""
+    return f"fedrepro run {spec}{options}", f"fedrepro plot {spec}"
+
+
+def _published(item: Published) -> tuple[str, ...]:
+    x = "end" if item.x is None else f"{item.x:g}"
+    ours = "none there" if np.isnan(item.ours) else f"{item.ours:.4g}"
+    off = f"{100 * (item.ours / item.value - 1):+.0f} %" if item.value and np.isfinite(item.ours) else ""
+    return item.panel, item.label, x, f"{item.value:.4g}", ours, off, item.curve
+
+
+def _origin(found: Facts) -> dict[str, str]:
+    """Where a figure's numbers come from: headings and words, without those there is nothing to say of."""
+    made = found.made
+    data = (f"{d.name} ({d.state}) {d.fingerprint[:16]}" + (f": {d.note}" if d.note else "") for d in found.datasets)
+    libraries = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
+    said = {
+        "commit": (made.commit[:12] or "unknown") + (", with uncommitted changes" if made.dirty else ""),
+        "data": "; ".join(dict.fromkeys(data)),
+        "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
+        "machine": made.machine,
+        "seconds": f"{found.seconds:,.1f} of computing, one core",
+        "trials": f"{found.trials_done} of {found.trials_wanted or 0}",
+        "results": f"sha256 {found.csv_sha256[:16]}, written {made.written}",
+        "diverged": "; ".join(found.diverged),
+        "failed": "; ".join(found.failed),
+        "missing": "; ".join(found.missing),
+    }
+    return {heading: words for heading, words in said.items() if words}
+
+
+# -- discrepancies -----------------------------------------------------------------------------------------------------
+
+
+def groups(report: Report) -> tuple[Group, ...]:
+    """The discrepancies, paper by paper."""
+    names = {section.name for section in report.sections}
+    return tuple(
+        Group(anchor("discrepancies", key), _title(key), tuple(
+            _discrepancy(report, row, names) for row in report.discrepancies if row.paper == key
+        ))
+        for key in dict.fromkeys(row.paper for row in report.discrepancies)
+    )  # fmt: skip
+
+
+def _discrepancy(report: Report, row: Discrepancy, names: set[str]) -> DiscrepancyView:
+    def link(name: str) -> Link:
+        return Link(name, figure_anchor(name) if name in names else "")
+
+    effects = tuple(EffectView(e.words, link(e.figure), e.tier) for e in report.effects.get(row.id, ()))
+    topic = row.topic[:1].upper() + row.topic[1:]
+    return DiscrepancyView(_entry(row), topic, row, effects, tuple(link(name) for name in row.figures))
+
+
+def _entry(row: Discrepancy) -> str:
+    return anchor("discrepancy", row.id)

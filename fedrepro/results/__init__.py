@@ -1,0 +1,1 @@
+"""Results on disk: what they look like, and how they are read."""

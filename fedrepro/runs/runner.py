@@ -1,0 +1,215 @@
+"""Executes a plan: parallel trials through joblib, progress with an ETA, results written as figures get complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import joblib
+from filelock import FileLock, Timeout
+from tqdm import tqdm
+
+from fedrepro.results.read import stem
+from fedrepro.runs import execute, predict, write
+from fedrepro.runs.plan import Plan, Run
+from fedrepro.runs.store import Store
+
+STALE_DAYS = 7
+
+
+@dataclass
+class Outcome:
+    """What a command did: runs computed, reused, failed (id -> why), and whether it was interrupted."""
+
+    computed: int = 0
+    reused: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    diverged: int = 0
+    interrupted: bool = False
+    seconds: float = 0.0
+    sidecars: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where results lie: ``root`` holds the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share."""
+
+    root: Path
+
+    @property
+    def store(self) -> Path:
+        """The finished runs."""
+        return self.root / ".runs"
+
+    @property
+    def scratch(self) -> Path:
+        """Arrays that workers map into memory; safe to delete when nothing runs."""
+        return self.root / ".scratch"
+
+
+def run(
+    plan: Plan, folders: Folders, *, jobs: int, only: list[set[str] | None], fresh: bool = False, quiet: bool = False
+) -> Outcome:
+    """Compute what the plan lacks and write the results of each of its figures.
+
+    ``only`` gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill
+    loses at most the runs in flight, Ctrl-C ends cleanly, a second command for the same figure waits for the first.
+    """
+    store = Store(folders.store)
+    wanted = {
+        run.id
+        for series, keep in zip(plan.by_figure, only, strict=True)
+        for name, runs in series.items()
+        if keep is None or name in keep
+        for run in runs
+    }
+    outcome = Outcome()
+    began = time.perf_counter()
+    with _locks(plan, folders, quiet), _interruptible() as stop:
+        if fresh:
+            for id_ in wanted:
+                store.forget(id_)
+        for id_ in wanted:
+            store.read(id_)  # a damaged record is removed here, so that it is computed again
+        todo = [r for r in plan.todo(store) if r.id in wanted]
+        outcome.reused = len(wanted) - len(todo)
+        _evict(folders.scratch)
+        try:
+            _compute(plan, todo, folders, jobs, outcome, stop, quiet)
+        finally:
+            for number in range(len(plan.figures)):
+                if plan.by_figure[number]:
+                    outcome.sidecars.append(write.write(plan, number, store, folders.root))
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def _compute(
+    plan: Plan, todo: list[Run], folders: Folders, jobs: int, outcome: Outcome, stop: _Stop, quiet: bool
+) -> None:
+    if not todo:
+        return
+    timings = predict.Timings(folders.store)
+    costs = {run.id: timings.seconds(run) for run in todo}
+    by_id = {run.id: run for run in todo}
+    total = sum(costs.values())
+    waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
+    jobs = max(1, min(jobs, len(todo)))
+    calls = (joblib.delayed(execute.attempt)(run, folders.store, folders.scratch) for run in todo)
+    bar = tqdm(
+        total=round(total, 3), disable=quiet or None, unit="s", desc="runs", dynamic_ncols=True, smoothing=0.1,
+        bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]",
+    )  # fmt: skip
+    bar.set_postfix_str(f"0/{len(todo)}")
+    with bar, joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        finished = 0
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
+        answers = parallel(calls)
+        try:
+            for id_, status, _ in answers:
+                finished += 1
+                bar.update(min(costs[id_], max(0.0, total - bar.n)))
+                bar.set_postfix_str(f"{finished}/{len(todo)} {by_id[id_].setting.series[:48]}")
+                if status.startswith("failed"):
+                    outcome.failed[id_] = status
+                else:
+                    outcome.computed += 1
+                    outcome.diverged += status == "diverged"
+                for number, ids in waiting.items():
+                    if id_ in ids:
+                        ids.discard(id_)
+                        if not ids:
+                            write.write(plan, number, Store(folders.store), folders.root)
+                if stop.asked:
+                    outcome.interrupted = True
+                    break
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+        finally:
+            if outcome.interrupted:
+                with contextlib.suppress(Exception):
+                    answers.close()
+                _stop_workers()
+            timings.learn(todo)
+
+
+def _stop_workers() -> None:
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=False, kill_workers=True)
+
+
+@dataclass
+class _Stop:
+    asked: bool = False
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[_Stop]:
+    """A termination signal ends the command as Ctrl-C does: cleanly, with what is finished kept."""
+    stop = _Stop()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        stop.asked = True
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, ask)
+    except ValueError:  # not the main thread: signals stay as they are
+        yield stop
+        return
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
+    """One command at a time for each figure's results; locks vanish with their process, even when it is killed."""
+    with contextlib.ExitStack() as stack:
+        for figure in sorted(plan.figures, key=lambda f: (f.tier, f.paper, f.figure)):
+            base = stem(folders.root, figure)
+            path = folders.root / ".locks" / f"{figure.tier}-{figure.paper}-{figure.figure}.lock"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if not quiet:
+                    tqdm.write(f"another command is computing {base}; waiting for it")
+                lock.acquire()
+            stack.callback(lock.release)
+        yield
+
+
+def _evict(scratch: Path) -> None:
+    """Remove shared arrays that nothing has used for a week."""
+    if not scratch.is_dir():
+        return
+    for folder in scratch.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime > STALE_DAYS * 86400:
+                shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+
+
+def default_jobs() -> int:
+    """One worker a core this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe(sidecar: dict[str, Any]) -> str:
+    """One line about a figure's state for the terminal."""
+    state = "complete" if sidecar["complete"] else f"{sidecar['trials_done']} of {sidecar['trials_wanted']} trials"
+    marks = [f"stand-in: {', '.join(sidecar['stand_ins'])}"] if sidecar["stand_ins"] else []
+    marks += [f"{len(sidecar['diverged'])} diverged"] if sidecar["diverged"] else []
+    marks += [f"{len(sidecar['failed'])} failed"] if sidecar["failed"] else []
+    return f"{sidecar['figure']} ({sidecar['tier']}): {', '.join([state, *marks])}"

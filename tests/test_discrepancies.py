@@ -1,0 +1,149 @@
+"""The discrepancies: errors in their files, that every variant exists, and that effects are what the results say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from fedrepro import registry
+from fedrepro.plotting.data import Source
+from fedrepro.report import discrepancies, effects
+from fedrepro.report.compare import read
+from fedrepro.results.read import with_results
+from fedrepro.spec.nodes import SpecErrors
+
+from .conftest import ROOT, SMALL
+
+Call = Callable[..., Result]
+EXPERIMENTS = ROOT / "experiments"
+GOOD = """\
+paper: fedc
+rows:
+  - id: fedc.1
+    topic: steps
+    paper: "one"
+    code: "two"
+    taken: "two"
+    variant: {algorithm: fedcavg, gamma2: 1.0}
+    figures: all
+"""
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[discrepancies.Discrepancy]:
+    return discrepancies.load_all(EXPERIMENTS)
+
+
+def test_every_paper_has_the_rows_of_its_list(rows: list[discrepancies.Discrepancy]) -> None:
+    counts = {paper: sum(row.paper == paper for row in rows) for paper in registry.PAPERS}
+    assert all(counts[paper] >= least for paper, least in zip(registry.PAPERS, (22, 12, 22, 25, 13), strict=True))
+    assert len({row.id for row in rows}) == len(rows)
+
+
+def test_every_row_names_a_variant_or_says_why_there_is_none(rows: list[discrepancies.Discrepancy]) -> None:
+    for row in rows:
+        assert bool(row.variants) != bool(row.no_variant), row.id
+        assert row.id.startswith(f"{row.paper}."), row.id
+
+
+def test_every_variant_differs_from_what_is_run_by_default(rows: list[discrepancies.Discrepancy]) -> None:
+    tables = {"algorithm": registry.algorithms, "dataset": registry.datasets, "partition": registry.partitions}
+    for row in rows:
+        for variant in row.variants:
+            if variant.kind == "problem":
+                known = dict(registry.problems()[variant.name].parameters)
+            else:
+                known = tables[variant.kind]()[variant.name].parameters()
+            assert set(variant.values) <= set(known), row.id
+            if variant.values and variant.kind != "algorithm":
+                assert any(known[k] != v for k, v in variant.values.items()), row.id
+
+
+def test_every_effect_and_every_command_works_at_the_quick_tier(rows: list[discrepancies.Discrepancy]) -> None:
+    assert effects.verify(rows, EXPERIMENTS, "quick") == []
+
+
+def errors_of(folder: Path, text: str) -> list[str]:
+    path = folder / "fedc" / "discrepancies.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    spec = SMALL.replace("paper: beyond", "paper: fedc").replace("figure: small", "figure: fig1")
+    (path.parent / "fig1.yaml").write_text(spec, encoding="utf-8")
+    with pytest.raises(SpecErrors) as caught:
+        discrepancies.load(path, folder)
+    return [message.replace(f"{path}:", "") for message in caught.value.messages]
+
+
+def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
+    text = GOOD.replace("topic: steps", "topc: steps").replace("fedcavg", "fedcvg").replace("all", "[fig2]")
+    assert errors_of(tmp_path, text) == [
+        "4:5: 'topc' is not a key of a row, did you mean 'topic'? (valid: id, topic, paper, code, taken, variant, "
+        "no_variant, run, figures, effect, note)  (in: topc: steps)",
+        "3:5: a row needs 'topic'  (in: - id: fedc.1)",
+        "8:26: 'fedcvg' is not an algorithm, did you mean 'fedcavg'?  (in: variant: {algorithm: fedcvg, gamma2: 1.0})",
+        "9:15: there is no figure 'fedc/fig2', did you mean 'fedc/fig1'? (`fedrepro list figures`)  "
+        "(in: figures: [fig2])",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("paper: fedc", "paper: fedmf", "paper is 'fedmf'; the file stands in the folder of its paper, 'fedc'"),
+        ("gamma2", "gama2", "'gama2' is not a key of the algorithm 'fedcavg', did you mean 'gamma2'?"),
+        ("gamma2: 1.0", "Q1: 0", "Q1"),
+        ("    variant: {algorithm: fedcavg, gamma2: 1.0}\n", "", "a row needs 'variant', or 'no_variant'"),
+        ("figures: all", "figures: all\n    no_variant: x", "a row needs 'variant', or 'no_variant'"),
+        ("{algorithm: fedcavg, gamma2: 1.0}", "{method: x}", "a variant names one of algorithm, problem, dataset"),
+        ('taken: "two"', "taken: 2", "taken must be text, not 2; put it in quotes"),
+        ("figures: all", "figures: all\n    effect: {figure: fig1, panel: a, taken: {}}", "an effect needs 'other'"),
+    ],
+)
+def test_an_error_says_what_to_do(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert any(message in error for error in errors_of(tmp_path, GOOD.replace(old, new, 1)))
+
+
+def test_an_id_is_used_once(tmp_path: Path) -> None:
+    body = GOOD.split("rows:\n")[1]
+    assert any("the id 'fedc.1' is used twice" in e for e in errors_of(tmp_path, GOOD + body))
+
+
+def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "beyond").mkdir()
+    (tmp_path / "beyond" / "small.yaml").write_text(SMALL)
+    effect = discrepancies.Effect("beyond/small", "a", {"m": 2}, {"m": 3})
+    row = discrepancies.Discrepancy(
+        "fedc", "fedc.1", "t", "p", "c", "t", (), "x", "beyond/small", ("trials=0",), (), (effect,)
+    )
+    found = effects.verify([row], tmp_path, "quick")
+    assert found[0].startswith("fedc.1: m=3 selects no curve")
+    assert found[1].startswith("fedc.1: fedrepro run beyond/small --set 'trials=0' --results results-other: 1 error")
+
+
+def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--quiet", "--jobs", 1)
+    root = tmp_path / "results"
+    source = Source(*next(with_results([small], "quick", root)))
+    effect = discrepancies.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, at=3)
+    words = effects.measure(effect, source).words
+    frame = read(root / "quick" / "beyond" / "small.csv")
+    rows = frame[frame["round"] == 3]
+    one, five = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
+    assert f"{one.mean():.4g} (FedCAvg Q2=1); {five.mean():.4g} (FedCAvg Q2=5)" in words
+    assert f"difference {np.mean(five - one):+.3g} [" in words
+    assert words.endswith("over 2 trials")
+
+
+def test_an_effect_can_be_the_round_a_level_is_reached(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "--quiet", "--jobs", 1)
+    source = Source(*next(with_results([small], "quick", tmp_path / "results")))
+    never = discrepancies.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e-9)
+    words = effects.measure(never, source).words
+    assert "communication round at which" in words
+    assert "FedCAvg Q2=1 does not reach it in every trial" in words
+    start = effects.measure(discrepancies.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e9), source).words
+    assert "0 (FedCAvg Q2=1); 0 (FedCAvg Q2=5); difference +0" in start
