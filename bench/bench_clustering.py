@@ -30,8 +30,8 @@ from fedrepro.algorithms.clustering.fedmavg import FedMAvg
 from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.datasets.types import Samples
-from fedrepro.partitions.uniform import assign
-from fedrepro.problems.clustering import Clustering, State, prepare
+from fedrepro.partitions.uniform import Uniform
+from fedrepro.problems.clustering import Clustering, State
 
 AIMS = {"FedMGS  Q1=10 Q2=100": 1.6, **{f"FedMAvg Q1=10 Q2={q}": 2.0 for q in (1, 10, 100)}}
 FLATNESS_AIM, MEMORY_AIM = 1.2, 2.5
@@ -61,7 +61,7 @@ def fill(folder: Path, M: int, N: int, K: int, P: int) -> float:
     for part in np.array_split(np.arange(N), 50):
         X[:, part] = np.maximum(centroids[:, labels[part]] + rng.standard_normal((M, part.size)), 0.0)
     samples = Samples(X, labels, K)
-    prepare(folder, samples, assign(samples, rng, P=P), {})
+    Clustering.prepare(folder, samples, Uniform(P).assign(samples, rng), {})
     return peak()
 
 

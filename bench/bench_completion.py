@@ -38,7 +38,7 @@ from scipy import sparse
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
 from fedrepro.kernels.observed import steps
-from fedrepro.partitions.users import assign
+from fedrepro.partitions.users import Users
 from fedrepro.problems.completion import Completion
 
 RANKS = (5, 8, 13)
@@ -143,7 +143,7 @@ def kernels(repeats: int) -> None:
 def rounds(path: str | None, repeats: int) -> None:
     """Milliseconds of a round with objective and RMSE, and of the round alone, on 1 and 2 threads."""
     data = movielens(path)
-    problem = Completion(data, assign(data, np.random.default_rng(0)))
+    problem = Completion(data, Users().assign(data, np.random.default_rng(0)))
     what = "MovieLens 1M" if path else "made-up ratings of MovieLens 1M's size"
     print(
         f"\n{what}: {problem.rows} x {problem.n}, {data.value.size} ratings, 10 of {problem.p} clients, N = 10, r = 5"
@@ -189,13 +189,13 @@ def netflix_run(folder: Path, users: int, items: int) -> dict[str, float]:
     user, item, value = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("user", "item", "value"))
     data = Ratings(user, item, value, users, items)
     del user, item, value
-    client = assign(data, np.random.default_rng(0))
+    client = Users().assign(data, np.random.default_rng(0))
     parameters = {**entry.parameters, "r": 13}
-    entry.prepare(folder, data, client, parameters)
+    entry.cls.prepare(folder, data, client, parameters)
     del data
     seconds["file to arrays"], peak_prepare = clock() - began, peak_gb()
 
-    problem = entry.open(folder, parameters)
+    problem = entry.cls.stored(folder, parameters)
     init, curves = problem.initial(0), {}
     for name in NETFLIX_AIMS:
         method, values, inside, began = registry.algorithms()[name].make(), [], 0.0, clock()
@@ -204,7 +204,7 @@ def netflix_run(folder: Path, users: int, items: int) -> dict[str, float]:
             start = clock()
             state = next(states)
             inside += clock() - start
-            values.append(entry.measure(problem, state, ("objective", "rmse")))
+            values.append(problem.measure(state, ("objective", "rmse")))
         del states, state
         curves[name] = values
         seconds[name], seconds[f"{name}, without measuring"] = clock() - began, inside
@@ -216,7 +216,7 @@ def netflix_run(folder: Path, users: int, items: int) -> dict[str, float]:
 
 
 def draw(folder: Path, curves: dict[str, list[dict[str, float]]]) -> None:
-    """Tidy rows and the two panels of the paper's Figure 2."""
+    """Tidy rows and the two panels of fedmc Figure 2."""
     import matplotlib
     import pandas as pd
 

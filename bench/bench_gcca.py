@@ -1,4 +1,4 @@
-"""Time and memory of the linear GCCA experiments, and the numbers they give.
+"""Time and memory of the linear experiments of gcca, and the numbers they give.
 
 Fig 4 and Table I (5 curves x 50 trials x 1000 rounds) should take under 150 s and Fig 3 (4 curves x 50 trials x 4000
 rounds) under 180 s on two cores, a sparse round (J = 50,000, density 0.02) under 0.07 s on one, and everything together
@@ -36,7 +36,7 @@ JOBS = 2
 
 def problem(dataset: str, trial: int) -> GCCA:
     """The problem of a trial, views drawn afresh."""
-    data = registry.datasets()[dataset].load(rng=seeds.generator("data", dataset=dataset, trial=trial))
+    data = registry.datasets()[dataset].make().load(rng=seeds.generator("data", dataset=dataset, trial=trial))
     return GCCA(data.views, 5)
 
 
@@ -110,7 +110,7 @@ def sparse_round(rounds: int = 30) -> float:
     """The large sparse setting of Fig 8."""
     with threadpool_limits(1):
         began = time.perf_counter()
-        data = registry.datasets()["gcca-sparse"].load(rng=seeds.generator("data", trial=1))
+        data = registry.datasets()["gcca-sparse"].make().load(rng=seeds.generator("data", trial=1))
         P = GCCA(data.views, 5)
         print(
             f"\nsparse: density {data.facts['density'][0]:.4f}, made and checked in {time.perf_counter() - began:.1f} s"

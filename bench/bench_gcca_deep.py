@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_limits
 from fedrepro import registry, seeds
 from fedrepro.algorithms.gcca_deep import deep_nodes
 from fedrepro.nets import backend, mlp
-from fedrepro.problems import gcca_deep
 from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
 
 AIM = 15.0
@@ -41,8 +40,8 @@ EHR = {"hidden": (512, 256, 128, 64), "inner_unit": "step", "b": 250, "lr": 5e-4
 def opened(data: Any, **parameters: Any) -> DeepGCCA:
     """The problem of some data."""
     with tempfile.TemporaryDirectory() as folder:
-        gcca_deep.prepare(Path(folder), data, None, parameters)
-        return gcca_deep.open_folder(Path(folder), parameters)
+        DeepGCCA.prepare(Path(folder), data, None, parameters)
+        return DeepGCCA.stored(Path(folder), parameters)
 
 
 def timed(name: str, params: dict[str, Any], P: DeepGCCA, trial: int, rounds: int) -> tuple[list[Any], float, float]:
@@ -64,9 +63,9 @@ def example(trials: int, readings: list[str]) -> float:
         for name, more, numbers in zip(("altmaxvar-deep", "cutemaxvar-deep"), ({}, {"q": 3}), prototype, strict=True):
             curves, seconds = [], []
             for trial in range(1, trials + 1):
-                P = opened(registry.datasets()["gcca-toy"].load(rng=seeds.generator("data", trial=trial)))
+                P = opened(registry.datasets()["gcca-toy"].make().load(rng=seeds.generator("data", trial=trial)))
                 found, wall, processor = timed(name, {**params, **more}, P, trial, AT[-1])
-                curves.append([gcca_deep.measure(P, state, ("accuracy_code",))["accuracy_code"] for state in found])
+                curves.append([P.measure(state, ("accuracy_code",))["accuracy_code"] for state in found])
                 seconds.append((processor, wall))
             mean = np.mean(curves, axis=0)
             first = int(np.argmax(mean >= 0.95)) if (mean >= 0.95).any() else None
@@ -89,7 +88,7 @@ def claims(rounds: int = 5) -> None:
 
 def stacked(repeats: int = 5) -> None:
     """A round's steps of the example: node by node, and the three nodes at once."""
-    P = opened(registry.datasets()["gcca-toy"].load(rng=seeds.generator("data", trial=1)))
+    P = opened(registry.datasets()["gcca-toy"].make().load(rng=seeds.generator("data", trial=1)))
     method = registry.algorithms()["altmaxvar-deep"].make()
     models = deep_nodes.starting_models(method, P, np.random.default_rng(0), NetStart(1))
     nodes = [deep_nodes.DeepNode(X, m, np.random.default_rng(0), method) for X, m in zip(P.views, models, strict=True)]

@@ -12,10 +12,12 @@ from fedrepro.errors import ParameterError, nearest
 IN_RUNS = "says"  # checks change no number; see fedrepro.runs.code
 
 
-def whole(name: str, value: Any, least: int = 1) -> None:
-    """Raise ParameterError unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ParameterError(name, f"must be an integer of at least {least}, not {value!r}")
+def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Raise ParameterError unless ``value`` is an integer of at least ``least`` and at most ``most``."""
+    counts = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not counts or int(value) < least or (most is not None and value > most):
+        bound = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ParameterError(name, f"must be an integer {bound}, not {value!r}")
 
 
 def number(
@@ -24,10 +26,15 @@ def number(
     """Raise ParameterError unless ``value`` is finite, greater than ``above``, and between ``least`` and ``most``."""
     finite = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if not finite or not least <= value <= most or value <= above:
-        bound = f" of at least {least:g}" if least > -math.inf else ""
-        bound = f" greater than {above:g}" if above > -math.inf else bound
-        bound += f" and at most {most:g}" if most < math.inf else ""
-        raise ParameterError(name, f"must be a number{bound}, not {value!r}")
+        raise ParameterError(name, f"must be a number{_bounds(least, above, most)}, not {value!r}")
+
+
+def _bounds(least: float, above: float, most: float) -> str:
+    if above > -math.inf:
+        return f" greater than {above:g}" + (f" and at most {most:g}" if most < math.inf else "")
+    if least > -math.inf:
+        return f" from {least:g} to {most:g}" if most < math.inf else f" of at least {least:g}"
+    return f" of at most {most:g}" if most < math.inf else ""
 
 
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
@@ -43,7 +50,20 @@ def flag(name: str, value: Any) -> None:
         raise ParameterError(name, f"must be true or false, not {value!r}")
 
 
+def several(name: str, value: Any) -> None:
+    """Raise ParameterError unless ``value`` is a list of two or more values that all differ."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not listed or len(value) < 2 or any(one in value[:i] for i, one in enumerate(value)):
+        raise ParameterError(name, f"must be a list of two or more distinct {name}, not {value!r}")
+
+
 def clients_at_most(m: int | None, P: int | None) -> None:
     """Raise ParameterError where more clients would be drawn than there are (``P`` None: not known yet)."""
     if m is not None and P is not None and m > P:
         raise ParameterError("m", f"must be at most the number of clients P = {P}, not {m}")
+
+
+def clients_fit(P: int, N: int | None) -> None:
+    """Raise ParameterError where there are more clients than samples to share out (``N`` None: not known yet)."""
+    if N is not None and P > N:
+        raise ParameterError("P", f"must be at most the number of samples N = {N}, not {P}")

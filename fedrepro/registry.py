@@ -10,15 +10,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from fedrepro.ledger import Ledger
+from fedrepro.protocols import Metric
 
 IN_RUNS = "says"  # names things; see fedrepro.runs.code
 
@@ -31,32 +30,12 @@ PAPERS: dict[str, str] = {
 }
 
 
-class Method(Protocol):
-    """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
-
-    ``rounds`` yields the state at the initial point and then after every round, for ever or until the method has
-    nothing more to do. A method scores nothing: its problem measures the states it yields.
-    """
-
-    def rounds(
-        self,
-        problem: Any,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
-    ) -> Iterator[Any]:
-        """Run on ``problem``; ``init`` gives explicit factors, ``clients`` the clients drawn in each round."""
-        ...
-
-
 @dataclass(frozen=True)
 class Algorithm:
     """A registered name: a method class and the parameter values this name presets."""
 
     name: str
-    cls: type
+    cls: type[Any]
     problem: str
     label: str
     papers: tuple[str, ...]
@@ -65,8 +44,7 @@ class Algorithm:
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default under this name (``dataclasses.MISSING`` where one must be given)."""
-        values = {f.name: f.default for f in dataclasses.fields(self.cls)}
-        return {**values, **self.preset}
+        return {**_defaults(self.cls), **self.preset}
 
     def make(self, **params: Any) -> Any:
         """The method with ``params`` over the preset; raises ParameterError where a value cannot work."""
@@ -74,92 +52,124 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number a problem can measure on a state: its axis label, which way is better, and what it means."""
+class ProblemEntry:
+    """A registered problem: its class, and the kind of data it takes (see ``fedrepro.datasets.types``)."""
 
-    name: str
-    label: str
-    better: str  # "lower" or "higher"
-    summary: str
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A registered problem: what the runner needs to build it once, share it between processes, and measure states.
-
-    ``parameters``: spec keys under ``problem:`` with their defaults.
-    ``prepare(folder, data, client, parameters)``: write the arrays into ``folder`` (``.npy``, to be memory
-    mapped); ``client`` is the client of each sample, or None where the problem has no partition.
-    ``open(folder, parameters)``: the problem held in memory, large arrays memory mapped.
-    ``initial(problem, trial, parameters)``: the initial point every method is given in this trial.
-    ``measure(problem, state, names)``: the value of each named metric at a state.
-    ``prepare_reads``: the parameters that ``prepare`` looks at (None for all); runs that differ in others share arrays.
-    ``diverged(values)``: given the recorded values of each metric over rounds, why the run counts as diverged, or None.
-    """
-
-    name: str
-    summary: str
+    cls: type[Any]
     data_kind: str
-    metrics: Mapping[str, Metric]
-    parameters: Mapping[str, Any]
-    prepare: Callable[..., None]
-    open: Callable[..., Any]
-    initial: Callable[..., Any]
-    measure: Callable[..., dict[str, float]]
-    diverged: Callable[[Mapping[str, np.ndarray]], str | None]
-    default_metrics: tuple[str, ...] = ("objective",)
-    check: Callable[[Mapping[str, Any], Mapping[str, int | None]], None] | None = None
-    prepare_reads: tuple[str, ...] | None = None
+    summary: str
+
+    @property
+    def name(self) -> str:
+        """As specs and seeds know it."""
+        return self.cls.name
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What it can measure."""
+        return self.cls.metrics
+
+    @property
+    def default_metrics(self) -> tuple[str, ...]:
+        """What is always recorded."""
+        return self.cls.default_metrics
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Keys of ``problem:`` in a spec, with their defaults."""
+        return self.cls.parameters
+
+    def check(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` as far as they are known of the data."""
+        self.cls.check(parameters, facts)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A registered way to share samples out to clients: ``assign(data, rng, **params)`` gives each sample's client."""
+    """A registered way to share samples out to clients: a class, of which ``fedrepro.protocols.Sharing`` says more."""
 
     name: str
+    cls: type[Any]
     summary: str
-    assign: Callable[..., np.ndarray]
-    check: Callable[..., None] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default (``dataclasses.MISSING`` where one must be given)."""
-        return keyword_parameters(self.assign)
+        return _defaults(self.cls)
+
+    def make(self, **params: Any) -> Any:
+        """The partition with these parameters; raises ParameterError where a value cannot work."""
+        return self.cls(**params)
+
+    @property
+    def assign(self) -> Callable[..., np.ndarray]:
+        """``assign(data, rng, **params)`` of a partition with these parameters."""
+
+        @functools.wraps(self.cls.assign)
+        def assign(data: Any, rng: np.random.Generator, **params: Any) -> np.ndarray:
+            return self.make(**params).assign(data, rng)
+
+        return assign
+
+    def check(self, *, N: int | None = None, K: int | None = None, **params: Any) -> None:
+        """Raise ParameterError where a parameter cannot work, or N samples of K classes cannot be shared out so."""
+        self.make(**params).check(N=N, K=K)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A registered dataset: ``load`` gives arrays (see ``fedrepro.datasets.types``), ``shape`` what is known before.
+    """A registered dataset: a class, of which ``fedrepro.protocols.Loader`` says more, and the kind of data it gives.
 
-    ``load(path, **params)`` where ``source`` names the files it needs, else ``load(**params)``; a ``rng`` argument is
-    filled with the generator of the data axis. ``shape(**params)`` returns M, N, K, ... (None where only the file
-    tells). ``stand_in(rng=..., **params)`` makes labelled surrogate data of the same kind and shape.
+    ``source`` names the files it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of the
+    same kind and shape for a dataset ``wanted`` of this class. It stands beside the class, as the class tells what runs
+    on real data compute, and reads the parameters of ``wanted`` only.
     """
 
     name: str
+    cls: type[Any]
     kind: str
     summary: str
-    load: Callable[..., Any]
-    shape: Callable[..., dict[str, int | None]]
     source: str | None = None
-    stand_in: Callable[..., Any] | None = None
-    check: Callable[..., None] | None = None
+    stand_in: Callable[[Any, np.random.Generator], Any] | None = None
+
+    @property
+    def draws(self) -> bool:
+        """Whether loading takes a generator."""
+        return bool(self.cls.draws)
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default (``dataclasses.MISSING`` where one must be given)."""
-        return keyword_parameters(self.load)
+        return _defaults(self.cls)
+
+    def make(self, **params: Any) -> Any:
+        """The dataset with these parameters; raises ParameterError where a value cannot work."""
+        return self.cls(**params)
+
+    @property
+    def load(self) -> Callable[..., Any]:
+        """``load(path, rng=..., **params)`` of a dataset with these parameters, as far as it takes path and rng."""
+
+        @functools.wraps(self.cls.load)
+        def load(*path: Any, **params: Any) -> Any:
+            drawn = {"rng": params.pop("rng")} if self.draws else {}
+            return self.make(**params).load(*path, **drawn)
+
+        return load
+
+    def shape(self, **params: Any) -> dict[str, Any]:
+        """``shape()`` of a dataset with these parameters."""
+        return dict(self.make(**params).shape())
+
+    def check(self, **params: Any) -> None:
+        """Raise ParameterError where a parameter cannot work."""
+        self.make(**params)
 
 
-def keyword_parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """The keyword-only parameters of a function with their defaults, ``rng`` left out."""
-    return {
-        p.name: dataclasses.MISSING if p.default is inspect.Parameter.empty else p.default
-        for p in inspect.signature(function).parameters.values()
-        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.name != "rng"
-    }
+def _defaults(cls: type[Any]) -> dict[str, Any]:
+    return {f.name: f.default for f in dataclasses.fields(cls)}
 
 
 _ALGORITHMS: dict[str, Algorithm] = {}
-_PROBLEMS: dict[str, Problem] = {}
+_PROBLEMS: dict[str, ProblemEntry] = {}
 _PARTITIONS: dict[str, Partition] = {}
 _DATASETS: dict[str, Dataset] = {}
 
@@ -169,7 +179,7 @@ def add_algorithm(entry: Algorithm) -> None:
     _put(_ALGORITHMS, entry.name, entry)
 
 
-def add_problem(entry: Problem) -> None:
+def add_problem(entry: ProblemEntry) -> None:
     """Register a problem."""
     _put(_PROBLEMS, entry.name, entry)
 
@@ -203,7 +213,7 @@ def algorithms() -> dict[str, Algorithm]:
     return _ALGORITHMS
 
 
-def problems() -> dict[str, Problem]:
+def problems() -> dict[str, ProblemEntry]:
     """All problems by name."""
     _discover("problems")
     return _PROBLEMS

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the GCCA paper written down line by line, for the tests: dense views, plain NumPy, no speed."""
+"""gcca Algorithm 1 written down line by line, for the tests: dense views, plain NumPy, no speed."""
 
 from __future__ import annotations
 

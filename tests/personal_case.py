@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.datasets.types import Images
-from fedrepro.partitions import alphabets
+from fedrepro.partitions.alphabets import Alphabets
 from fedrepro.problems.personal import Personal
 
 WIDTHS = [8, 8, 8, 8]
@@ -27,7 +27,7 @@ def images(characters: int = 8, drawings: int = 9, size: int = 16) -> Images:
 
 def problem(**parameters: Any) -> Personal:
     """Six clients, three of each alphabet, with 8 train and 4 test images; z tells the alphabet and the client."""
-    assigned = alphabets.assign(images(), np.random.default_rng(1), per_alphabet=3, train=2, test=1)
+    assigned = Alphabets(per_alphabet=3, train=2, test=1).assign(images(), np.random.default_rng(1))
     made = Personal(images(), assigned, widths=WIDTHS, **parameters)
     if made.z.shape[1] == 0:
         z = np.random.default_rng(2).random((6, 4))

@@ -59,7 +59,7 @@ def cost(X: Any, centres: np.ndarray) -> float:
 @pytest.mark.parametrize("name", NAMES)
 def test_one_state_whose_objective_is_the_k_means_cost(name: str) -> None:
     work = problem()
-    history = run(make(name), work, 5, seed=3, metrics=("objective", "accuracy"))
+    history = run(make(name), work, 5, trial=3, metrics=("objective", "accuracy"))
     state = history.state
     assert list(history.rounds) == [0]
     assert sorted(np.unique(state.H)) == [0.0, 1.0]
@@ -72,14 +72,14 @@ def test_one_state_whose_objective_is_the_k_means_cost(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trial_can_be_repeated_and_another_one_differs(name: str) -> None:
     work = problem(spread=1.5)
-    found = [run(make(name), work, 0, seed=seed).state.W for seed in (1, 1, 2)]
+    found = [run(make(name), work, 0, trial=seed).state.W for seed in (1, 1, 2)]
     np.testing.assert_array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sparse_samples_give_what_dense_ones_give(name: str) -> None:
-    dense, thin = (run(make(name), problem(sparse_=sparse_), 0, seed=2, metrics=("accuracy",)) for sparse_ in (0, 1))
+    dense, thin = (run(make(name), problem(sparse_=sparse_), 0, trial=2, metrics=("accuracy",)) for sparse_ in (0, 1))
     np.testing.assert_array_equal(dense.state.H, thin.state.H)
     np.testing.assert_allclose(dense.state.W, thin.state.W, rtol=1e-9, atol=1e-12)
     assert dense.ledger.totals() == thin.ledger.totals()
@@ -165,7 +165,7 @@ def test_a_weight_is_so_many_equal_points() -> None:
 def test_k_means_plus_plus_does_not_depend_on_the_partition() -> None:
     X, labels = data(spread=1.0)
     clients = (None, np.arange(240) % 7, np.random.default_rng(3).permutation(np.arange(240) % 3))
-    found = [run(KMeansPlusPlus(), Clustering(X, c, labels=labels), 0, seed=4).state for c in clients]
+    found = [run(KMeansPlusPlus(), Clustering(X, c, labels=labels), 0, trial=4).state for c in clients]
     for state in found[1:]:
         np.testing.assert_array_equal(state.W, found[0].W)
         np.testing.assert_array_equal(state.H, found[0].H)
@@ -173,7 +173,7 @@ def test_k_means_plus_plus_does_not_depend_on_the_partition() -> None:
 
 def test_more_starts_are_not_worse() -> None:
     work = problem(spread=1.2)
-    once, often = (run(KMeansPlusPlus(n), work, 0, seed=5)["objective"][0] for n in (1, 20))
+    once, often = (run(KMeansPlusPlus(n), work, 0, trial=5)["objective"][0] for n in (1, 20))
     assert often <= once
 
 
@@ -188,7 +188,7 @@ def test_with_every_sample_a_candidate_k_means_parallel_is_k_means_on_all() -> N
     np.testing.assert_array_equal(candidates, np.arange(240))
     np.testing.assert_array_equal(weights, np.ones(240))
     for seed in range(4):
-        both = [run(method, work, 0, seed=seed).state for method in (whole, KMeansPlusPlus())]
+        both = [run(method, work, 0, trial=seed).state for method in (whole, KMeansPlusPlus())]
         np.testing.assert_allclose(both[0].W, both[1].W, rtol=1e-9)
         np.testing.assert_array_equal(both[0].H, both[1].H)
 
@@ -220,7 +220,7 @@ def test_a_sample_joins_with_probability_in_proportion_to_its_squared_distance()
 
 def test_lloyd_goes_on_over_the_clients_until_no_centre_moves() -> None:
     work = problem(spread=1.5)
-    start, one, whole = (run(KMeansParallel(lloyd=n), work, 0, seed=2) for n in (0, 1, 500))
+    start, one, whole = (run(KMeansParallel(lloyd=n), work, 0, trial=2) for n in (0, 1, 500))
     by_hand = [work.X[start.state.Hs[:, k] == 1].mean(axis=0) for k in range(work.K)]
     np.testing.assert_allclose(one.state.W.T, by_hand, rtol=1e-12)
     M, K, P = work.M, work.K, work.P
@@ -392,7 +392,7 @@ def test_k_means_with_outliers_never_raises_its_cost(monkeypatch: pytest.MonkeyP
 
 def test_without_outliers_the_second_level_is_weighted_k_means() -> None:
     work = problem(spread=1.0)
-    found = [run(CAL(z=0, second=second), work, 0, seed=1).state.W for second in ("k-means--", "k-means")]
+    found = [run(CAL(z=0, second=second), work, 0, trial=1).state.W for second in ("k-means--", "k-means")]
     np.testing.assert_array_equal(*found)
 
 

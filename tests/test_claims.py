@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from fedrepro.claims.judge import judge
+from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 
@@ -27,7 +28,8 @@ def frame(values: Values, statuses: dict[str, str] | None = None) -> pd.DataFram
     rows = [
         {"series": series, "trial": t + 1, "status": (statuses or {}).get(series, "ok"), "round": r,
          "metric": "objective",
-         "uplink_scalars": 10 * r * (1 + i), "uplink_bits": 320 * r, "value": v}
+         "uplink_scalars": 10 * r * (1 + i), "uplink_bits": 320 * r, "downlink_scalars": 5 * r,
+         "downlink_bits": 160 * r, "value": v}
         for i, (series, table) in enumerate(values.items()) for t, row in enumerate(table) for r, v in enumerate(row)
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -41,9 +43,10 @@ def ask(figure: Figure) -> Callable[..., Any]:
     def ask(check: str, values: list[Any], trials: int = 3, tier: str = "paper", **sidecar: Any) -> Any:
         tables = {s: np.atleast_2d(np.asarray(v, dtype=float)) for s, v in zip(series, values, strict=False)}
         tables = {s: np.repeat(v, trials, axis=0) if len(v) == 1 else v for s, v in tables.items()}
-        about = {"trials_done": trials, "trials_wanted": 3, "stand_ins": [], **sidecar}
+        statuses = sidecar.pop("statuses", None)
+        about = Sidecar.parse({"schema": 2, "trials_done": trials, "trials_wanted": 3, **sidecar})
         shown = dataclasses.replace(figure, tier=tier)
-        return judge(Claim("x", "s", "w", "a", check), shown, frame(tables, sidecar.get("statuses")), about)
+        return judge(Claim("x", "s", "w", "a", check), shown, frame(tables, statuses), about)
 
     assert names == ["FedCAvg Q2=1", "FedCAvg Q2=5", "FedCGds m=2 Q1=3", "FedCGds m=6 Q1=2"]
     return ask
@@ -120,7 +123,9 @@ def test_only_the_paper_tier_on_real_complete_data_counts(ask: Callable[..., Any
     for why, about in {
         "quick tier": {"tier": "quick"},
         "stand-in for synthetic": {"stand_ins": ["synthetic"]},
-        "variant of synthetic (fewer images)": {"variants": [{"dataset": "synthetic", "note": "fewer images"}]},
+        "variant of synthetic (fewer images)": {
+            "datasets": [{"dataset": "synthetic", "state": "variant", "note": "fewer images"}]
+        },
         "2 of 3 trials": {"trials": 2},
         "changed by --set rounds=3": {"sets": ["rounds=3"]},
     }.items():

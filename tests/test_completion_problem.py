@@ -8,7 +8,6 @@ import pytest
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import completion
 from fedrepro.problems.completion import METRICS, Completion, State
 
 from .completion_cases import after, dense, ratings, small
@@ -110,10 +109,10 @@ def test_what_is_prepared_is_what_is_held_in_memory(tmp_path):
     client = np.random.default_rng(1).permutation(np.arange(data.users) % 4)
     entry = registry.problems()["completion"]
     parameters = {**entry.parameters, "r": 3, "scale": "zscore"}
-    entry.prepare(tmp_path, data, client, parameters)
-    stored, held = entry.open(tmp_path, parameters), Completion(data, client, **parameters)
-    for state in (some_state(held), held.start(entry.initial(held, 2, parameters), None)):
-        assert entry.measure(stored, state, tuple(METRICS)) == entry.measure(held, state, tuple(METRICS))
+    entry.cls.prepare(tmp_path, data, client, parameters)
+    stored, held = entry.cls.stored(tmp_path, parameters), Completion(data, client, **parameters)
+    for state in (some_state(held), held.start(held.initial(2), None)):
+        assert stored.measure(state, tuple(METRICS)) == held.measure(state, tuple(METRICS))
     ends = []
     for problem in (stored, held):
         states = registry.algorithms()["fedmc-admm"].make(m=2).rounds(problem, np.random.default_rng(0))
@@ -291,7 +290,7 @@ def test_a_metric_that_does_not_exist():
 
 def test_divergence():
     def said(**values):
-        return completion.diverged({k: np.array(v, dtype=float) for k, v in values.items()})
+        return Completion.diverged({k: np.array(v, dtype=float) for k, v in values.items()})
 
     assert said(objective=[5, 900, 4], rmse=[2, 9, 1]) is None
     assert said(objective=[5, np.inf], rmse=[2, 1]) == "objective is not finite in round 1"
@@ -398,8 +397,8 @@ def test_a_parameter_that_cannot_work_is_named(parameters, message):
 
 def test_a_rank_is_checked_before_the_data_is_read_where_sizes_are_known():
     with pytest.raises(ParameterError, match=r"^r: must be at most 4, as 4 items carry no higher rank$"):
-        completion.check({"r": 5}, {"users": 10, "items": 4})
-    completion.check({"r": 5}, {"users": None, "items": None})
+        Completion.check({"r": 5}, {"users": 10, "items": 4})
+    Completion.check({"r": 5}, {"users": None, "items": None})
 
 
 def test_equal_ratings_have_no_zscore():
@@ -418,8 +417,8 @@ def test_no_test_rating_is_an_error_only_where_it_is_needed():
 
 def test_a_prepared_problem_may_lack_test_ratings(tmp_path):
     entry, parameters = registry.problems()["completion"], {"train": 1.0, "r": 2}
-    entry.prepare(tmp_path, ratings(), None, parameters)
-    problem = entry.open(tmp_path, parameters)
+    entry.cls.prepare(tmp_path, ratings(), None, parameters)
+    problem = entry.cls.stored(tmp_path, parameters)
     assert problem.test.count == 0
     assert np.isfinite(problem.measure(problem.start(None, np.random.default_rng(0)), ["objective"])["objective"])
 

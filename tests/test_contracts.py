@@ -1,21 +1,55 @@
-"""What every registered name must keep: found by discovery, so adding a file enrols it."""
+"""What every registered name must keep: found by discovery, so adding a file enrols it.
+
+Every method is run on the tiny instance of its problem (``tiny.TINY``), from Python and through the machinery of the
+command line.
+"""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
+import hashlib
+import importlib.util
 import inspect
+import itertools
+import math
 import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import yaml
+from scipy import sparse
 
-from fedrepro import registry
+import fedrepro
+from fedrepro import compressors, registry
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.ledger import COUNTS
+from fedrepro.protocols import Method, Problem
+from fedrepro.runs import code, execute, plan
+from fedrepro.runs.drive import History, randomness
+from fedrepro.runs.store import Store
+from fedrepro.spec.model import Figure, Setting
+from fedrepro.spec.read import load
 
+from . import tiny
 from .conftest import ROOT
 
 ALGORITHMS = registry.algorithms()
 DATASETS = registry.datasets()
 PARTITIONS = registry.partitions()
+PROBLEMS = registry.problems()
+METHODS = {entry.cls.__name__: entry.cls for entry in ALGORITHMS.values()}
+TRIALS = (1, 2)
+
+every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
+every_problem = pytest.mark.parametrize("name", PROBLEMS)
+every_method = pytest.mark.parametrize("name", METHODS)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -36,7 +70,7 @@ def test_an_algorithm_is_a_frozen_dataclass_that_can_be_made_and_says_what_it_so
     module = inspect.getmodule(entry.cls)
     assert module is not None
     said = f"{module.__doc__} {entry.cls.__doc__}"
-    assert re.search(r"section|Sec\.|Algorithm|\d{4}", said), f"{name} names no source"
+    assert re.search(r"section|Sec\.|Appendix|Remark|Algorithm|\d{4}", said), f"{name} names no source"
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -46,27 +80,47 @@ def test_an_algorithm_has_a_style_of_its_own(name: str) -> None:
     assert style.identity(name) in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
 
 
+def _explains_its_parameters(cls: type) -> None:
+    assert cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    for field in dataclasses.fields(cls):
+        said = re.search(rf"\b{field.name}(, \w+)* : ", cls.__doc__ or "")
+        assert said, f"the docstring of {cls.__name__} does not say what {field.name} is"
+
+
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_dataset_has_documented_keyword_parameters_and_a_shape(name: str) -> None:
+def test_a_dataset_is_a_frozen_dataclass_with_a_shape_that_says_what_its_parameters_are(name: str) -> None:
     entry = DATASETS[name]
     assert entry.kind in {"samples", "ratings", "views", "images"} | {p.data_kind for p in registry.problems().values()}
-    assert entry.load.__doc__
     assert entry.summary
-    defaults = {k: v for k, v in entry.parameters().items() if v is not dataclasses.MISSING}
-    if len(defaults) == len(entry.parameters()):
-        assert isinstance(entry.shape(**defaults), dict)
-        if entry.check is not None:
-            entry.check(**defaults)
-    if entry.source is not None:
-        assert entry.stand_in is not None, f"'{name}' needs files and has no stand-in"
-        assert set(registry.keyword_parameters(entry.stand_in)) >= set(entry.parameters())
+    _explains_its_parameters(entry.cls)
+    if dataclasses.MISSING not in entry.parameters().values():
+        assert isinstance(entry.make().shape(), dict)
+    given = ["path"] if entry.source is not None else []
+    given += ["rng"] if entry.draws else []
+    assert list(inspect.signature(entry.cls.load).parameters) == ["self", *given]
+    reached = code.reached(code.Definition(entry.cls.__module__, entry.cls.__name__))
+    for base in entry.cls.__mro__:
+        own = base.__module__.startswith("fedrepro.datasets.")
+        assert not own or code.Definition(base.__module__, base.__name__) in reached
+
+
+@pytest.mark.parametrize("name", [name for name, entry in DATASETS.items() if entry.source is not None])
+def test_a_stand_in_and_the_loading_of_real_data_are_no_part_of_each_other(name: str) -> None:
+    entry = DATASETS[name]
+    assert entry.stand_in is not None, f"'{name}' needs files and has no stand-in"
+    loading = code.Definition(entry.cls.__module__, entry.cls.__name__)
+    made_up = code.Definition(entry.stand_in.__module__, entry.stand_in.__name__)
+    assert loading not in code.reached(made_up)
+    assert made_up not in code.reached(loading)
+    assert not any(one.module == "fedrepro.datasets.standins" for one in code.reached(loading))
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
-def test_a_partition_has_documented_parameters(name: str) -> None:
+def test_a_partition_is_a_frozen_dataclass_that_says_what_its_parameters_are(name: str) -> None:
     entry = PARTITIONS[name]
-    assert entry.assign.__doc__
     assert entry.summary
+    _explains_its_parameters(entry.cls)
+    entry.make().check()
 
 
 @pytest.mark.parametrize("module", sorted((ROOT / "fedrepro").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
@@ -83,3 +137,451 @@ def test_every_public_function_and_class_is_documented(module: Path) -> None:
                 assert ast.get_docstring(child), f"{module.name}:{child.lineno}: {child.name} has no docstring"
                 if isinstance(child, ast.ClassDef):
                     todo.append(child)
+
+
+# -- every method, run on the tiny instance of its problem -------------------------------------------------------------
+
+
+def figure_of(name: str, metrics: tuple[str, ...]) -> Figure:
+    """A figure with one curve, of the algorithm ``name``, read from a spec as the command line reads it."""
+    made = tiny.of(ALGORITHMS[name].problem)
+    for module in made.needs:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tiny.yaml"
+        path.write_text(yaml.safe_dump(made.spec(name, metrics)), encoding="utf-8")
+        return load(path, "smoke")
+
+
+@functools.cache
+def setting_of(name: str) -> Setting:
+    """What the spec says of the algorithm."""
+    return figure_of(name, PROBLEMS[ALGORITHMS[name].problem].default_metrics).settings()[0]
+
+
+def method_of(name: str) -> Any:
+    """The method as a user makes it."""
+    return ALGORITHMS[name].make(**tiny.of(ALGORITHMS[name].problem).values(name))
+
+
+def problem_of(name: str, trial: int = 1, freeze: Callable[[Any], None] = lambda thing: None) -> tuple[Any, Any]:
+    """A fresh problem for the algorithm, as a user makes it, and the data it is made of."""
+    setting = setting_of(name)
+    data = copy.deepcopy(_data(setting.problem, name, trial))
+    freeze(data)
+    made = PROBLEMS[setting.problem].cls.of(*data, setting.problem_params)
+    freeze(made)
+    return made, data
+
+
+_DATA: dict[tuple[str, int], Any] = {}
+
+
+def _data(problem: str, name: str, trial: int) -> Any:
+    if (problem, trial) not in _DATA:
+        _DATA[problem, trial] = execute.data_of(setting_of(name), trial, stand_in=True)
+    return _DATA[problem, trial]
+
+
+@functools.cache
+def shared_problem(problem: str) -> Any:
+    """One problem that all its methods run on one after another."""
+    return problem_of(next(name for name, entry in ALGORITHMS.items() if entry.problem == problem))[0]
+
+
+def begun(name: str, problem: Any, init: Any = None, ledger: Any = None) -> Iterator[Any]:
+    """The states of trial 1."""
+    init = problem.initial(1) if init is None else init
+    return method_of(name).rounds(problem, randomness(problem.name, 1), ledger=ledger, init=init)
+
+
+@functools.cache
+def measurable(name: str) -> tuple[str, ...]:
+    """The metrics that can be measured on the method's states."""
+    problem = shared_problem(ALGORITHMS[name].problem)
+    state, found = next(begun(name, problem)), []
+    for metric in problem.metrics:
+        try:
+            problem.measure(state, (metric,))
+        except UserError:  # no such thing in this state or these data, and it says so
+            assert metric not in problem.default_metrics
+        else:
+            found.append(metric)
+    return tuple(found)
+
+
+def ran(name: str, problem: Any, trial: int = 1, rounds: int = 3) -> History:
+    """A run of a few rounds, everything measured."""
+    return fedrepro.run(method_of(name), problem, rounds, trial=trial, metrics=measurable(name))
+
+
+# What is in an object
+
+
+def contents(thing: Any) -> dict[str, Any]:
+    """Every array, number and text that can be reached from an object, by its path."""
+    found: dict[str, Any] = {}
+    _collect(thing, "", found, set())
+    return found
+
+
+def _collect(thing: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+    if thing is None or id(thing) in seen:
+        return
+    if isinstance(thing, bool | int | float | str | np.ndarray | np.generic):
+        found[path] = thing
+        return
+    seen.add(id(thing))
+    parts: Any = ()
+    if sparse.issparse(thing):
+        parts = {part: getattr(thing, part) for part in ("data", "indices", "indptr")}.items()
+    elif isinstance(thing, Mapping):
+        parts = thing.items()
+    elif isinstance(thing, list | tuple):
+        parts = enumerate(thing)
+    elif hasattr(thing, "__array__"):  # of JAX
+        found[path] = np.asarray(thing)
+    elif hasattr(thing, "__dict__") and not callable(thing):
+        parts = list(vars(thing).items())
+    for key, part in parts:
+        _collect(part, f"{path}.{key}", found, seen)
+
+
+def prints(thing: Any) -> dict[str, str]:
+    """A fingerprint of everything in an object, to the last bit."""
+    return {path: fingerprint(value) for path, value in contents(thing).items()}
+
+
+def fingerprint(value: Any) -> str:
+    """Type, shape and bits of an array or a number."""
+    array = np.asarray(value)
+    return f"{array.dtype} {array.shape} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
+
+
+def recorded(history: History) -> dict[str, str]:
+    """Fingerprints of all that a run gave but its time."""
+    values = {f"values.{name}": column for name, column in history.values.items()}
+    return prints({**values, "rounds": history.rounds, "why": history.diverged, "state": history.state}) | prints(
+        {"ledger": dataclasses.asdict(history.ledger)}
+    )
+
+
+def freeze(thing: Any) -> None:
+    """Make every array in an object read-only."""
+    for value in contents(thing).values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The paths whose content differs."""
+    return [path for path, value in before.items() if after.get(path) != value]
+
+
+# The initial point
+
+
+@every_algorithm
+def test_a_method_yields_the_initial_point_before_any_step_or_one_state(name: str) -> None:
+    problem, made = problem_of(name)[0], tiny.of(ALGORITHMS[name].problem)
+    method = method_of(name)
+    ledger = tiny.Recorder()
+    states = begun(name, problem, ledger=ledger)
+    first = copy.deepcopy(next(states))
+    if method.one_shot:
+        assert next(states, None) is None, "it has rounds: leave one_shot False"
+        return
+    made.starts(problem, method, problem.initial(1), first)
+    second = next(states, None)
+    assert second is not None, "it has no rounds: set one_shot = True in the class"
+    assert changed(prints(first), prints(second)), "a round changed nothing"
+
+
+@pytest.mark.parametrize("name", [name for name, entry in ALGORITHMS.items() if not entry.cls.one_shot])
+def test_a_method_starts_where_it_is_told_to_and_leaves_that_point_alone(name: str) -> None:
+    problem, made, method = problem_of(name)[0], tiny.of(ALGORITHMS[name].problem), method_of(name)
+    init = made.explicit(problem, method, next(begun(name, problem)))
+    freeze(init)
+    before = prints(init)
+    states = begun(name, problem, init)
+    made.starts(problem, method, init, next(states))
+    for _ in itertools.islice(states, 2):
+        pass
+    assert not changed(before, prints(init))
+
+
+# Repetition
+
+
+@every_algorithm
+def test_two_runs_agree_to_the_last_bit(name: str) -> None:
+    once = recorded(ran(name, shared_problem(ALGORITHMS[name].problem)))
+    again = recorded(ran(name, problem_of(name)[0]))
+    assert once.keys() == again.keys()
+    assert not changed(once, again)
+    if not method_of(name).one_shot:  # which may draw nothing
+        assert changed(once, recorded(ran(name, problem_of(name)[0], trial=2))), "all trials are one"
+
+
+@every_algorithm
+def test_a_method_leaves_the_problem_and_its_data_alone(name: str) -> None:
+    problem, data = problem_of(name)
+    for _ in range(2):  # the second time also what the first has kept with the problem
+        before = prints([problem, *data])
+        ran(name, problem)
+        assert not changed(before, prints([problem, *data]))
+
+
+@every_algorithm
+def test_a_method_runs_on_arrays_that_cannot_be_written_to(name: str) -> None:
+    usual = recorded(ran(name, problem_of(name)[0]))
+    assert not changed(usual, recorded(ran(name, problem_of(name, freeze=freeze)[0])))
+
+
+# Messages
+
+
+@every_algorithm
+def test_messages_are_counted_and_are_those_the_paper_sends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = _compressed(monkeypatch)
+    method, problem, ledger = method_of(name), problem_of(name)[0], tiny.Recorder()
+    before, seen = None, 0
+    for s, state in enumerate(itertools.islice(begun(name, problem, ledger=ledger), 4)):
+        if method.silent:
+            assert ledger.calls == [], "it sends messages: leave silent False"
+        else:
+            wanted = tiny.sent(method)(method, problem, s, before, state)
+            tiny.agree(tiny.messages(ledger.calls[seen:]), wanted)
+            assert s == 0 or wanted, "it sends nothing in a round: set silent = True"
+        before, seen = copy.deepcopy(state), len(ledger.calls)
+    assert method.silent or sum(ledger.totals().values()) > 0
+    counted = Counter((numbers, -(-bits // 8)) for _, numbers, bits, _, _ in ledger.calls)
+    assert not packed - counted, f"sent in other sizes than counted: {packed - counted}"
+    _adds_up(ledger)
+    assert fedrepro.run(method, problem, s).ledger.totals() == ledger.totals()
+
+
+def _compressed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, int]]:
+    """The messages that leave any compressor from now on: how many of which numbers and bytes, packed."""
+    found: Counter[tuple[int, int]] = Counter()
+
+    def noted(compress: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, D: np.ndarray, rng: np.random.Generator) -> Any:
+            message = compress(self, D, rng)
+            found[message.values.size, len(message.pack(single=True))] += 1
+            return message
+
+        return call
+
+    for cls in vars(compressors).values():
+        if inspect.isclass(cls) and "compress" in vars(cls) and cls is not compressors.Compressor:
+            monkeypatch.setattr(cls, "compress", noted(cls.compress))
+    return found
+
+
+def _adds_up(ledger: tiny.Recorder) -> None:
+    sums = dict.fromkeys(COUNTS, 0)
+    for way, numbers, bits, clients, setup in ledger.calls:
+        if not setup:
+            sums[f"{way}link_scalars"] += numbers * clients
+            sums[f"{way}link_bits"] += bits * clients
+    assert ledger.totals() == sums
+    assert sum(ledger.by_kind.values()) == sums["uplink_scalars"] + sums["downlink_scalars"]
+    assert ledger.setup_scalars == sum(numbers * clients for _, numbers, _, clients, setup in ledger.calls if setup)
+
+
+# Python and the command line
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the runs of this module are stored, with what they share."""
+    return tmp_path_factory.mktemp("contracts")
+
+
+@every_algorithm
+def test_the_command_line_records_what_python_does(name: str, house: Path) -> None:
+    figure = figure_of(name, measurable(name))
+    (setting,) = figure.settings()
+    method = method_of(name)
+    assert method == ALGORITHMS[name].cls(**setting.params)
+    planned = plan.make([figure], stand_in=True)
+    assert [run.trial for run in planned.runs.values()] == list(TRIALS)
+    for run in planned.runs.values():
+        _, status, _ = execute.attempt(run, house / "store", house / "scratch")
+        record = Store(house / "store").read(run.id)
+        assert record is not None, status
+        data, client = execute.data_of(setting, run.trial, run.stand_in)
+        problem = PROBLEMS[setting.problem].cls.of(data, client, setting.problem_params)
+        history = fedrepro.run(
+            method,
+            problem,
+            setting.rounds,
+            trial=run.trial,
+            metrics=setting.metrics,
+            record_every=setting.record_every,
+            record_dense=setting.record_dense,
+        )
+        assert set(record.metrics) == {*measurable(name)}
+        of_line = {**record.metrics, **dict(zip(COUNTS, record.counts.T, strict=True))}
+        assert prints({**of_line, "rounds": record.rounds}) == prints({**history.values, "rounds": history.rounds})
+        assert record.meta["reason"] == (history.diverged or "")
+        assert record.meta["setup_scalars"] == history.ledger.setup_scalars
+        assert record.meta["by_kind"] == history.ledger.by_kind
+        kept = setting.artifacts if run.trial == 1 else ()
+        assert prints(record.artifacts) == prints(problem.artifacts(history.state, kept))
+        assert bool(record.artifacts) == (run.trial == 1)
+
+
+@every_algorithm
+def test_run_measures_the_default_metrics_where_none_are_named(name: str) -> None:
+    problem = problem_of(name)[0]
+    history = fedrepro.run(method_of(name), problem, 2)
+    assert list(history.values) == [*problem.default_metrics, *COUNTS]
+    assert history.rounds.tolist() == ([0] if method_of(name).one_shot else [0, 1, 2])
+    assert all(np.isfinite(history[metric]).all() for metric in problem.default_metrics)
+
+
+# Protocols
+
+
+def members(protocol: type) -> set[str]:
+    """The public names that a protocol lists."""
+    return {name for name in {**vars(protocol), **protocol.__annotations__} if not name.startswith("_")}
+
+
+def takes_what(function: Any, protocol: Any) -> None:
+    """Fail unless a function can be called as the protocol's can."""
+    given = inspect.signature(protocol).parameters.values()
+    positional = [None for p in given if p.kind is p.POSITIONAL_OR_KEYWORD]
+    inspect.signature(function).bind(*positional, **{p.name: None for p in given if p.kind is p.KEYWORD_ONLY})
+
+
+@every_method
+def test_a_method_has_the_members_of_the_protocol(name: str) -> None:
+    cls = METHODS[name]
+    assert Method in cls.__mro__, f"{name} does not derive from fedrepro.protocols.Method"
+    assert members(Method) <= set(dir(cls))
+    assert isinstance(cls.one_shot, bool)
+    assert list(inspect.signature(cls.rounds).parameters) == list(inspect.signature(Method.rounds).parameters)
+    assert isinstance(inspect.getattr_static(cls, "cost"), staticmethod)
+    takes_what(cls.cost, Method.cost)
+    assert any(p.kind is p.VAR_KEYWORD for p in inspect.signature(cls.check).parameters.values())
+
+
+@every_problem
+def test_a_problem_has_the_members_of_the_protocol(name: str) -> None:
+    cls = PROBLEMS[name].cls
+    assert Problem in cls.__mro__, f"{name} does not derive from fedrepro.protocols.Problem"
+    assert members(Problem) <= set(dir(cls))
+    assert cls.name == name
+    assert cls.default_metrics
+    assert set(cls.default_metrics) <= set(cls.metrics)
+    assert all(key == metric.name for key, metric in cls.metrics.items())
+    assert set(cls.stored_parameters or ()) <= set(cls.parameters)
+    for member in ("check", "of", "prepare", "stored", "initial", "measure", "artifacts", "diverged"):
+        takes_what(getattr(cls, member), getattr(Problem, member))
+
+
+class Only:
+    """An object of which nothing but the members of a protocol can be had."""
+
+    def __init__(self, thing: Any, protocol: type) -> None:
+        self._thing, self._members = thing, members(protocol)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._members:
+            raise AttributeError(f"'{name}' is asked of it, and the protocol does not list it")
+        value = getattr(self._thing, name)
+        if name != "rounds":
+            return value
+        return lambda problem, *args, **kwargs: value(problem._thing, *args, **kwargs)
+
+
+@every_problem
+def test_nothing_is_asked_beyond_the_protocols(name: str) -> None:
+    algorithm = next(a for a, entry in ALGORITHMS.items() if entry.problem == name and not entry.cls.one_shot)
+    problem, method = problem_of(algorithm)[0], method_of(algorithm)
+    bare: Any = fedrepro.run(Only(method, Method), Only(problem, Problem), 2)  # type: ignore[arg-type]
+    assert recorded(bare) == recorded(fedrepro.run(method, problem, 2))
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    """What is known of the tiny data, as specs are checked by it."""
+    setting = setting_of(name)
+    shape = DATASETS[setting.dataset].shape(**setting.dataset_params)
+    facts = {**shape, "P": setting.partition_params.get("P") if setting.partition else 1}
+    return facts | ({"K": setting.problem_params["K"]} if setting.problem_params.get("K") is not None else {})
+
+
+@every_algorithm
+def test_a_method_accepts_the_tiny_facts_and_predicts_its_cost(name: str) -> None:
+    facts, setting = facts_of(name), setting_of(name)
+    method_of(name).check(**facts)
+    method_of(name).check(**dict.fromkeys(facts))
+    for known in (facts, dict.fromkeys(facts), {}):
+        found = ALGORITHMS[name].cls.cost(dict(setting.params), known)
+        assert found is None or len(found) == 2
+        assert all(math.isfinite(value) and value >= 0 for value in found or ())
+
+
+@pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.check is not Method.check])
+def test_a_method_that_checks_facts_refuses_impossible_ones(name: str) -> None:
+    cls = METHODS[name]
+    algorithm = next(a for a, entry in ALGORITHMS.items() if entry.cls is cls)
+    own = {f.name for f in dataclasses.fields(cls)}
+    made = tiny.of(ALGORITHMS[algorithm].problem).parameters
+    method = cls(**{key: value for key, value in made.items() if key in own})
+    with pytest.raises(ParameterError):
+        method.check(**dict.fromkeys(facts_of(algorithm), 0))
+
+
+@every_problem
+def test_a_problem_checks_its_parameters(name: str) -> None:
+    cls = PROBLEMS[name].cls
+    algorithm = next(a for a, entry in ALGORITHMS.items() if entry.problem == name)
+    setting, facts = setting_of(algorithm), facts_of(algorithm)
+    cls.check(setting.problem_params, facts)
+    cls.check(cls.parameters, {})
+    for key in cls.parameters:
+        with pytest.raises(ParameterError) as refused:
+            cls.check({key: "nonsense"}, {})
+        assert refused.value.name == key
+
+
+@every_problem
+def test_a_problem_written_and_read_is_the_one_in_memory(name: str, tmp_path: Path) -> None:
+    algorithm = next(a for a, entry in ALGORITHMS.items() if entry.problem == name and not entry.cls.one_shot)
+    setting, cls = setting_of(algorithm), PROBLEMS[name].cls
+    problem, data = problem_of(algorithm)
+    cls.prepare(tmp_path, *data, setting.problem_params)
+    stored = cls.stored(tmp_path, setting.problem_params)
+    assert prints(stored.initial(1)) == prints(problem.initial(1))
+    for state in itertools.islice(begun(algorithm, problem), 3):
+        for metric in measurable(algorithm):
+            assert fingerprint(stored.measure(state, (metric,))[metric]) == fingerprint(
+                problem.measure(state, (metric,))[metric]
+            )
+
+
+def test_a_problem_without_a_tiny_instance_says_what_to_add() -> None:
+    with pytest.raises(AssertionError, match=r"'new' has no tiny instance: add one to TINY in tests/tiny.py"):
+        tiny.of("new")
+    with pytest.raises(AssertionError, match=r"nothing says what int sends: add it to SENT in tests/tiny.py"):
+        tiny.sent(1)
+    assert set(tiny.TINY) == set(PROBLEMS)
+
+
+@pytest.mark.parametrize("name", [*METHODS, *(entry.cls.__name__ for entry in PROBLEMS.values())])
+def test_every_registered_class_can_be_had_from_the_package(name: str) -> None:
+    cls = METHODS.get(name) or next(entry.cls for entry in PROBLEMS.values() if entry.cls.__name__ == name)
+    assert name in fedrepro.__all__, f"add {name} to _WHERE in fedrepro/__init__.py"
+    assert name in dir(fedrepro)
+    assert getattr(fedrepro, name) is cls
+
+
+def test_every_public_name_of_the_package_is_there() -> None:
+    for name in fedrepro.__all__:
+        assert getattr(fedrepro, name) is not None
+    assert len(METHODS) == len({entry.cls for entry in ALGORITHMS.values()}), "two method classes have one name"

@@ -9,7 +9,7 @@ import pytest
 
 from fedrepro.files import atomically
 from fedrepro.ledger import Ledger
-from fedrepro.runs.execute import wanted
+from fedrepro.runs.drive import wanted
 from fedrepro.runs.store import Record, Store
 from fedrepro.seeds import generator, streams
 

@@ -102,7 +102,3 @@ def test_every_source_is_read_by_a_dataset_with_a_stand_in():
     assert set(read) == set(sources())
     for entry in read.values():
         assert entry.stand_in is not None
-        assert entry.check is not None
-        assert entry.parameters() == {**entry.parameters(), **registry.keyword_parameters(entry.stand_in)}
-        assert registry.keyword_parameters(entry.shape) == entry.parameters()
-        assert registry.keyword_parameters(entry.check) == entry.parameters()

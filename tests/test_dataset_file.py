@@ -10,11 +10,16 @@ import scipy.io
 import scipy.sparse as sp
 
 from fedrepro import data
-from fedrepro.datasets.file import load
+from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import ParameterError
+from fedrepro.runs import code
 
 X = np.array([[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0], [0.0, 0.0, 5.5, 6.0]])  # M = 3, N = 4
 WORDS = np.array(["b", "a", "b", "c"])
+
+
+def load(**params):
+    return MatrixFile(**params).load()
 
 
 @pytest.fixture
@@ -121,6 +126,8 @@ def test_parameters_are_checked_before_reading(folder):
         ParameterError, match=r"path: must name a file ending in .npz, .npy, .mat, .csv, .mtx, not 'a.h5'"
     ):
         load(path="a.h5")
+    with pytest.raises(ParameterError, match=r"^path: file needs it$"):
+        data.load("file", {"key": "X"})
     with pytest.raises(ParameterError, match=r"path: a.npy does not exist \(relative paths start in "):
         load(path="a.npy")
     with pytest.raises(
@@ -138,3 +145,9 @@ def test_fingerprint_follows_the_bytes_of_matrix_and_labels(folder):
     assert alone != both
     (folder / "y.txt").write_text("1\n2\n1\n1\n0\n")
     assert data.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both
+
+
+def test_how_a_matlab_file_is_read_is_part_of_a_run():
+    """The fingerprint of a user's own file is that of its bytes, whatever arrays they are read as."""
+    reached = code.reached(code.Definition("fedrepro.datasets.file", "MatrixFile"))
+    assert code.Definition("fedrepro.data.formats.matlab", "matlab") in reached

@@ -15,6 +15,7 @@ from PIL import Image
 from fedrepro import data, registry
 from fedrepro.data.formats.images import shrunk
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.runs import code
 from tests import data_copies
 
 
@@ -180,10 +181,10 @@ def test_bad_batches(tmp_path, content, message):
 
 def test_parameters_are_checked():
     for name, params, message in (
-        ("omniglot", {"size": 200}, "size: must be 4 to 105, not 200"),
-        ("omniglot", {"alphabets": 0}, "alphabets: must be 1 to 50, not 0"),
-        ("cifar10", {"train": 5}, "train: must be 10 to 50000, not 5"),
-        ("cifar100", {"test": 20_000}, "test: must be 100 to 10000, not 20000"),
+        ("omniglot", {"size": 200}, "size: must be an integer from 4 to 105, not 200"),
+        ("omniglot", {"alphabets": 0}, "alphabets: must be an integer from 1 to 50, not 0"),
+        ("cifar10", {"train": 5}, "train: must be an integer from 10 to 50000, not 5"),
+        ("cifar100", {"test": 20_000}, "test: must be an integer from 100 to 10000, not 20000"),
     ):
         with pytest.raises(ParameterError) as caught:
             data.load(name, params)
@@ -195,7 +196,7 @@ def test_parameters_are_checked():
 )
 def test_cifar_stand_ins(name, params):
     found = data.load(name, params, stand_in=True)
-    shape = registry.datasets()[name].shape(**params)
+    shape = registry.datasets()[name].make(**params).shape()
     assert found.pixels.shape == (shape["images"], 32, 32, 3)
     assert len(set(found.labels.tolist())) == shape["classes"]
     assert found.pixels.dtype == np.uint8
@@ -217,7 +218,7 @@ def test_omniglot_stand_in():
     means = flat.reshape(132, 20, -1).mean(axis=1)
     nearest = ((flat[:200, None, :] - means[None]) ** 2).sum(axis=2).argmin(axis=1)
     assert (nearest == found.labels[:200]).mean() > 0.5
-    whole = registry.datasets()["omniglot"].shape()
+    whole = registry.datasets()["omniglot"].make().shape()
     assert (whole["images"], whole["classes"]) == (32_460, 1623)
 
 
@@ -257,3 +258,8 @@ def _png(k):
     out = io.BytesIO()
     Image.new("RGB", (32, 32), (k, k, k)).save(out, "PNG")
     return out.getvalue()
+
+
+def test_how_drawings_are_shrunk_is_part_of_a_run():
+    reached = code.reached(code.Definition("fedrepro.datasets.omniglot", "Omniglot"))
+    assert code.Definition("fedrepro.data.formats.images", "shrunk") in reached

@@ -43,7 +43,7 @@ def test_quota_is_the_released_selection_where_it_can_be_met():
 def test_the_test_images_allow_fewer(selection, size):
     labels = np.repeat(np.arange(10), COUNTS["test"])
     index = select(labels, 10_000, selection)
-    assert len(index) == size == registry.datasets()["mnist"].shape(selection=selection)["N"]
+    assert len(index) == size == registry.datasets()["mnist"].make(selection=selection).shape()["N"]
     assert (np.diff(index) > 0).all()
 
 
@@ -53,7 +53,7 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n):
     entry = registry.datasets()["mnist"]
     params = {"n": n, "selection": selection}
     found = data.load("mnist", params, stand_in=True)
-    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.shape(**params)
+    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
     assert "stand_in" in found.facts
     assert found.X.min() >= 0
     assert found.X.max() <= 1
@@ -67,11 +67,11 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n": 0}, "n: must be 10 to 10000, not 0"),
-        ({"n": 60_000}, "n: must be 10 to 10000, not 60000"),
+        ({"n": 0}, "n: must be an integer from 10 to 10000, not 0"),
+        ({"n": 60_000}, "n: must be an integer from 10 to 10000, not 60000"),
         ({"split": "val"}, "split: must be one of test, train, not 'val'"),
         ({"selection": "random"}, "selection: must be one of first, balanced, quota, not 'random'"),
-        ({"scale": 0}, "scale: must be 1e-06 to 1000000.0, not 0"),
+        ({"scale": 0}, "scale: must be a number from 1e-06 to 1e+06, not 0"),
         ({"size": 3}, "size: mnist has no such parameter"),
     ],
 )

@@ -219,12 +219,12 @@ def test_a_last_line_without_newline_counts(tmp_path):
 def test_stand_ins(name, users):
     entry = registry.datasets()[name]
     found = data.load(name, {"users": users}, stand_in=True)
-    assert found.users == users == entry.shape(users=users)["users"]
+    assert found.users == users == entry.make(users=users).shape()["users"]
     assert found.user.max() < users
     assert found.item.max() == found.items - 1
     pairs = found.user.astype(np.int64) * found.items + found.item
     assert len(np.unique(pairs)) == len(pairs)
-    full = entry.shape()
+    full = entry.make().shape()
     assert len(pairs) / users == pytest.approx(full["ratings"] / full["users"], rel=0.1)
     assert found.value.min() >= (0.5 if name == "movielens-10m" else 1)
     assert found.value.max() == 5
@@ -237,9 +237,9 @@ def test_stand_ins(name, users):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="users: must be 1 to 6040, not 10000"):
+    with pytest.raises(ParameterError, match="users: must be an integer from 1 to 6040, not 10000"):
         data.load("movielens-1m", {"users": 10_000})
-    with pytest.raises(ParameterError, match="min_item_ratings: must be at least 1, not 0"):
+    with pytest.raises(ParameterError, match="min_item_ratings: must be an integer of at least 1, not 0"):
         data.load("netflix", {"min_item_ratings": 0})
 
 

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from fedrepro import data
-from fedrepro.datasets.synthetic import load
+from fedrepro.datasets.synthetic import Synthetic
 from fedrepro.errors import ParameterError
 
 SIZES = [277, 414, 548, 345, 590, 662, 354, 645, 271, 48, 280, 580, 406, 583, 483, 1006, 169, 765, 73, 473]
+
+
+def load(**params):
+    return Synthetic(**params).load()
 
 
 def naive(M: int, N: int, K: int, snr: float, outliers: float, seed: int):
@@ -105,12 +109,12 @@ def test_seed_that_stops_the_released_generator_is_one_clear_error():
     ("params", "message"),
     [
         ({"variant": "author"}, "variant: must be one of authors, clean, not 'author', did you mean 'authors'?"),
-        ({"M": 0}, "M: must be at least 1, not 0"),
-        ({"K": 20, "N": 10}, "N: must be at least 20, not 10"),
+        ({"M": 0}, "M: must be an integer of at least 1, not 0"),
+        ({"K": 20, "N": 10}, "N: must be an integer of at least 20, not 10"),
         ({"K": 20, "N": 21}, "N: 21 samples are too few to draw the sizes of 20 clusters; raise N or lower K"),
-        ({"outliers": 1.5}, "outliers: must be 0 to 1, not 1.5"),
-        ({"snr": "loud"}, "snr: must be a number, not 'loud'"),
-        ({"seed": -1}, "seed: must be 0 to 4294967295, not -1"),
+        ({"outliers": 1.5}, "outliers: must be a number from 0 to 1, not 1.5"),
+        ({"snr": "loud"}, "snr: must be a number from -40 to 40, not 'loud'"),
+        ({"seed": -1}, "seed: must be an integer from 0 to 4294967295, not -1"),
     ],
 )
 def test_bad_parameters(params, message):

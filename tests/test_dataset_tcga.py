@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrepro import data, registry
-from fedrepro.datasets.tdt2 import top_by_chi2
+from fedrepro.datasets.subsets import top_by_chi2
 from fedrepro.errors import ParameterError, UserError
 from tests import data_copies
 
@@ -83,7 +83,7 @@ def test_bad_files(tmp_path):
 def test_stand_in_has_the_shape(params):
     params = {"features": 200, **params}
     found = data.load("tcga", params, stand_in=True)
-    shape = registry.datasets()["tcga"].shape(**params)
+    shape = registry.datasets()["tcga"].make(**params).shape()
     assert found.X.shape == (shape["M"], shape["N"])
     assert len(np.unique(found.labels)) == found.K == shape["K"]
     assert found.X.min() >= 0
@@ -92,7 +92,7 @@ def test_stand_in_has_the_shape(params):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="types: must be 1 to 33, not 40"):
+    with pytest.raises(ParameterError, match="types: must be an integer from 1 to 33, not 40"):
         data.load("tcga", {"types": 40})
-    with pytest.raises(ParameterError, match="n: must be 20 to 11069, not 3"):
+    with pytest.raises(ParameterError, match="n: must be an integer from 20 to 11069, not 3"):
         data.load("tcga", {"n": 3})

@@ -8,7 +8,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from fedrepro import data, registry
-from fedrepro.datasets.tdt2 import CLASS_SIZES, prepared, top_by_chi2
+from fedrepro.datasets.subsets import top_by_chi2
+from fedrepro.datasets.tdt2 import CLASS_SIZES, prepared
 from fedrepro.errors import ParameterError, UserError
 from tests import data_copies
 
@@ -93,13 +94,13 @@ def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="features: must be 1 to 36771, not 0"):
+    with pytest.raises(ParameterError, match="features: must be an integer from 1 to 36771, not 0"):
         data.load("tdt2", {"features": 0})
     with pytest.raises(
         ParameterError, match="weighting: must be one of counts, tfidf, not 'idf', did you mean 'tfidf'"
     ):
         data.load("tdt2", {"weighting": "idf"})
-    with pytest.raises(ParameterError, match="n: must be 2 to 3672, not 5000"):
+    with pytest.raises(ParameterError, match="n: must be an integer from 2 to 3672, not 5000"):
         data.load("tdt2", {"classes": 2, "n": 5000})
 
 
@@ -107,7 +108,7 @@ def test_stand_in_has_the_shape_and_the_counted_statistics():
     entry = registry.datasets()["tdt2"]
     params = {"features": 1000, "n": 1500}
     found = data.load("tdt2", params, stand_in=True)
-    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.shape(**params)
+    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
     assert sp.issparse(found.X)
     assert "stand_in" in found.facts
     assert 0.005 < found.X.nnz / np.prod(found.X.shape) < 0.1

@@ -94,7 +94,7 @@ def test_europarl_bad_copies(tmp_path):
 def test_europarl_stand_in_is_aligned():
     params = {"languages": THREE, "train": 900, "test": 100, "features": 2**14}
     found = data.load("europarl", params, stand_in=True)
-    shape = registry.datasets()["europarl"].shape(**params)
+    shape = registry.datasets()["europarl"].make(**params).shape()
     assert len(found.views) == shape["I"]
     assert {view.shape for view in found.views} == {(shape["J"], shape["N"])}
     np.testing.assert_allclose(sp.linalg.norm(found.views[0], axis=1), 1)

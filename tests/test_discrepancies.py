@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro import registry
-from fedrepro.plotting.data import Source
+from fedrepro.plotting.series import Source
 from fedrepro.report import discrepancies, effects
 from fedrepro.report.compare import read
 from fedrepro.results.read import with_results

@@ -1,4 +1,4 @@
-"""FedMAvg for completion against section 5.2 written densely, in all readings."""
+"""FedMAvg for completion against fedmc section 5.2 written densely, in all readings."""
 
 import numpy as np
 import pytest

@@ -7,7 +7,7 @@ import pytest
 
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
-from fedrepro.partitions.users import assign
+from fedrepro.partitions.users import Users
 from fedrepro.problems.completion import Completion
 
 from .completion_cases import after
@@ -28,9 +28,9 @@ def movielens():
 
 
 def test_sizes(movielens):
-    """Users as in the paper's Table 1; items and ratings as in the raw file, which the table does not give."""
+    """Users as in fedmc Table 1; items and ratings as in the raw file, which the table does not give."""
     assert (movielens.users, movielens.items, movielens.value.size) == (6040, 3706, 1_000_209)
-    problem = Completion(movielens, assign(movielens, np.random.default_rng(0)), range=[1, 5])
+    problem = Completion(movielens, Users().assign(movielens, np.random.default_rng(0)), range=[1, 5])
     assert problem.p == 100
     assert {int(d) for d in np.diff(problem.starts)} == {60, 61}
     assert 800_000 < problem.train.count < 800_168  # every client rounds down
@@ -38,7 +38,7 @@ def test_sizes(movielens):
 
 
 def test_the_first_rounds_of_every_method(movielens):
-    problem = Completion(movielens, assign(movielens, np.random.default_rng(0)))
+    problem = Completion(movielens, Users().assign(movielens, np.random.default_rng(0)))
     init = problem.initial(0)
     start = problem.measure(problem.start(init, None), ["objective", "rmse"])
     assert start["rmse"] == pytest.approx(2.62, abs=0.05)  # U[0,1] factors of rank 5 predict 1.25

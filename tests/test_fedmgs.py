@@ -97,7 +97,7 @@ def test_the_objective_never_rises(seed: int, Q1: int, Q2: int, m: int, rho: flo
     X, client, W0, H0 = instance(seed)
     problem = Clustering(X, client, K=3, rho=rho, w_min=w_min)
     W0 = np.clip(W0, problem.w_min, problem.w_max)  # descent holds from a feasible point on
-    F = run(FedMGS(m=m, Q1=Q1, Q2=Q2), problem, 12, seed=seed, init=(W0, H0))["objective"]
+    F = run(FedMGS(m=m, Q1=Q1, Q2=Q2), problem, 12, trial=seed, init=(W0, H0))["objective"]
     assert (np.diff(F) <= 1e-13 * F[:-1]).all()
 
 

@@ -1,4 +1,4 @@
-"""FedPALM: Remark 1 transcribed, one client as a limit, the stop rule, its messages."""
+"""FedPALM: fedmf Remark 1 transcribed, one client as a limit, the stop rule, its messages."""
 
 from __future__ import annotations
 

@@ -13,10 +13,9 @@ from scipy import sparse
 from fedrepro import registry, seeds
 from fedrepro.algorithms.gcca import federated
 from fedrepro.algorithms.gcca_deep.raw_view import RawView
-from fedrepro.datasets import gcca_toy
+from fedrepro.datasets.gcca_toy import ToyViews
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import gcca_deep
 from fedrepro.problems.gcca_deep import DeepGCCA, NetStart, Part, Raw, split
 from fedrepro.spec import read
 
@@ -24,12 +23,12 @@ from .conftest import ROOT
 
 
 def toy(trial=1, **sizes):
-    return gcca_toy.load(rng=seeds.generator("data", trial=trial), **sizes)
+    return ToyViews(**sizes).load(rng=seeds.generator("data", trial=trial))
 
 
 def opened(tmp_path, data, **parameters):
-    gcca_deep.prepare(tmp_path, data, None, parameters)
-    return gcca_deep.open_folder(tmp_path, parameters)
+    DeepGCCA.prepare(tmp_path, data, None, parameters)
+    return DeepGCCA.stored(tmp_path, parameters)
 
 
 def state(theta, G):
@@ -77,8 +76,8 @@ def test_parts_are_balanced_in_random_order_and_fresh_in_every_trial():
         assert not np.array_equal(part, np.sort(part))
     assert np.array_equal(toy(J=100).views[0], toy(J=100).views[0])
     assert not np.array_equal(toy(J=100).views[0], toy(2, J=100).views[0])
-    with pytest.raises(ParameterError, match=r"^J: must be at least 4, not 2$"):
-        gcca_toy.check(J=2)
+    with pytest.raises(ParameterError, match=r"^J: must be an integer of at least 4, not 2$"):
+        ToyViews(J=2)
 
 
 # ---- rows held out -------------------------------------------------------------------------------------------------
@@ -116,10 +115,10 @@ def test_rows_are_held_out_at_random_by_the_data_alone():
 @pytest.mark.parametrize("order", ["per_view", "common"])
 def test_claims_are_read_aligned_by_group_and_by_row(tmp_path, order):
     entry = registry.datasets()["synpuf"]
-    data = entry.stand_in(rng=np.random.default_rng(0), diagnoses=150, procedures=20, order=order)
+    data = entry.stand_in(entry.make(diagnoses=150, procedures=20, order=order), np.random.default_rng(0))
     P = opened(tmp_path, data, K=4, test=30, classifier="rbf")
     assert len(data.labels) == P.J + 30
-    measured = gcca_deep.measure(P, Raw(0), ("accuracy", "accuracy_code"))
+    measured = P.measure(Raw(0), ("accuracy", "accuracy_code"))
     assert measured["accuracy"] == measured["accuracy_code"]
     # the same diagnosis is near itself in another sample, so aligned rows correlate more than rows of one group
     rows = [np.log1p(X) for X in P.views]
@@ -147,12 +146,12 @@ def test_separate_classes_are_classified_and_clustered(classifier):
     points, labels = clusters()
     P = measured_on(points, labels, classifier=classifier, gamma=0.5)
     names = ("accuracy", "accuracy_code", "cluster_accuracy")
-    assert gcca_deep.measure(P, Raw(0), names) == dict.fromkeys(names, 1.0)
+    assert P.measure(Raw(0), names) == dict.fromkeys(names, 1.0)
 
 
 def test_one_cloud_is_neither():
     points, labels = clusters(far=0.0, n=200)
-    found = gcca_deep.measure(measured_on(points, labels), Raw(0), ("accuracy", "cluster_accuracy"))
+    found = measured_on(points, labels).measure(Raw(0), ("accuracy", "cluster_accuracy"))
     assert found["accuracy"] < 0.7
     assert found["cluster_accuracy"] < 0.7
 
@@ -182,7 +181,7 @@ def test_the_classifier_of_the_released_program_is_fitted_to_other_rows():
     points, labels = clusters(n=80)
     parts = {"validation": Part([points], 1 - labels), "test": Part([points], labels)}  # contradicts the training rows
     P = DeepGCCA([points], 2, labels=labels, parts=parts)
-    found = gcca_deep.measure(P, state([{}], P.common(state([{}], points), [points])), ("accuracy", "accuracy_code"))
+    found = P.measure(state([{}], P.common(state([{}], points), [points])), ("accuracy", "accuracy_code"))
     assert found["accuracy"] == 1.0
     assert found["accuracy_code"] == 0.0
 
@@ -195,11 +194,11 @@ def test_cost_and_numbers_that_are_not_finite():
     points, labels = clusters(n=20)
     broken = measured_on(points, labels)
     nan = state([{}], np.full((20, 2), np.nan))
-    assert np.isnan(gcca_deep.measure(broken, nan, ("accuracy",))["accuracy"])
-    assert gcca_deep.diverged({"accuracy": np.array([0.5, np.nan])}) == (
+    assert np.isnan(broken.measure(nan, ("accuracy",))["accuracy"])
+    assert DeepGCCA.diverged({"accuracy": np.array([0.5, np.nan])}) == (
         "the metric accuracy is not finite at recorded point 1"
     )
-    assert gcca_deep.diverged({"accuracy": np.array([0.5])}) is None
+    assert DeepGCCA.diverged({"accuracy": np.array([0.5])}) is None
 
 
 def test_artifacts_of_raw_views():
@@ -225,7 +224,7 @@ def test_a_raw_view_has_one_state_and_sends_nothing():
     with pytest.raises(ParameterError, match=r"^view: must be at most the number of views I = 1, not 2$"):
         list(RawView(2).rounds(P, np.random.default_rng(0)))
     with pytest.raises(ParameterError, match=r"^metrics: a raw view has no cost: nothing was minimized$"):
-        gcca_deep.measure(P, Raw(0), ("cost",))
+        P.measure(Raw(0), ("cost",))
 
 
 def test_initial_networks_are_the_same_for_the_same_trial_view_and_array():
@@ -253,14 +252,14 @@ def test_bad_input_says_what_is_wrong(tmp_path):
     with pytest.raises(
         UserError, match=r"^the data has no test rows, which this measure needs; set the problem's test"
     ):
-        gcca_deep.measure(P, Raw(0), ("accuracy",))
+        P.measure(Raw(0), ("accuracy",))
     unlabelled = DeepGCCA([X], 2, parts={"cluster": Part([X], None)})
     with pytest.raises(UserError, match=r"^labels: this measure compares with known classes, and the data has none$"):
-        gcca_deep.measure(unlabelled, Raw(0), ("cluster_accuracy",))
+        unlabelled.measure(Raw(0), ("cluster_accuracy",))
     with pytest.raises(ParameterError, match=r"^test: must be fewer than the 5 rows there are, not 4$"):
-        gcca_deep.check({"test": 4}, {"J": 5})
+        DeepGCCA.check({"test": 4}, {"J": 5})
     with pytest.raises(ParameterError, match=r"^K: must be less than the number of rows, 4, not 6$"):
-        gcca_deep.check({"K": 6, "test": 5}, {"J": 9})
+        DeepGCCA.check({"K": 6, "test": 5}, {"J": 9})
 
 
 @pytest.mark.parametrize("tier", ["smoke", "quick", "paper"])
@@ -277,7 +276,7 @@ def test_the_figures_are_valid_and_their_bits_are_per_variable(figure, tier):
                 rows = setting.dataset_params["J"]
             else:
                 entry = registry.datasets()[setting.dataset]
-                rows = len(entry.stand_in(rng=np.random.default_rng(0), **setting.dataset_params).labels)
+                rows = len(entry.stand_in(entry.make(**setting.dataset_params), np.random.default_rng(0)).labels)
                 rows -= setting.problem_params["test"]
             assert panel.options["variables"] == 2 * 3 * rows * setting.problem_params["K"]  # both ways, three links
 

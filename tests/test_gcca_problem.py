@@ -223,7 +223,7 @@ def test_metrics_by_hand():
     M = [np.array([[1.0], [1.0], [2.0]]), np.array([[2.0], [2.0], [4.0]])]
     G = np.array([[1.0], [1.0], [2.0]]) / np.sqrt(6)
     np.testing.assert_allclose(state.G, G)
-    found = gcca.measure(problem, state, ("cost", "optimum", "consensus", "lag", "stationarity"))
+    found = problem.measure(state, ("cost", "optimum", "consensus", "lag", "stationarity"))
     root = np.sqrt(6)
     assert found["cost"] == pytest.approx(((root - 1) ** 2 + (2 * root - 1) ** 2) / 2)
     assert found["optimum"] == pytest.approx(0, abs=1e-14)
@@ -237,7 +237,7 @@ def test_the_measured_cost_is_that_of_the_true_representations():
     problem = GCCA(views(), 2)
     for r, state in enumerate(AltMaxVar(m=3).rounds(problem, np.random.default_rng(0))):
         cost = sum(0.5 * np.sum((v.X @ Q - state.G) ** 2) for v, Q in zip(problem.views, state.Q, strict=True))
-        found = gcca.measure(problem, state, ("cost", "ratio"))
+        found = problem.measure(state, ("cost", "ratio"))
         assert found["cost"] == pytest.approx(cost, rel=1e-12)
         assert found["ratio"] == pytest.approx(cost / value_of(views(), 2), rel=1e-9)
         if r == 3:
@@ -280,7 +280,7 @@ def test_alignment_is_measured_on_rows_no_method_saw():
     assert problem.J == 60
     state = next(Optimal().rounds(problem, np.random.default_rng(0)))
     Z = [X[60:] @ Q for X, Q in zip(matrices, state.Q, strict=True)]
-    found = gcca.measure(problem, state, ("ac", "ac_one_way"))
+    found = problem.measure(state, ("ac", "ac_one_way"))
     assert (found["ac"], found["ac_one_way"]) == pytest.approx(naive_alignment(Z))
     assert found["ac"] > 0.8
     with pytest.raises(ParameterError, match="test: the alignment accuracy needs held-out rows"):
@@ -308,9 +308,9 @@ def test_bits_per_variable_and_compression_ratio_are_the_papers_arithmetic():
 
 
 def test_a_diverged_run_is_one_whose_cost_is_not_finite():
-    assert gcca.diverged({"cost": np.array([1.0, 900.0])}) is None
-    assert gcca.diverged({"cost": np.array([1.0, np.nan])}) == "the cost is not finite at recorded point 1"
-    assert gcca.diverged({"ac": np.array([1.0])}) is None
+    assert GCCA.diverged({"cost": np.array([1.0, 900.0])}) is None
+    assert GCCA.diverged({"cost": np.array([1.0, np.nan])}) == "the cost is not finite at recorded point 1"
+    assert GCCA.diverged({"ac": np.array([1.0])}) is None
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ def test_a_diverged_run_is_one_whose_cost_is_not_finite():
 def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
     parameters = {"K": 2, "test": test, "center": make is views}
     matrices = make()
-    gcca.prepare(tmp_path, Views(matrices, None, {"test": 5}), None, parameters)
-    opened = gcca.open_folder(tmp_path, parameters)
+    GCCA.prepare(tmp_path, Views(matrices, None, {"test": 5}), None, parameters)
+    opened = GCCA.stored(tmp_path, parameters)
     direct = GCCA(matrices, 2, center=make is views, test=5 if test is None else 10)
     assert opened.J == direct.J == matrices[0].shape[0] - (5 if test is None else 10)
     assert opened._optimum is not None
@@ -331,23 +331,23 @@ def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
     for problem in (opened, direct):
         states = AltMaxVar(m=4, b=20).rounds(problem, np.random.default_rng(0), init=RandomStart(1))
         last = [next(states) for _ in range(4)][-1]
-        runs.append((last.G.tobytes(), gcca.measure(problem, last, tuple(gcca.METRICS))))
+        runs.append((last.G.tobytes(), problem.measure(last, tuple(gcca.METRICS))))
     assert runs[0] == runs[1]
 
 
 def test_without_an_optimum_nothing_is_solved(tmp_path, monkeypatch):
     monkeypatch.setattr(maxvar, "WIDEST", 30)
-    gcca.prepare(tmp_path, Views(sparse_views(), None, {}), None, {"K": 2, "optimum": False})
-    problem = gcca.open_folder(tmp_path, {"K": 2, "optimum": False})
+    GCCA.prepare(tmp_path, Views(sparse_views(), None, {}), None, {"K": 2, "optimum": False})
+    problem = GCCA.stored(tmp_path, {"K": 2, "optimum": False})
     state = next(AltMaxVar(m=4).rounds(problem, np.random.default_rng(0)))
-    assert gcca.measure(problem, state, ("cost",))["cost"] > 0
+    assert problem.measure(state, ("cost",))["cost"] > 0
 
 
 def test_the_random_start_is_the_same_for_whoever_asks():
     assert RandomStart(3).Q(1, 5, 2).tobytes() == RandomStart(3).Q(1, 5, 2).tobytes()
     assert RandomStart(3).Q(1, 5, 2).tobytes() != RandomStart(4).Q(1, 5, 2).tobytes()
     assert RandomStart(3).Q(0, 5, 2).tobytes() != RandomStart(3).Q(1, 5, 2).tobytes()
-    assert gcca.initial(GCCA(views(), 2), 7, {}) == RandomStart(7)
+    assert GCCA(views(), 2).initial(7) == RandomStart(7)
 
 
 def test_the_callers_arrays_are_left_alone():
@@ -446,9 +446,9 @@ def low_rank(X):
             lambda: GCCA(sparse_views(), 2, center=True),
             "center: would fill view 1 of 3, which is sparse; set it to false or give dense views",
         ),
-        (lambda: gcca.check({"K": 9}, {"N": 8}), "K: must be at most the number of columns of a view, 8, not 9"),
-        (lambda: gcca.check({"K": 9}, {"J": 8, "N": 25}), "K: must be at most the number of rows, 8, not 9"),
-        (lambda: gcca.check({"test": 9}, {"J": 9, "N": 25}), "test: must be fewer than the 9 rows there are, not 9"),
+        (lambda: GCCA.check({"K": 9}, {"N": 8}), "K: must be at most the number of columns of a view, 8, not 9"),
+        (lambda: GCCA.check({"K": 9}, {"J": 8, "N": 25}), "K: must be at most the number of rows, 8, not 9"),
+        (lambda: GCCA.check({"test": 9}, {"J": 9, "N": 25}), "test: must be fewer than the 9 rows there are, not 9"),
         (lambda: mvlsa(GCCA(views(), 3), 2), "m: must be at least K = 3, not 2"),
         (lambda: mvlsa(GCCA(views(), 3), 6), "m: must be at most the rank of every view, not 6"),
     ],

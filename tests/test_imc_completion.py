@@ -12,15 +12,14 @@ from fedrepro.algorithms.imc.factor_averaging import local_steps
 from fedrepro.algorithms.imc.imc_perfedsi import IMCPerFedSI
 from fedrepro.algorithms.imc.imc_plain import IMCPlain
 from fedrepro.datasets import imc as instances
-from fedrepro.datasets.imc import Instance, conditioning, load
+from fedrepro.datasets.imc import Instance, RandomInstance, conditioning
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import imc
 from fedrepro.problems.imc import IMC
 from fedrepro.runs import drive
 
 
 def instance(seed: int = 0, **parameters: Any) -> Instance:
-    return load(rng=np.random.default_rng(seed), **parameters)
+    return RandomInstance(**parameters).load(rng=np.random.default_rng(seed))
 
 
 # -- instances ---------------------------------------------------------------------------------------------------------
@@ -189,7 +188,7 @@ def test_rotating_the_factors_changes_no_prediction() -> None:
 @pytest.mark.parametrize("seed", [2, 5])
 def test_with_side_information_convergence_is_linear_to_machine_precision(seed: int) -> None:
     problem = IMC(instance(seed))
-    error = drive.run(IMCPerFedSI(), problem, 3000, seed=seed, metrics=("error",))["error"]
+    error = drive.run(IMCPerFedSI(), problem, 3000, trial=seed, metrics=("error",))["error"]
     assert error[-1] < 1e-12
     between = np.flatnonzero((error < 1e-1) & (error > 1e-12))
     assert np.corrcoef(between, np.log10(error[between]))[0, 1] ** 2 > 0.98
@@ -199,7 +198,7 @@ def test_with_side_information_convergence_is_linear_to_machine_precision(seed: 
 def test_without_side_information_most_instances_are_not_recovered(reading: str) -> None:
     """perfedsi Fig. 3: a third of the instances creep below 0.1, so it is the median that says something."""
     final = [
-        drive.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, seed=s, metrics=("error",))["error"][-1]
+        drive.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, trial=s, metrics=("error",))["error"][-1]
         for s in range(7)
     ]
     assert np.median(final) > 0.1
@@ -210,7 +209,7 @@ def test_without_side_information_most_instances_are_not_recovered(reading: str)
 def test_with_fresh_entries_both_converge(method: Any, rounds: int) -> None:
     """The failure is one of sample count, not of optimization (discrepancy perfedsi.18)."""
     problem = IMC(instance(2), fresh=True)
-    assert drive.run(method, problem, rounds, seed=2, metrics=("error",))["error"][-1] < 1e-12
+    assert drive.run(method, problem, rounds, trial=2, metrics=("error",))["error"][-1] < 1e-12
 
 
 def test_fixed_clients_look_at_their_own_entries_only() -> None:
@@ -219,7 +218,7 @@ def test_fixed_clients_look_at_their_own_entries_only() -> None:
     outside = np.ones((16, 20), dtype=bool)
     outside[made.observed, np.arange(20)[:, None]] = False
     spoiled.L = np.where(outside, 99.0, spoiled.L)
-    runs = [drive.run(IMCPerFedSI(), p, 40, seed=1, metrics=("lam_min",)).state for p in (IMC(made), spoiled)]
+    runs = [drive.run(IMCPerFedSI(), p, 40, trial=1, metrics=("lam_min",)).state for p in (IMC(made), spoiled)]
     np.testing.assert_array_equal(runs[0].U, runs[1].U)
 
 
@@ -243,7 +242,7 @@ def test_messages_carry_the_factors_and_never_side_information(method: Any, kind
 
 def test_a_run_is_repeated_exactly_and_clients_can_be_given() -> None:
     problem = IMC(instance())
-    runs = [drive.run(IMCPerFedSI(m=2), problem, 20, seed=3, metrics=("error",)) for _ in range(2)]
+    runs = [drive.run(IMCPerFedSI(m=2), problem, 20, trial=3, metrics=("error",)) for _ in range(2)]
     assert runs[0]["error"].tobytes() == runs[1]["error"].tobytes()
     given = drive.run(IMCPerFedSI(m=2), problem, 2, clients=[[0, 1], [4, 5]], metrics=("error",))
     assert len(given["error"]) == 3
@@ -270,8 +269,8 @@ def test_methods_draw_the_same_clients() -> None:
 def test_a_step_too_large_ends_as_diverged() -> None:
     found = drive.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
     assert len(found["error"]) < 201
-    assert imc.diverged({"error": found["error"]}) == f"error is not finite at record {len(found['error']) - 1}"
-    assert imc.diverged({"error": np.array([1.0, 2.0])}) is None
+    assert IMC.diverged({"error": found["error"]}) == f"error is not finite at record {len(found['error']) - 1}"
+    assert IMC.diverged({"error": np.array([1.0, 2.0])}) is None
 
 
 @pytest.mark.parametrize(
@@ -297,8 +296,8 @@ def test_explicit_factors_must_fit() -> None:
 
 def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     made = instance()
-    imc.prepare(tmp_path, made, None, {})
-    stored, memory = imc.stored(tmp_path, {"fresh": True}), IMC(made, fresh=True)
+    IMC.prepare(tmp_path, made, None, {})
+    stored, memory = IMC.stored(tmp_path, {"fresh": True}), IMC(made, fresh=True)
     runs = [drive.run(IMCPerFedSI(), p, 10, metrics=("error", "loss", "lam_min")) for p in (stored, memory)]
     assert runs[0]["loss"].tobytes() == runs[1]["loss"].tobytes()
     np.testing.assert_allclose(runs[0]["loss"], (runs[0]["error"] * stored.norm) ** 2 / 40)

@@ -1,4 +1,4 @@
-"""How images become clients: Table 2, the CIFAR split and its shifts, side information, and what is stored."""
+"""How images become clients: perfedsi Table 2, the CIFAR split and its shifts, side information, and what is stored."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.ndimage import affine_transform
 
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.partitions import alphabets, iid_images
-from fedrepro.problems import personal
+from fedrepro.partitions.alphabets import Alphabets
+from fedrepro.partitions.iid_images import IidImages
 from fedrepro.problems.image_shifts import SHIFTS, shifted
 from fedrepro.problems.personal import Personal
 
@@ -39,7 +39,7 @@ def omniglot() -> Images:
 )
 def test_table_2(per_alphabet: int, train: int, test: int, M: int, mean: float) -> None:
     data = omniglot()
-    found = alphabets.assign(data, np.random.default_rng(0), per_alphabet=per_alphabet, train=train, test=test)
+    found = Alphabets(per_alphabet=per_alphabet, train=train, test=test).assign(data, np.random.default_rng(0))
     client, part = found.T
     assert data.group is not None
     assert client.min() == 0  # all 20 drawings are used in each column of the table
@@ -55,7 +55,7 @@ def test_table_2(per_alphabet: int, train: int, test: int, M: int, mean: float) 
 
 def test_drawings_are_dealt_out_at_random_and_some_may_be_left() -> None:
     data = images()
-    found = [alphabets.assign(data, np.random.default_rng(s), per_alphabet=2, train=2, test=1) for s in (0, 0, 1)]
+    found = [Alphabets(per_alphabet=2, train=2, test=1).assign(data, np.random.default_rng(s)) for s in (0, 0, 1)]
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any()
     assert (found[0][:, 0] == -1).sum() == 8 * 3  # 9 drawings, 6 dealt out
@@ -79,22 +79,22 @@ def test_drawings_are_dealt_out_at_random_and_some_may_be_left() -> None:
 )
 def test_clients_that_cannot_be_made_say_why(data: Images, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        alphabets.assign(data, np.random.default_rng(0), **parameters)
+        Alphabets(**parameters).assign(data, np.random.default_rng(0))
     assert str(caught.value) == message
 
 
 def test_cifar_clients_get_equal_shares_of_both_parts() -> None:
     data = Images(np.zeros((120, 1, 1, 3), np.uint8), np.zeros(120, int), None, np.repeat([0, 1], [100, 20]))
-    found = iid_images.assign(data, np.random.default_rng(0), P=8)
+    found = IidImages(P=8).assign(data, np.random.default_rng(0))
     for part, sizes in ((0, {12, 13}), (1, {2, 3})):
         assert set(np.bincount(found[found[:, 1] == part, 0], minlength=8)) == sizes
     np.testing.assert_array_equal(found[:, 1], data.split)
     with pytest.raises(ParameterError, match=r"^P: must be at most the number of test images, 20, not 21$"):
-        iid_images.assign(data, np.random.default_rng(0), P=21)
+        IidImages(P=21).assign(data, np.random.default_rng(0))
     with pytest.raises(
         ParameterError, match=r"^partition: 'iid_images' needs images with a split into train and test$"
     ):
-        iid_images.assign(images(), np.random.default_rng(0))
+        IidImages().assign(images(), np.random.default_rng(0))
 
 
 # -- shifts ------------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_each_client_has_its_own_shift_and_knows_it() -> None:
     rng = np.random.default_rng(0)
     data = Images(rng.integers(0, 256, (60, 16, 16, 3)).astype(np.uint8), rng.integers(0, 5, 60), None,
                   np.repeat([0, 1], [40, 20]))  # fmt: skip
-    owner = iid_images.assign(data, rng, P=5)
+    owner = IidImages(P=5).assign(data, rng)
     made = Personal(data, owner, widths=WIDTHS, shift="affine", side="shift")
     for m in range(5):
         for rows in (made.train_rows[m], made.test_rows[m]):
@@ -142,7 +142,7 @@ def test_each_client_has_its_own_shift_and_knows_it() -> None:
 
 def test_rows_of_clients_are_those_assigned() -> None:
     data = images()
-    owner = alphabets.assign(data, np.random.default_rng(0), per_alphabet=2, train=2, test=1)
+    owner = Alphabets(per_alphabet=2, train=2, test=1).assign(data, np.random.default_rng(0))
     made = Personal(data, owner, widths=WIDTHS)
     for m in range(4):
         for part, rows in ((0, made.train_rows[m]), (1, made.test_rows[m])):
@@ -182,21 +182,21 @@ def test_data_that_cannot_work_say_why() -> None:
 )
 def test_parameters_that_cannot_work_say_why(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        personal.check(parameters, {})
+        Personal.check(parameters, {})
     assert str(caught.value) == message
 
 
 def test_images_without_a_partition_say_which_there_are(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"^partition: images need a partition: alphabets"):
-        personal.prepare(tmp_path, images(), None, {"widths": WIDTHS})
+        Personal.prepare(tmp_path, images(), None, {"widths": WIDTHS})
 
 
 @needs_jax
 def test_side_information_of_groups_comes_from_train_images_and_tells_alphabets_apart(tmp_path: Path) -> None:
     data = images()
-    owner = alphabets.assign(data, np.random.default_rng(0), per_alphabet=3, train=2, test=1)
+    owner = Alphabets(per_alphabet=3, train=2, test=1).assign(data, np.random.default_rng(0))
     parameters = {"widths": WIDTHS, "side": "group", "side_epochs": 20}
-    personal.prepare(tmp_path, data, owner, parameters)
+    Personal.prepare(tmp_path, data, owner, parameters)
     stored = Personal.stored(tmp_path, parameters)
     assert stored.z.shape == (6, 8)
     distance = np.linalg.norm(stored.z[:, None] - stored.z[None], axis=2) + 1e9 * np.eye(6)

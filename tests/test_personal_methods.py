@@ -15,7 +15,6 @@ from fedrepro.algorithms.personal.ditto import Ditto
 from fedrepro.algorithms.personal.perfedsi import PerFedSIConcat, PerFedSIMask
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, layer, trained
-from fedrepro.problems import personal
 from fedrepro.problems.personal import Personal, State
 from fedrepro.runs import drive
 
@@ -222,9 +221,9 @@ def test_the_mask_s_weights_are_all_that_perfedsi_sends_beyond_fedavg(clients: P
 
 
 def test_a_run_is_repeated_exactly_and_methods_draw_the_same(clients: Personal) -> None:
-    runs = [drive.run(FEDAVG, clients, 2, seed=3, metrics=SCORES) for _ in range(2)]
+    runs = [drive.run(FEDAVG, clients, 2, trial=3, metrics=SCORES) for _ in range(2)]
     assert runs[0]["loss"].tobytes() == runs[1]["loss"].tobytes()
-    assert runs[0]["loss"].tobytes() != drive.run(FEDAVG, clients, 2, seed=4, metrics=SCORES)["loss"].tobytes()
+    assert runs[0]["loss"].tobytes() != drive.run(FEDAVG, clients, 2, trial=4, metrics=SCORES)["loss"].tobytes()
     moved = []
     for method in (PersonalAveraging(**LOCAL, personal="all"), Ditto(**LOCAL)):
         before, after = (final(method, clients, rounds=r).own["head.bias"] for r in (0, 1))
@@ -260,10 +259,10 @@ def test_accuracy_is_the_mean_over_clients_of_their_models(clients: Personal) ->
 def test_a_model_that_blows_up_counts_as_diverged(clients: Personal) -> None:
     found = drive.run(dataclasses.replace(FEDAVG, lr=1e30), clients, 2, metrics=SCORES)
     assert np.isnan(found["accuracy"][-1])
-    reason = personal.diverged({"accuracy": found["accuracy"]})
+    reason = Personal.diverged({"accuracy": found["accuracy"]})
     assert reason is not None
     assert reason.startswith("accuracy is not finite at record ")
-    assert personal.diverged({"accuracy": found["accuracy"][:1]}) is None
+    assert Personal.diverged({"accuracy": found["accuracy"][:1]}) is None
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_pooling_rounds_as_asked(size: int, ceil: bool, expected: int) -> None:
     ],
 )
 def test_the_readings_of_the_paper_s_network_have_its_sizes(net: Net, features: int, entry: int) -> None:
-    """Appendix D: 256 numbers leave the last block, z goes through a linear layer to 576."""
+    """perfedsi Appendix D: 256 numbers leave the last block, z goes through a linear layer to 576."""
     assert net.features == features
     wide = dataclasses.replace(net, side="concat", side_dim=256)
     assert wide.shapes["side.linear.kernel"] == (256, entry)

@@ -110,9 +110,9 @@ def trajectories() -> dict[tuple[Any, ...], History]:
     problem = blobs()
     found: dict[tuple[Any, ...], History] = {}
     for name, (plain, quantized) in PAIRS.items():
-        found[name, None] = run(plain(), problem, 80, seed=1)
+        found[name, None] = run(plain(), problem, 80, trial=1)
         for q, feedback in ((2, True), (4, True), (4, False), (8, True)):
-            found[name, q, feedback] = run(quantized(q=q, feedback=feedback), problem, 80, seed=1)
+            found[name, q, feedback] = run(quantized(q=q, feedback=feedback), problem, 80, trial=1)
     return found
 
 
@@ -138,7 +138,7 @@ def test_packed_bits_are_counted(q: int) -> None:
     problem = blobs()
     M, K, rounds, m = problem.M, problem.K, 6, 4
     for method in (FedMAvgQuantized(q=q, m=m), FedMGSQuantized(q=q, m=m)):
-        ledger = run(method, problem, rounds, seed=1).ledger
+        ledger = run(method, problem, rounds, trial=1).ledger
         matrices = [M * K] if isinstance(method, FedMAvg) else [M * K, K * K]
         assert ledger.uplink_scalars == rounds * m * sum(matrices)
         assert ledger.uplink_bits == rounds * m * sum(q * size + 32 for size in matrices)
@@ -154,7 +154,7 @@ def test_a_width_does_not_change_the_clients_drawn() -> None:
     uploads = []
     for q in (None, 3):
         method = FedMAvgQuantized(q=q, m=3, participation="pcp")
-        uploads.append(list(np.diff(run(method, problem, 30, seed=4)["downlink_scalars"])))  # clients drawn, distinct
+        uploads.append(list(np.diff(run(method, problem, 30, trial=4)["downlink_scalars"])))  # clients drawn, distinct
     assert uploads[0] == uploads[1]
     assert len(set(uploads[0])) > 1
 

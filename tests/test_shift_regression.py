@@ -1,4 +1,4 @@
-"""The regression toy of Appendix B: its risks, its methods against their limits, what is sent."""
+"""The regression toy of perfedsi Appendix B: its risks, its methods against their limits, what is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fedrepro.algorithms.shift.gradient_descent import ShiftAveraging
 from fedrepro.algorithms.shift.least_squares import ShiftExact
-from fedrepro.datasets.shift import Biased, load
+from fedrepro.datasets.shift import Biased, BiasedRegression
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems import shift
 from fedrepro.problems.shift import Shift
@@ -20,7 +20,7 @@ METRICS = tuple(shift.METRICS)
 
 
 def data(seed: int = 0, **parameters: Any) -> Biased:
-    return load(rng=np.random.default_rng(seed), **parameters)
+    return BiasedRegression(**parameters).load(rng=np.random.default_rng(seed))
 
 
 def risk(method: Any, problem: Shift, rounds: int = 300, metric: str = "excess_risk") -> float:
@@ -144,10 +144,10 @@ def test_exact_solutions_send_nothing_and_stop() -> None:
 
 def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     made = data()
-    shift.prepare(tmp_path, made, None, {"sigma_b": 2.0})
+    Shift.prepare(tmp_path, made, None, {"sigma_b": 2.0})
     runs = [
         drive.run(ShiftAveraging(side=True), p, 5, metrics=METRICS)
-        for p in (shift.stored(tmp_path, {"sigma_b": 2.0}), Shift(made, sigma_b=2.0))
+        for p in (Shift.stored(tmp_path, {"sigma_b": 2.0}), Shift(made, sigma_b=2.0))
     ]
     assert runs[0]["excess_risk"].tobytes() == runs[1]["excess_risk"].tobytes()
 

@@ -140,10 +140,10 @@ def blobs(P: int = 6) -> tuple[Clustering, np.ndarray]:
 )
 def test_h_becomes_an_assignment_and_it_is_the_right_one(method: Method) -> None:
     problem, _ = blobs()
-    history = run(method, problem, 2000, seed=1, metrics=("objective", "accuracy", "rho"))
+    history = run(method, problem, 2000, trial=1, metrics=("objective", "accuracy", "rho"))
     assert history["accuracy"][-1] == 1.0
     assert spill(history) < 0.02
-    plain = run(FedMGS(m=3), problem, 300, seed=1)
+    plain = run(FedMGS(m=3), problem, 300, trial=1)
     assert spill(plain) > 0.1
 
 

@@ -81,8 +81,8 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
     ("old", "new", "message"),
     [
         ("m: [2, 6]", "m: [2, 7]", "19:43: 'fedcgds': m must be at most the number of clients P = 6, not 7"),
-        ("P: 6", "P: 61", "10:27: P = 61 clients are more than the 60 samples of the dataset; use P <= 60 or a larger"),
-        ("P: 6", "P: 0", "10:27: P must be a whole number of at least 1 client, not 0"),
+        ("P: 6", "P: 61", "10:27: the partition 'uniform': P must be at most the number of samples N = 60, not 61"),
+        ("P: 6", "P: 0", "10:27: the partition 'uniform': P must be an integer of at least 1, not 0"),
         ("Q1: [3, 2]", "Q1: [3]",
          "19:35: zip must hold lists of one length, for instance zip: {m: [10, 100], Q1: [100, 10]}"
          " (lengths: m 2, Q1 1)"),
@@ -110,6 +110,133 @@ def test_each_error_says_where_what_and_how(small: Path, old: str, new: str, mes
     assert old in text
     found = errors_of(small, text.replace(old, new))
     assert any(message in one for one in found), found
+
+
+SLUG = (
+    "{what} must start with a letter or digit, go on with letters, digits, '_', '-' and '.', and not end in .yaml, as "
+    "files are named after it, not '{name}'"
+)
+
+
+@pytest.mark.parametrize("name", ["../../../escape", "a/../x<b>y", "small.yaml", ".hidden", "two words", "a\\b", ""])
+def test_names_of_figures_and_panels_are_names_of_files(small: Path, name: str) -> None:
+    text = small.read_text()
+    (found,) = errors_of(small, text.replace("figure: small", f"figure: '{name}'"))
+    assert found.startswith(f"2:9: {SLUG.format(what='figure', name=name)}")
+    (found,) = errors_of(small, text.replace("  b: {like: a,", f"  '{name}': {{like: a,"))
+    assert found.startswith(f"20:3: {SLUG.format(what='the name of a panel', name=name)}")
+
+
+def test_every_value_is_read_before_errors_are_raised(small: Path) -> None:
+    text = small.read_text()
+    for old, new in (
+        ("figure: small", "figure: 5"),
+        ('title: "a small figure"', "title: 7\nsource: [x]\nnote: 3\ncolumns: -4"),
+        ("trials: 2", "trials: none"),
+        ("rounds: 5", "rounds: 5\nrecord_every: 0\nrecord_dense: -1\nartifacts: tsne"),
+        ("    yscale: log", "    yscale: log\n    published: {y: 1}\n    options: [zoom]"),
+        ("Q1: 2, Q2: [1, 5]}", "Q1: 2, Q2: [1, 5], role: lvel, label: 8, rounds: -1}"),
+        ("zip: {m: [2, 6], Q1: [3, 2]}", "m: 9, gamma1: 0.5, metrics: x"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    found = [message.split("  (in: ")[0] for message in errors_of(small, text)]
+    assert found == [
+        "2:9: figure must be text, not the number 5",
+        "3:8: title must be text, not the number 7",
+        "4:9: source must be text, not a list",
+        "5:7: note must be text, not the number 3",
+        "6:10: columns must be a whole number of at least 1, not -4",
+        "8:9: trials must be a whole number of at least 1, not 'none'",
+        "10:15: record_every must be a whole number of at least 1, not 0",
+        "11:15: record_dense must be a whole number of at least 0, not -1",
+        "12:12: artifacts must be a list of names",
+        "23:16: published must be a list, not a mapping",
+        "24:14: options must be a mapping, not a list",
+        "26:55: 'lvel' is not a role, did you mean 'level'? (valid: curve, level)",
+        "26:68: label must be text, not the number 8",
+        "26:79: rounds must be a whole number of at least 0, not -1",
+        "27:44: 'fedcgds': gamma1 must be a number of at least 1, not 0.5",
+        "27:49: 'metrics' is not a key of a curve of 'fedcgds' (valid: algorithm, dataset, partition, problem, rounds, "
+        "zip, label, role, m, Q1, Q2, gamma1, gamma2)",
+    ]
+
+
+def test_a_method_is_checked_beside_a_metric_that_there_is_not(small: Path) -> None:
+    text = small.read_text().replace("m: [2, 6]", "m: [2, 7]").replace("yscale: log", "metrics: [objektive]")
+    found = " ".join(errors_of(small, text))
+    assert "'objektive' is not a metric of the problem 'clustering', did you mean 'objective'?" in found
+    assert "m must be at most the number of clients P = 6, not 7" in found
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("options: {zooom: 1}", "17:14: options: panel 'a' (curves) has no option 'zooom', did you mean 'zoom'?"),
+        ("options: {average: mode}", "17:24: average: panel 'a': average is mean or median, not 'mode'"),
+        ("published: [{y: high}]", "17:16: published: panel 'a' (curves): y must be a number, not 'high'"),
+        ("x: bits_per_variable", "15:5: variables: panel 'a' counts bits_per_variable: give options.variables > 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_where_it_stands(small: Path, new: str, message: str) -> None:
+    text = small.read_text().replace("    yscale: log\n", f"    yscale: log\n    {new}\n")
+    found = errors_of(small, text)
+    assert any(one.startswith(message) for one in found), found
+
+
+def test_claims_are_checked_beside_a_broken_panel_and_not_on_it(small: Path) -> None:
+    text = small.read_text().replace("b: {like: a, x: uplink_scalars}", "b: {like: a, x: uplink_scalar}")
+    text = text.replace(
+        "tiers:",
+        """\
+  - {id: small.2, says: x, where: x, panel: a, check: "y(at=1, Q2=5, Q=2) < 1"}
+  - {id: small.3, says: x, where: x, panel: b, check: "y(at=1, Q=2) < 1"}
+  - {id: small.4, says: x, where: x, panel: a, check: "y(at=1, Q2=5) < total(axis='downlink_bits', Q2=1)"}
+  - {id: small.4, says: x, where: x, panel: c, check: "y(at=1, Q2=5) < 1"}
+tiers:""",
+    )
+    found = [message.split("  (in: ")[0] for message in errors_of(small, text)]
+    assert [message.split(", did you mean")[0] for message in found] == [
+        "20:19: 'uplink_scalar' is not a x axis",
+        "27:55: no curve of the panel has 'Q'",
+        "30:10: the claim id 'small.4' is used twice",
+        "30:45: there is no panel 'c' (panels: a, b)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("algorithm: fedcavg,", "algorithm: [[fedcavg]],", "'['fedcavg']' is not an algorithm"),
+        ("like: a", "like: [a]", "like: panel '['a']' does not exist"),
+        ("dataset: syn\n", "dataset: [syn]\n", "name one dataset; lists are crossed in a curve only"),
+        ("  unf: {name: uniform, P: 6}", "  - uniform", "partitions must be a mapping, not a list"),
+        ("{name: uniform, P: 6}", "{name: [uniform], P: 6}", "is not a partition"),
+        ("P: 6}", "P: 6, per_trial: often}", "the partition 'uniform': per_trial must be true or false, not 'often'"),
+    ],
+)
+def test_values_of_another_kind_are_errors_too(small: Path, old: str, new: str, message: str) -> None:
+    text = small.read_text()
+    assert old in text
+    found = errors_of(small, text.replace(old, new))
+    assert any(message in one for one in found), found
+
+
+def test_one_mistake_is_one_error(small: Path) -> None:
+    text = small.read_text()
+    (found,) = errors_of(small, text.replace("K: 3}", "K: 3, seeed: 1}"))
+    assert "'seeed' is not a key of the dataset 'synthetic', did you mean 'seed'?" in found
+    (found,) = errors_of(small, text.replace("quick: {}", "quick: {rouns: 1}"))
+    assert "'rouns' is not a key of a tier, did you mean 'rounds'?" in found
+
+
+def test_null_takes_published_numbers_and_options_of_another_panel_away(small: Path) -> None:
+    text = small.read_text().replace("yscale: log", "yscale: log\n    published: [{y: 1}]\n    options: {zoom: 0.5}")
+    text = text.replace("b: {like: a,", "b: {like: a, published: null, options: null,")
+    small.write_text(text)
+    a, b = load(small, "quick").panels
+    assert (a.published, a.options) == (({"y": 1},), {"zoom": 0.5})
+    assert (b.published, b.options) == ((), {})
 
 
 def test_yaml_that_is_none_has_its_place(small: Path) -> None:

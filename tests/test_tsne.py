@@ -12,6 +12,7 @@ from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.algorithms.clustering.tsne import TSNE, match
 from fedrepro.errors import ParameterError
 from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.embedding import embed
 from fedrepro.problems.labels import accuracy
 from fedrepro.runs.drive import run
 
@@ -27,7 +28,7 @@ def picture(client: Any = None, sparse_: bool = False, seed: int = 1, **params: 
     """The artifacts of a run of t-SNE."""
     X, labels = data()
     work = Clustering(sparse.csc_matrix(X) if sparse_ else X, client, labels=labels)
-    history = run(TSNE(**{"perplexity": 8.0, **params}), work, 9, seed=seed)
+    history = run(TSNE(**{"perplexity": 8.0, **params}), work, 9, trial=seed)
     assert list(history.rounds) == [0]
     assert history.ledger.totals() == dict.fromkeys(history.ledger.totals(), 0)
     return work.artifacts(history.state, ("embedding", "labels"))
@@ -64,7 +65,7 @@ def test_only_so_many_points_are_shown() -> None:
     assert shown.max() > 30
     assert np.isnan(Y[np.setdiff1d(np.arange(60), shown)]).all()
     np.testing.assert_array_equal(picture(points=25)["embedding"], Y)
-    alone = TSNE(perplexity=8.0).embed(data()[0].T[shown])
+    alone = embed(data()[0].T[shown], perplexity=8.0, components=50)
     np.testing.assert_array_equal(alone, Y[shown])  # these samples in their places, and no others
 
 
@@ -73,7 +74,7 @@ def test_other_states_have_no_picture_and_this_one_is_the_initial_point() -> Non
     work = Clustering(X, labels=labels)
     plain = next(FedMGS().rounds(work, np.random.default_rng(0), init=work.initial(1)))
     assert set(work.artifacts(plain, ("embedding", "found"))) == {"found"}
-    shown = run(TSNE(perplexity=8.0), work, 0, seed=1, metrics=("objective",))
+    shown = run(TSNE(perplexity=8.0), work, 0, trial=1, metrics=("objective",))
     assert shown["objective"][0] == pytest.approx(work.objective(plain), rel=1e-12)
 
 

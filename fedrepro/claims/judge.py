@@ -17,6 +17,8 @@ import numpy as np
 
 from fedrepro.claims import language
 from fedrepro.errors import UserError
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 REPRODUCED, NOT_REPRODUCED, NOISE, NOT_TESTED = "reproduced", "not reproduced", "within noise", "not tested"
@@ -58,14 +60,14 @@ class NotTestable(UserError):
     """The check needs something these results do not have."""
 
 
-def table(figure: Figure, frame: Any, sidecar: Mapping[str, Any]) -> list[Row]:
+def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
     """The verdict on every claim of a figure."""
     return [judge(claim, figure, frame, sidecar) for claim in figure.claims]
 
 
-def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Mapping[str, Any]) -> Row:
+def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar) -> Row:
     """The verdict on one claim from a figure's tidy frame and sidecar."""
-    reader = _Reader(claim, figure, frame, sidecar.get("trials_done", 0))
+    reader = _Reader(claim, figure, frame, sidecar.trials_done or 0)
     try:
         margins = _margins(language.parse(claim.check).body, reader)
         found, text, numbers = _decide(margins)
@@ -98,14 +100,14 @@ def _said(found: str) -> str:
     return "is within noise" if found == NOISE else found
 
 
-def _doubts(claim: Claim, figure: Figure, sidecar: Mapping[str, Any], used: list[Curve]) -> list[str]:
+def _doubts(claim: Claim, figure: Figure, sidecar: Sidecar, used: list[Curve]) -> list[str]:
     """Why what was found may not count as a verdict on the paper."""
     names = {c.setting.dataset for c in used}
     doubts = [] if figure.tier == "paper" else [f"{figure.tier} tier"]
-    doubts += [f"stand-in for {name}" for name in sidecar.get("stand_ins", []) if name in names]
-    doubts += [f"variant of {v['dataset']} ({v['note']})" for v in sidecar.get("variants", []) if v["dataset"] in names]
-    doubts += [f"changed by {' '.join('--set ' + s for s in sidecar['sets'])}"] if sidecar.get("sets") else []
-    done, wanted = sidecar.get("trials_done", 0), sidecar.get("trials_wanted", 0)
+    doubts += [f"stand-in for {name}" for name in sidecar.stand_ins if name in names]
+    doubts += [f"variant of {v.dataset} ({v.note})" for v in sidecar.variants if v.dataset in names]
+    doubts += [f"changed by {' '.join('--set ' + s for s in sidecar.sets)}"] if sidecar.sets else []
+    done, wanted = sidecar.trials_done or 0, sidecar.trials_wanted or 0
     doubts += [f"{done} of {wanted} trials"] if done < wanted else []
     return doubts
 
@@ -143,7 +145,7 @@ class _Reader:
 def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> Series:
     grid = np.array(sorted(set(rows["round"].astype(int))))
     values: list[np.ndarray] = []
-    axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*language.AXES, *others)}
+    axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*CLAIMED, *others)}
     for trial, one in rows.groupby("trial", sort=True):
         at = np.searchsorted(one["round"].to_numpy(), grid, side="right") - 1
         finished = one["value"].to_numpy(dtype=float)[at]

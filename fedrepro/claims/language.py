@@ -10,7 +10,8 @@ Functions, whose other keywords select exactly one curve by any of its values (a
 
 ``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
 ``y(cost=C)``         the panel's metric when C numbers have been sent up (the last round at or below that cost)
-``total(axis)``       the last value of ``round``, ``uplink_scalars``, ``uplink_bits`` or a recorded metric
+``total(axis)``       the last value of ``round``, of ``uplink_scalars``, ``uplink_bits``, ``downlink_scalars`` or
+                      ``downlink_bits``, or of a recorded metric
 ``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
                       direction; infinite where it never gets there
 ``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
@@ -22,11 +23,14 @@ Functions, whose other keywords select exactly one curve by any of its values (a
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.spec.model import Claim, Curve, Panel
+
+if TYPE_CHECKING:
+    from fedrepro.spec.model import Claim, Curve, Panel
 
 READERS: dict[str, tuple[str, ...]] = {
     "y": ("at", "cost"),
@@ -36,7 +40,6 @@ READERS: dict[str, tuple[str, ...]] = {
     "highest": ("since",),
 }
 PLAIN = ("abs", "min", "max", "log10")
-AXES = ("round", "uplink_scalars", "uplink_bits")
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
     ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,
@@ -95,8 +98,20 @@ def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
     return found[0]
 
 
-def problems(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
-    """Every reason why the claim's check could not be evaluated on these panels."""
+def panels_of(claim: Claim) -> set[str]:
+    """The names of the panels that a claim's check reads, as far as they are plain."""
+    found = {claim.panel}
+    with contextlib.suppress(UserError):
+        for _, _, keywords in readers(parse(claim.check)):
+            found |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
+    return found
+
+
+def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> Iterator[str]:
+    """Every reason why the claim's check could not be evaluated on these panels.
+
+    ``axes`` are those that a check may name beside the metrics recorded.
+    """
     try:
         tree = parse(claim.check)
     except UserError as error:
@@ -110,13 +125,18 @@ def problems(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
         yield "the check reads no curve; use y(), total(), reach(), lowest() or highest()"
     for node, function, keywords in readers(tree):
         try:
-            _check_reader(ast.unparse(node), function, keywords, claim, panels)
+            _check_reader(ast.unparse(node), function, keywords, claim, panels, axes)
         except UserError as error:
             yield str(error)
 
 
 def _check_reader(
-    shown: str, function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
+    shown: str,
+    function: str,
+    keywords: Mapping[str, ast.expr],
+    claim: Claim,
+    panels: Mapping[str, Panel],
+    axes: Sequence[str],
 ) -> None:
     own = (*READERS[function], "panel", "metric")
     if function == "y" and len({"at", "cost"} & set(keywords)) != 1:
@@ -127,10 +147,10 @@ def _check_reader(
     if name not in panels:
         raise UserError(f"{shown}: there is no panel '{name}'{nearest(name, panels)}")
     curve = pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
-    axes = (*AXES, *curve.setting.metrics)
+    valid = (*axes, *curve.setting.metrics)
     axis = constant(keywords["axis"]) if "axis" in keywords else "round"
-    if axis not in axes:
-        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(axis, axes)} (axes: {', '.join(axes)})")
+    if axis not in valid:
+        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(axis, valid)} (axes: {', '.join(valid)})")
     metric = constant(keywords["metric"]) if "metric" in keywords else panels[name].y
     if metric not in curve.setting.metrics:
         raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")

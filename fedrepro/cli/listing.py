@@ -1,25 +1,22 @@
-"""The tables that ``fedrepro list`` prints."""
+"""The command ``list``, and tables of text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import click
 
 from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
-from fedrepro.spec.find import specs
+from fedrepro.spec.find import EXPERIMENTS, specs
+
+Rows = list[tuple[str, ...]]
 
 
-def tables(experiments: Path) -> dict[str, list[tuple[str, ...]]]:
-    """Rows of names and explanations for each kind of thing a spec can name."""
-    return {
-        "papers": list(registry.PAPERS.items()),
-        "figures": [_figure(path) for path in specs(experiments)],
-        "algorithms": [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.algorithms().items())],
-        "partitions": [(p.name, p.summary) for _, p in sorted(registry.partitions().items())],
-        "datasets": [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
-    }
+def _figures() -> Rows:
+    return [_figure(path) for path in specs(EXPERIMENTS)]
 
 
 def _figure(path: Path) -> tuple[str, ...]:
@@ -29,6 +26,39 @@ def _figure(path: Path) -> tuple[str, ...]:
         return (str(path), "(not a valid spec; `fedrepro validate` says why)")
     title = root.get("title")
     return (str(path), str(title.value) if title else "")
+
+
+def _metrics() -> Rows:
+    problems = [problem for _, problem in sorted(registry.problems().items())]
+    return [(m.name, problem.name, m.better, m.summary) for problem in problems for m in problem.metrics.values()]
+
+
+TABLES: dict[str, Callable[[], Rows]] = {
+    "papers": lambda: list(registry.PAPERS.items()),
+    "figures": _figures,
+    "problems": lambda: [(p.name, p.data_kind, p.summary) for _, p in sorted(registry.problems().items())],
+    "algorithms": lambda: [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.algorithms().items())],
+    "partitions": lambda: [(p.name, p.summary) for _, p in sorted(registry.partitions().items())],
+    "datasets": lambda: [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
+    "metrics": _metrics,
+}
+"""Names and explanations for each kind of thing that a spec can name."""
+
+
+@click.command("list")
+@click.argument("what", required=False, type=click.Choice(list(TABLES)))
+def list_(what: str | None) -> None:
+    """Show papers, figures, problems, algorithms, partitions, datasets and metrics; `describe` says more of each.
+
+    \b
+    Examples:
+      fedrepro list
+      fedrepro list algorithms
+    """
+    for name in [what] if what else TABLES:
+        click.secho(name, bold=True)
+        for row in aligned(TABLES[name]()):
+            click.echo(f"  {row}")
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -1,0 +1,1 @@
+"""Datasets, one a module: arrays for problems, from files or generated."""

@@ -1,31 +1,54 @@
-"""What CIFAR-10 and CIFAR-100 share."""
+"""What CIFAR-10 and CIFAR-100 share: images in the order of the batches, the first so many of them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from fedrepro.data.parsed import read
-from fedrepro.datasets.checks import whole
 from fedrepro.datasets.types import Images
+from fedrepro.parameters import whole
+from fedrepro.protocols import Loader
 
 TRAIN, TEST = 50_000, 10_000
 
 
-def check_sizes(classes: int, *, train: int, test: int) -> None:
-    """Raise ParameterError for values that cannot work."""
-    whole("train", train, classes, TRAIN)
-    whole("test", test, classes, TEST)
+@dataclass(frozen=True)
+class CIFAR(Loader):
+    """Colour images of 32 x 32 pixels in ``classes`` classes.
 
+    train : training images, the first ones of the file, at least one a class .. 50,000.
+    test : test images, likewise, .. 10,000.
+    """
 
-def load_images(path: Path, train: int, test: int) -> Images:
-    """The first ``train`` and ``test`` images (fewer where the copy holds fewer); memory mapped where all are kept."""
-    arrays = read(path, "all")
-    split = np.asarray(arrays["split"])
-    index = np.concatenate([np.flatnonzero(split == 0)[:train], np.flatnonzero(split == 1)[:test]])
-    everything = len(index) == len(split)
-    pixels = arrays["pixels"] if everything else arrays["pixels"][index]
-    group = np.asarray(arrays["group"])[index] if "group" in arrays else None
-    facts = {"train": int((split[index] == 0).sum()), "test": int((split[index] == 1).sum())}
-    return Images(pixels, np.asarray(arrays["labels"])[index], group, split[index], facts)
+    classes: ClassVar[int]
+
+    train: int = TRAIN
+    test: int = TEST
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("train", self.train, self.classes, TRAIN)
+        whole("test", self.test, self.classes, TEST)
+
+    def shape(self) -> dict[str, int | None]:
+        """Sizes asked for."""
+        return {"images": self.train + self.test, "classes": self.classes, "size": 32}
+
+    def load(self, path: Path) -> Images:
+        """pixels (n, 32, 32, 3), labels from 0, split 0 (train) or 1 (test); memory mapped where all are kept.
+
+        The first ``train`` and ``test`` images (fewer where the copy holds fewer) in the order of the batches; class by
+        class in turn where the copy is a tree of class folders. group is the coarse class where the copy tells one.
+        """
+        arrays = read(path, "all")
+        split = np.asarray(arrays["split"])
+        index = np.concatenate([np.flatnonzero(split == 0)[: self.train], np.flatnonzero(split == 1)[: self.test]])
+        everything = len(index) == len(split)
+        pixels = arrays["pixels"] if everything else arrays["pixels"][index]
+        group = np.asarray(arrays["group"])[index] if "group" in arrays else None
+        facts = {"train": int((split[index] == 0).sum()), "test": int((split[index] == 1).sum())}
+        return Images(pixels, np.asarray(arrays["labels"])[index], group, split[index], facts)

@@ -2,54 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedrepro.datasets import standins
-from fedrepro.datasets.cifar import TEST, TRAIN, check_sizes, load_images
+from fedrepro.datasets.cifar import CIFAR
 from fedrepro.datasets.types import Images
 from fedrepro.registry import Dataset, add_dataset
 
 CLASSES = 100
 
 
-def check(*, train: int = TRAIN, test: int = TEST) -> None:
-    """Raise ParameterError for values that cannot work."""
-    check_sizes(CLASSES, train=train, test=test)
+@dataclass(frozen=True)
+class CIFAR100(CIFAR):
+    """CIFAR-100: labels 0 .. 99; group is the coarse class, 0 .. 19, where the copy tells it.
 
-
-def load(path: Path, *, train: int = TRAIN, test: int = TEST) -> Images:
-    """pixels (n, 32, 32, 3), labels 0 .. 99, split 0 (train) or 1 (test); group is the coarse
-    class, 0 .. 19, where the copy tells it.
-
-    The first ``train`` and ``test`` images in the order of the batches; class by class in turn where the copy is a
-    tree of class folders.
+    train : training images, the first ones of the file, 100 .. 50,000.
+    test : test images, the first ones of the file, 100 .. 10,000.
     """
-    check(train=train, test=test)
-    return load_images(path, train, test)
+
+    classes = CLASSES
 
 
-def shape(*, train: int = TRAIN, test: int = TEST) -> dict[str, int | None]:
-    """Sizes asked for."""
-    return {"images": train + test, "classes": CLASSES, "size": 32}
-
-
-def stand_in(*, rng: np.random.Generator, train: int = TRAIN, test: int = TEST) -> Images:
+def stand_in(wanted: CIFAR100, rng: np.random.Generator) -> Images:
     """Coloured textures, one look per class."""
-    check(train=train, test=test)
-    return standins.photographs(CLASSES, train, test, rng)
+    return standins.photographs(CLASSES, wanted.train, wanted.test, rng)
 
 
 add_dataset(
     Dataset(
         name="cifar100",
+        cls=CIFAR100,
         kind="images",
         summary="CIFAR-100: 60,000 colour images of 32 x 32 pixels, 100 classes",
-        load=load,
-        shape=shape,
         source="cifar100",
         stand_in=stand_in,
-        check=check,
     )
 )

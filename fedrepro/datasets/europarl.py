@@ -10,6 +10,7 @@ HashingVectorizer with its defaults (lower case, signed hashing, rows of unit no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import numpy as np
 
 from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
-from fedrepro.datasets.checks import choice, whole
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import one_of, several, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 LANGUAGES = (
@@ -29,51 +31,55 @@ LANGUAGES = (
 TEN = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
 
 
-def check(
-    *,
-    languages: Sequence[str] = TEN,
-    train: int = 160_000,
-    test: int = 10_000,
-    features: int = 2**19,
-    norm: str = "l2",
-) -> None:
-    """Raise ParameterError for values that cannot work."""
-    if isinstance(languages, str) or len(languages) < 2 or len(set(languages)) != len(languages):
-        raise ParameterError("languages", f"must be a list of two or more distinct languages, not {languages!r}")
-    for language in languages:
-        choice("languages", language, LANGUAGES)
-    whole("train", train, 1)
-    whole("test", test, 0)
-    whole("features", features, 2, 2**30)
-    choice("norm", norm, ("l2", "none"))
+@dataclass(frozen=True)
+class Europarl(Loader):
+    """Sentences in several languages, a view each; row j of every view is the same sentence.
 
-
-def load(
-    path: Path,
-    *,
-    languages: Sequence[str] = TEN,
-    train: int = 160_000,
-    test: int = 10_000,
-    features: int = 2**19,
-    norm: str = "l2",
-) -> Views:
-    """I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.
-
-    Row j of every view is the same sentence. Sentences stand in the order of the first language's file; repeated
-    English sentences count once. Raises ParameterError where too few sentences are common to all languages.
+    languages : two or more codes of the 21. train : rows to train with, at least 1. test : rows after them to test
+    with, at least 0. features : columns that words are hashed to, 2 .. 2^30. norm : what each row is divided by: l2,
+    its Euclidean norm, or none.
     """
-    check(languages=languages, train=train, test=test, features=features, norm=norm)
-    parts = {language: read(path, language) for language in languages}
-    rows = _common([np.asarray(part["key"]) for part in parts.values()])
-    if len(rows[0]) < train + test:
-        raise ParameterError(
-            "train", f"{len(rows[0]):,} sentences are common to {', '.join(languages)}; {train + test:,} are asked for"
-        )
-    views = [
-        hashed(_sentences(part, index[: train + test]), features, norm)
-        for part, index in zip(parts.values(), rows, strict=True)
-    ]
-    return Views(views, None, {"train": train, "test": test, "languages": list(languages), "common": len(rows[0])})
+
+    languages: Sequence[str] = TEN
+    train: int = 160_000
+    test: int = 10_000
+    features: int = 2**19
+    norm: str = "l2"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        several("languages", self.languages)
+        for language in self.languages:
+            one_of("languages", language, LANGUAGES)
+        whole("train", self.train)
+        whole("test", self.test, 0)
+        whole("features", self.features, 2, 2**30)
+        one_of("norm", self.norm, ("l2", "none"))
+
+    def shape(self) -> dict[str, int | None]:
+        """J rows, I views of N features each."""
+        return {"J": self.train + self.test, "I": len(self.languages), "N": self.features}
+
+    def load(self, path: Path) -> Views:
+        """I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.
+
+        Sentences stand in the order of the first language's file; repeated English sentences count once. Raises
+        ParameterError where too few sentences are common to all languages.
+        """
+        parts = {language: read(path, language) for language in self.languages}
+        rows = _common([np.asarray(part["key"]) for part in parts.values()])
+        wanted, common = self.train + self.test, len(rows[0])
+        if common < wanted:
+            raise ParameterError(
+                "train",
+                f"{common:,} sentences are common to {', '.join(self.languages)}; {wanted:,} are asked for",
+            )
+        views = [
+            hashed(_sentences(part, index[:wanted]), self.features, self.norm)
+            for part, index in zip(parts.values(), rows, strict=True)
+        ]
+        facts = {"train": self.train, "test": self.test, "languages": list(self.languages), "common": common}
+        return Views(views, None, facts)
 
 
 def _common(keys: list[np.ndarray]) -> list[np.ndarray]:
@@ -102,43 +108,21 @@ def hashed(sentences: list[str], features: int, norm: str) -> Any:
     return HashingVectorizer(n_features=features, norm=None if norm == "none" else norm).transform(sentences)
 
 
-def shape(
-    *,
-    languages: Sequence[str] = TEN,
-    train: int = 160_000,
-    test: int = 10_000,
-    features: int = 2**19,
-    norm: str = "l2",
-) -> dict[str, int | None]:
-    """J rows, I views of N features each."""
-    return {"J": train + test, "I": len(languages), "N": features}
-
-
-def stand_in(
-    *,
-    rng: np.random.Generator,
-    languages: Sequence[str] = TEN,
-    train: int = 160_000,
-    test: int = 10_000,
-    features: int = 2**19,
-    norm: str = "l2",
-) -> Views:
+def stand_in(wanted: Europarl, rng: np.random.Generator) -> Views:
     """Drawn sentences of shared concepts that each language writes with its own words."""
-    check(languages=languages, train=train, test=test, features=features, norm=norm)
-    views = standins.translations(len(languages), train + test, features, rng, unit=norm == "l2")
-    facts = {"stand_in": "drawn concepts; no real sentences", "train": train, "test": test}
-    return Views(views, None, {**facts, "languages": list(languages)})
+    languages, rows = list(wanted.languages), wanted.train + wanted.test
+    views = standins.translations(len(languages), rows, wanted.features, rng, unit=wanted.norm == "l2")
+    facts = {"stand_in": "drawn concepts; no real sentences", "train": wanted.train, "test": wanted.test}
+    return Views(views, None, {**facts, "languages": languages})
 
 
 add_dataset(
     Dataset(
         name="europarl",
+        cls=Europarl,
         kind="views",
         summary="Europarl: the same sentences in ten languages, hashed word counts",
-        load=load,
-        shape=shape,
         source="europarl",
         stand_in=stand_in,
-        check=check,
     )
 )

@@ -8,14 +8,16 @@ samples stand: ``columns`` (as in the papers) or ``rows`` (as most tools store t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedrepro.datasets.checks import choice
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.parameters import one_of
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 KEYS = ("X", "fea", "data", "features")
@@ -23,32 +25,48 @@ LABEL_KEYS = ("labels", "y", "gnd", "label", "target")
 ENDINGS = (".npz", ".npy", ".mat", ".csv", ".mtx")
 
 
-def check(*, path: str, key: str | None = None, labels: str | None = None, orientation: str = "columns") -> None:
-    """Raise ParameterError for values that cannot work; the file itself is not read."""
-    choice("orientation", orientation, ("columns", "rows"))
-    if not isinstance(path, str) or Path(path).suffix.lower() not in ENDINGS:
-        raise ParameterError("path", f"must name a file ending in {', '.join(ENDINGS)}, not {path!r}")
-    if not Path(path).is_file():
-        raise ParameterError("path", f"{path} does not exist (relative paths start in {Path.cwd()})")
+@dataclass(frozen=True)
+class MatrixFile(Loader):
+    """A matrix in a file, one sample per column once it is read.
 
-
-def load(*, path: str, key: str | None = None, labels: str | None = None, orientation: str = "columns") -> Samples:
-    """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
-
-    Raises ParameterError where the file holds no such matrix, holds NaN or infinity, is empty, or where labels do not
-    match the samples.
+    path : the file, ending in .npz, .npy, .mat, .csv or .mtx; it must exist, and is read by ``load`` only.
+    key : the name of the matrix in the file; None to find it. labels : a variable of the file, a column of the CSV, or
+    another file with one label per sample; None for none. orientation : where samples stand, columns or rows.
     """
-    check(path=path, key=key, labels=labels, orientation=orientation)
-    matrix, inside = _read(Path(path), key, labels)
-    X = _numbers(path, matrix)
-    if orientation == "rows":
-        X = X.T
-    X = X.tocsc() if hasattr(X, "tocsc") else X
-    y, values = _labels(path, inside, labels, X.shape[1])
-    facts: dict[str, Any] = {"file": Path(path).name, "orientation": orientation}
-    if values is not None:
-        facts["label_values"] = values
-    return Samples(X, y, None if values is None else len(values), facts)
+
+    path: str
+    key: str | None = None
+    labels: str | None = None
+    orientation: str = "columns"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        one_of("orientation", self.orientation, ("columns", "rows"))
+        if not isinstance(self.path, str) or Path(self.path).suffix.lower() not in ENDINGS:
+            raise ParameterError("path", f"must name a file ending in {', '.join(ENDINGS)}, not {self.path!r}")
+        if not Path(self.path).is_file():
+            raise ParameterError("path", f"{self.path} does not exist (relative paths start in {Path.cwd()})")
+
+    def shape(self) -> dict[str, int | None]:
+        """Only the file tells."""
+        return {"M": None, "N": None, "K": None}
+
+    def load(self) -> Samples:
+        """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
+
+        Raises ParameterError where the file holds no such matrix, holds NaN or infinity, is empty, or where labels do
+        not match the samples.
+        """
+        matrix, inside = _read(Path(self.path), self.key, self.labels)
+        X = _numbers(self.path, matrix)
+        if self.orientation == "rows":
+            X = X.T
+        X = X.tocsc() if hasattr(X, "tocsc") else X
+        y, values = _labels(self.path, inside, self.labels, X.shape[1])
+        facts: dict[str, Any] = {"file": Path(self.path).name, "orientation": self.orientation}
+        if values is not None:
+            facts["label_values"] = values
+        return Samples(X, y, None if values is None else len(values), facts)
 
 
 def _read(path: Path, key: str | None, labels: str | None) -> tuple[Any, Any]:
@@ -184,18 +202,11 @@ def _label_file(path: Path) -> Any:
     )
 
 
-def shape(*, path: str, key: str | None = None, labels: str | None = None, orientation: str = "columns") -> dict:
-    """Only the file tells."""
-    return {"M": None, "N": None, "K": None}
-
-
 add_dataset(
     Dataset(
         name="file",
+        cls=MatrixFile,
         kind="samples",
         summary="a matrix of your own: .npz, .npy, .mat, .csv or .mtx",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )

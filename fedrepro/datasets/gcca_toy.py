@@ -15,34 +15,50 @@ Source: Shrestha and Fu, Sec. V-B.3, after Benton et al., 2019; the formulas are
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from fedrepro.datasets.checks import whole
 from fedrepro.datasets.types import Views
+from fedrepro.parameters import whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 NOISE = 0.1
 
 
-def check(*, J: int = 10_000, validation: int = 1000, test: int = 1000, cluster: int = 1000) -> None:
-    """Raise ParameterError where the parameters cannot give data."""
-    for name, value in (("J", J), ("validation", validation), ("test", test), ("cluster", cluster)):
-        whole(name, value, 4)
+@dataclass(frozen=True)
+class ToyViews(Loader):
+    """Three 2-D views of two classes.
 
+    J : rows to train with, at least 4. validation, test, cluster : further rows, at least 4.
+    """
 
-def load(
-    *,
-    J: int = 10_000,
-    validation: int = 1000,
-    test: int = 1000,
-    cluster: int = 1000,
-    rng: np.random.Generator,
-) -> Views:
-    """Three views (J + validation + test + cluster, 2); labels 0 and 1."""
-    check(J=J, validation=validation, test=test, cluster=cluster)
-    labels = np.concatenate([rng.permutation(np.arange(n) * 2 // n) for n in (J, validation, test, cluster)])
-    views = [rings(labels, rng), parabolas(labels, rng), ring_and_cloud(labels, rng)]
-    return Views(views, labels, {"parts": {"validation": validation, "test": test, "cluster": cluster}})
+    draws = True
+
+    J: int = 10_000
+    validation: int = 1000
+    test: int = 1000
+    cluster: int = 1000
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("J", self.J, 4)
+        whole("validation", self.validation, 4)
+        whole("test", self.test, 4)
+        whole("cluster", self.cluster, 4)
+
+    def shape(self) -> dict[str, int | None]:
+        """J training rows, I = 3 views of N = 2 columns."""
+        return {"J": self.J, "N": 2, "I": 3}
+
+    def load(self, rng: np.random.Generator) -> Views:
+        """Three views (J + validation + test + cluster, 2); labels 0 and 1."""
+        parts = (self.J, self.validation, self.test, self.cluster)
+        labels = np.concatenate([rng.permutation(np.arange(n) * 2 // n) for n in parts])
+        views = [rings(labels, rng), parabolas(labels, rng), ring_and_cloud(labels, rng)]
+        extra = {"validation": self.validation, "test": self.test, "cluster": self.cluster}
+        return Views(views, labels, {"parts": extra})
 
 
 def rings(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -69,18 +85,11 @@ def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.column_stack([np.cos(a), np.sin(a)])
 
 
-def shape(*, J: int = 10_000, validation: int = 1000, test: int = 1000, cluster: int = 1000) -> dict[str, int | None]:
-    """J training rows, I = 3 views of N = 2 columns."""
-    return {"J": J, "N": 2, "I": 3}
-
-
 add_dataset(
     Dataset(
         name="gcca-toy",
+        cls=ToyViews,
         kind="views",
         summary="three 2-D views of two classes: circles, parabolas, a ring around a cloud (10,000 training rows)",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )

@@ -14,13 +14,15 @@ Source: Shrestha and Fu, Sec. V-A.1 and V-A.4; docs/derivations/gcca-data.md#syn
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fedrepro.datasets.checks import number, whole
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, nearest
+from fedrepro.parameters import number, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
@@ -28,94 +30,93 @@ DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 ``code``: the authors' script, whose views have density 0.002 (discrepancy gcca.20)."""
 
 
-def check(*, J: int = 500, N: int = 25, D: int = 20, I: int = 3, nu: float = 0.1, draw: int = 0) -> None:
-    """Raise ParameterError where the parameters cannot give data."""
+@dataclass(frozen=True)
+class DenseViews(Loader):
+    """Dense views (J, N) of the same samples with D latent dimensions in common.
+
+    J : samples, at least 2. N : columns of each view, at least 1. D : common dimensions, at least 1. I : views, at
+    least 1. nu : standard deviation of the noise, at least 0. draw : a key, 0 .. 1,000,000; equal keys share the data.
+    """
+
+    draws = True
+
+    J: int = 500
+    N: int = 25
+    D: int = 20
+    I: int = 3
+    nu: float = 0.1
+    draw: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        _check_sizes(self.J, self.N, self.D, self.I, self.nu, self.draw)
+
+    def shape(self) -> dict[str, int | None]:
+        """J rows, I views of N columns each."""
+        return {"J": self.J, "N": self.N, "I": self.I}
+
+    def load(self, rng: np.random.Generator) -> Views:
+        """I views (J, N), float64 arrays."""
+        J, N, D, I, nu = self.J, self.N, self.D, self.I, self.nu
+        rng = rng.spawn(self.draw + 1)[self.draw]
+        Z = rng.standard_normal((J, D))
+        views = [Z @ rng.standard_normal((D, N)) + nu * rng.standard_normal((J, N)) for _ in range(I)]
+        return Views(views, None, {"J": J, "N": N, "D": D, "I": I, "nu": nu, "draw": self.draw})
+
+
+@dataclass(frozen=True)
+class SparseViews(Loader):
+    """Sparse views (J, N) of the same samples with D latent dimensions in common.
+
+    J : samples, at least 2. N : columns of each view, at least 1. D : common dimensions, at least 1. I : views, at
+    least 1. nu : standard deviation of the noise where there is any, at least 0.
+    densities : those of Z, A_i and E_i, 0 .. 1 each; or paper (0.05, 0.002, 0.001), or code (0.01, 0.0005, 0.001).
+    draw : a key, 0 .. 1,000,000; equal keys share the data.
+    """
+
+    draws = True
+
+    J: int = 50_000
+    N: int = 2000
+    D: int = 200
+    I: int = 3
+    nu: float = 0.1
+    densities: str | Sequence[float] = "paper"
+    draw: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        _check_sizes(self.J, self.N, self.D, self.I, self.nu, self.draw)
+        _densities(self.densities)
+
+    def shape(self) -> dict[str, Any]:
+        """J rows, I views of N columns each; ``density`` is the expected share of entries that are not zero."""
+        of_Z, of_A, of_E = _densities(self.densities)
+        return {"J": self.J, "N": self.N, "I": self.I, "density": 1.0 - (1.0 - of_Z * of_A) ** self.D * (1.0 - of_E)}
+
+    def load(self, rng: np.random.Generator) -> Views:
+        """I views (J, N), scipy.sparse CSR; ``facts`` hold their densities."""
+        J, N, D, I, nu = self.J, self.N, self.D, self.I, self.nu
+        rng = rng.spawn(self.draw + 1)[self.draw]
+        of_Z, of_A, of_E = _densities(self.densities)
+        Z = sparse_normal(rng, J, D, of_Z)
+        views = []
+        for _ in range(I):
+            X = (Z @ sparse_normal(rng, D, N, of_A) + nu * sparse_normal(rng, J, N, of_E)).tocsr()
+            X.sort_indices()
+            views.append(X)
+        density = [X.nnz / (J * N) for X in views]
+        facts = {"J": J, "N": N, "D": D, "I": I, "nu": nu, "draw": self.draw, "density": density}
+        return Views(views, None, facts)
+
+
+def _check_sizes(J: int, N: int, D: int, I: int, nu: float, draw: int) -> None:
     whole("J", J, 2)
-    whole("N", N, 1)
-    whole("D", D, 1)
-    whole("I", I, 1)
-    number("nu", nu, 0.0, float("inf"))
+    whole("N", N)
+    whole("D", D)
+    whole("I", I)
+    number("nu", nu, least=0.0)
     whole("draw", draw, 0, 10**6)
-
-
-def load(
-    *,
-    J: int = 500,
-    N: int = 25,
-    D: int = 20,
-    I: int = 3,
-    nu: float = 0.1,
-    draw: int = 0,
-    rng: np.random.Generator,
-) -> Views:
-    """I dense views (J, N) of the same samples, D latent dimensions in common; nu: standard deviation of the noise."""
-    check(J=J, N=N, D=D, I=I, nu=nu, draw=draw)
-    rng = rng.spawn(draw + 1)[draw]
-    Z = rng.standard_normal((J, D))
-    views = [Z @ rng.standard_normal((D, N)) + nu * rng.standard_normal((J, N)) for _ in range(I)]
-    return Views(views, None, {"J": J, "N": N, "D": D, "I": I, "nu": nu, "draw": draw})
-
-
-def shape(
-    *, J: int = 500, N: int = 25, D: int = 20, I: int = 3, nu: float = 0.1, draw: int = 0
-) -> dict[str, int | None]:
-    """J rows, I views of N columns each."""
-    return {"J": J, "N": N, "I": I}
-
-
-def check_sparse(
-    *,
-    J: int = 50_000,
-    N: int = 2000,
-    D: int = 200,
-    I: int = 3,
-    nu: float = 0.1,
-    densities: str | Sequence[float] = "paper",
-    draw: int = 0,
-) -> None:
-    """Raise ParameterError where the parameters cannot give data."""
-    check(J=J, N=N, D=D, I=I, nu=nu, draw=draw)
-    _densities(densities)
-
-
-def load_sparse(
-    *,
-    J: int = 50_000,
-    N: int = 2000,
-    D: int = 200,
-    I: int = 3,
-    nu: float = 0.1,
-    densities: str | Sequence[float] = "paper",
-    draw: int = 0,
-    rng: np.random.Generator,
-) -> Views:
-    """I views (J, N), scipy.sparse CSR. densities : those of Z, A_i and E_i, or a name of ``DENSITIES``."""
-    check_sparse(J=J, N=N, D=D, I=I, nu=nu, densities=densities, draw=draw)
-    rng = rng.spawn(draw + 1)[draw]
-    of_Z, of_A, of_E = _densities(densities)
-    Z = sparse_normal(rng, J, D, of_Z)
-    views = []
-    for _ in range(I):
-        X = (Z @ sparse_normal(rng, D, N, of_A) + nu * sparse_normal(rng, J, N, of_E)).tocsr()
-        X.sort_indices()
-        views.append(X)
-    facts = {"J": J, "N": N, "D": D, "I": I, "nu": nu, "draw": draw, "density": [X.nnz / (J * N) for X in views]}
-    return Views(views, None, facts)
-
-
-def shape_sparse(
-    *,
-    J: int = 50_000,
-    N: int = 2000,
-    D: int = 200,
-    I: int = 3,
-    nu: float = 0.1,
-    densities: str | Sequence[float] = "paper",
-    draw: int = 0,
-) -> dict[str, Any]:
-    """J rows, I views of N columns each; ``density`` is the expected share of entries that are not zero."""
-    of_Z, of_A, of_E = _densities(densities)
-    return {"J": J, "N": N, "I": I, "density": 1.0 - (1.0 - of_Z * of_A) ** D * (1.0 - of_E)}
 
 
 def sparse_normal(rng: np.random.Generator, rows: int, columns: int, density: float) -> Any:
@@ -138,27 +139,25 @@ def _densities(densities: Any) -> tuple[float, float, float]:
         return DENSITIES[densities]
     if not isinstance(densities, Sequence) or len(densities) != 3:
         raise ParameterError("densities", f"must be a name or the densities of Z, A and E, not {densities!r}")
-    of_Z, of_A, of_E = (number("densities", value, 0.0, 1.0) for value in densities)
+    for value in densities:
+        number("densities", value, least=0.0, most=1.0)
+    of_Z, of_A, of_E = densities
     return of_Z, of_A, of_E
 
 
 add_dataset(
     Dataset(
         name="gcca-synthetic",
+        cls=DenseViews,
         kind="views",
         summary="dense synthetic views Z A_i + nu E_i of the GCCA paper (500 x 25, 3 views, 20 common dimensions)",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )
 add_dataset(
     Dataset(
         name="gcca-sparse",
+        cls=SparseViews,
         kind="views",
         summary="large sparse synthetic views of the GCCA paper (50,000 x 2,000, 3 views, density 0.02)",
-        load=load_sparse,
-        shape=shape_sparse,
-        check=check_sparse,
     )
 )

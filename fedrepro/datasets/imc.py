@@ -21,6 +21,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import flag, number, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 _DRAWS = 1000
@@ -38,58 +39,62 @@ class Instance:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def check(
-    *,
-    d: int = 16,
-    M: int = 20,
-    k: int = 4,
-    r: int = 2,
-    per_client: int = 5,
-    well_posed: bool = True,
-    least: float = 0.1,
-) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    for name, value in (("d", d), ("M", M), ("k", k), ("r", r), ("per_client", per_client)):
-        whole(name, value)
-    flag("well_posed", well_posed)
-    number("least", least, above=0.0)
-    if r > min(d, k):
-        raise ParameterError("r", f"must be at most d = {d} and k = {k}, not {r}")
-    if per_client > d:
-        raise ParameterError("per_client", f"must be at most the number of items d = {d}, not {per_client}")
-    free = r * (d + k - r)
-    if well_posed and M * per_client < free:
-        raise ParameterError(
-            "per_client",
-            f"{M} clients with {per_client} entries each see {M * per_client} numbers, but M* has {free}; use more",
-        )
+@dataclass(frozen=True)
+class RandomInstance(Loader):
+    """A random instance of d items, M clients and rank r.
 
-
-def load(
-    *,
-    d: int = 16,
-    M: int = 20,
-    k: int = 4,
-    r: int = 2,
-    per_client: int = 5,
-    well_posed: bool = True,
-    least: float = 0.1,
-    rng: np.random.Generator,
-) -> Instance:
-    """An instance with d items and M clients; redrawn until ``lam_min`` is at least ``least`` where ``well_posed``.
-
-    Raises ParameterError where no instance of that kind turns up.
+    d : items, at least 1. M : clients, at least 1. k : length of a client's side information, at least 1. r : rank,
+    1 .. min(d, k). per_client : entries that a client sees, 1 .. d. well_posed : redraw until ``lam_min`` is large
+    enough. least : the smallest ``lam_min`` that is, above 0.
     """
-    check(d=d, M=M, k=k, r=r, per_client=per_client, well_posed=well_posed, least=least)
-    for tried in range(1, _DRAWS + 1):
-        U, V = (np.linalg.qr(rng.standard_normal((n, r)))[0] for n in (d, k))
-        Z = rng.standard_normal((M, k))
-        Z /= np.linalg.norm(Z, axis=1, keepdims=True)
-        observed = np.array([rng.choice(d, per_client, replace=False) for _ in range(M)])
-        lam_min = conditioning(U, V, Z, observed)
-        if not well_posed or lam_min >= least:
-            return Instance(U, V, Z, observed, {"lam_min": lam_min, "drawn": tried})
-    raise ParameterError("least", f"no instance reached {least:g} in {_DRAWS} draws; lower it or set well_posed: false")
+
+    draws = True
+
+    d: int = 16
+    M: int = 20
+    k: int = 4
+    r: int = 2
+    per_client: int = 5
+    well_posed: bool = True
+    least: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        for name in ("d", "M", "k", "r", "per_client"):
+            whole(name, getattr(self, name))
+        flag("well_posed", self.well_posed)
+        number("least", self.least, above=0.0)
+        if self.r > min(self.d, self.k):
+            raise ParameterError("r", f"must be at most d = {self.d} and k = {self.k}, not {self.r}")
+        if self.per_client > self.d:
+            raise ParameterError(
+                "per_client", f"must be at most the number of items d = {self.d}, not {self.per_client}"
+            )
+        seen, free = self.M * self.per_client, self.r * (self.d + self.k - self.r)
+        if self.well_posed and seen < free:
+            raise ParameterError(
+                "per_client",
+                f"{self.M} clients with {self.per_client} entries each see {seen} numbers, but M* has {free}; use more",
+            )
+
+    def shape(self) -> dict[str, int | None]:
+        """The sizes asked for: N items by M clients."""
+        return {"M": self.M, "N": self.d}
+
+    def load(self, rng: np.random.Generator) -> Instance:
+        """An instance; raises ParameterError where none turns up whose ``lam_min`` is large enough."""
+        d, M, k, r = self.d, self.M, self.k, self.r
+        for tried in range(1, _DRAWS + 1):
+            U, V = (np.linalg.qr(rng.standard_normal((n, r)))[0] for n in (d, k))
+            Z = rng.standard_normal((M, k))
+            Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+            observed = np.array([rng.choice(d, self.per_client, replace=False) for _ in range(M)])
+            lam_min = conditioning(U, V, Z, observed)
+            if not self.well_posed or lam_min >= self.least:
+                return Instance(U, V, Z, observed, {"lam_min": lam_min, "drawn": tried})
+        raise ParameterError(
+            "least", f"no instance reached {self.least:g} in {_DRAWS} draws; lower it or set well_posed: false"
+        )
 
 
 def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarray) -> float:
@@ -110,27 +115,11 @@ def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarr
     return float(singular[r * (d + k - r) - 1] ** 2)
 
 
-def shape(
-    *,
-    d: int = 16,
-    M: int = 20,
-    k: int = 4,
-    r: int = 2,
-    per_client: int = 5,
-    well_posed: bool = True,
-    least: float = 0.1,
-) -> dict[str, int | None]:
-    """The sizes asked for: N items by M clients."""
-    return {"M": M, "N": d}
-
-
 add_dataset(
     Dataset(
         name="imc",
+        cls=RandomInstance,
         kind="imc",
         summary="Random low-rank matrices whose columns are linear in client side information, a few entries seen",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )

@@ -10,6 +10,7 @@ training images all 10,000 of both.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 
 from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
-from fedrepro.datasets.checks import choice, number, whole
 from fedrepro.datasets.types import Samples
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 K = 10
@@ -29,25 +31,39 @@ COUNTS = {
 }
 
 
-def check(*, n: int = 10_000, split: str = "test", selection: str = "first", scale: float = 255) -> None:
-    """Raise ParameterError for values that cannot work."""
-    choice("split", split, COUNTS)
-    choice("selection", selection, ("first", "balanced", "quota"))
-    whole("n", n, K if selection == "first" else 20, int(COUNTS[split].sum()))
-    number("scale", scale, 1e-6, 1e6)
+@dataclass(frozen=True)
+class MNIST(Loader):
+    """Images of handwritten digits, pixels / scale, one image per column in file order.
 
-
-def load(path: Path, *, n: int = 10_000, split: str = "test", selection: str = "first", scale: float = 255) -> Samples:
-    """X (784, N) = pixels / scale, one image per column in file order; labels (N,) are the digits.
-
-    ``n`` images of ``split`` (``test``: 10,000, ``train``: 60,000) are asked for; ``selection`` says which.
+    n : images asked for, 10 .. 10,000 (test) or 60,000 (train); 20 or more by proportions. split : test or train.
+    selection : which images: first in the file, balanced over the digits, or quota, 5 to 20 % a digit as in the
+    released program. scale : what pixel values 0 .. 255 are divided by, 1e-6 .. 1e6.
     """
-    check(n=n, split=split, selection=selection, scale=scale)
-    arrays = read(path, split)
-    labels = np.asarray(arrays["labels"], dtype=np.int64)
-    index = select(labels, n, selection)
-    X = arrays["pixels"][index].reshape(len(index), -1).T / np.float64(scale)
-    return Samples(X, labels[index], K, _facts(n, split, selection, labels[index]))
+
+    n: int = 10_000
+    split: str = "test"
+    selection: str = "first"
+    scale: float = 255
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        one_of("split", self.split, tuple(COUNTS))
+        one_of("selection", self.selection, ("first", "balanced", "quota"))
+        whole("n", self.n, K if self.selection == "first" else 20, int(COUNTS[self.split].sum()))
+        number("scale", self.scale, least=1e-6, most=1e6)
+
+    def shape(self) -> dict[str, int | None]:
+        """M = 784, K = 10, and the N the selection reaches."""
+        reached = self.n if self.selection == "first" else int(_sizes(COUNTS[self.split], self.n, self.selection).sum())
+        return {"M": 784, "N": reached, "K": K}
+
+    def load(self, path: Path) -> Samples:
+        """X (784, N) float64, labels (N,) the digits; ``facts`` say where there are fewer than ``n``."""
+        arrays = read(path, self.split)
+        labels = np.asarray(arrays["labels"], dtype=np.int64)
+        index = select(labels, self.n, self.selection)
+        X = arrays["pixels"][index].reshape(len(index), -1).T / np.float64(self.scale)
+        return Samples(X, labels[index], K, _facts(self.n, self.split, self.selection, labels[index]))
 
 
 def select(labels: np.ndarray, n: int, selection: str) -> np.ndarray:
@@ -76,39 +92,20 @@ def _facts(n: int, split: str, selection: str, labels: np.ndarray) -> dict[str, 
     return facts
 
 
-def shape(
-    *, n: int = 10_000, split: str = "test", selection: str = "first", scale: float = 255
-) -> dict[str, int | None]:
-    """M = 784, K = 10, and the N the selection reaches."""
-    N = n if selection == "first" else int(_sizes(COUNTS[split], n, selection).sum())
-    return {"M": 784, "N": N, "K": K}
-
-
-def stand_in(
-    *,
-    rng: np.random.Generator,
-    n: int = 10_000,
-    split: str = "test",
-    selection: str = "first",
-    scale: float = 255,
-) -> Samples:
+def stand_in(wanted: MNIST, rng: np.random.Generator) -> Samples:
     """Drawn blobs in place of digits, in the proportions that the selection gives."""
-    check(n=n, split=split, selection=selection, scale=scale)
-    counts = COUNTS[split]
-    order = rng.permutation(np.repeat(np.arange(K), counts))
-    index = select(order, n, selection)
-    return standins.digits(order[index], rng, scale)
+    order = rng.permutation(np.repeat(np.arange(K), COUNTS[wanted.split]))
+    index = select(order, wanted.n, wanted.selection)
+    return standins.digits(order[index], rng, wanted.scale)
 
 
 add_dataset(
     Dataset(
         name="mnist",
+        cls=MNIST,
         kind="samples",
         summary="MNIST handwritten digits, 784 pixels, 10 classes",
-        load=load,
-        shape=shape,
         source="mnist",
         stand_in=stand_in,
-        check=check,
     )
 )

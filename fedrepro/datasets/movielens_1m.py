@@ -2,60 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.datasets import standins
-from fedrepro.datasets.ratings import check_ratings, load_ratings
+from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
 from fedrepro.registry import Dataset, add_dataset
 
-USERS, ITEMS, RATINGS = 6_040, 3_706, 1_000_209
+SCALE = Scale(users=6_040, items=3_706, ratings=1_000_209, step=1.0)
 
 
-def check(*, users: int | None = None, min_item_ratings: int = 1) -> None:
-    """Raise ParameterError for values that cannot work."""
-    check_ratings(USERS, users=users, min_item_ratings=min_item_ratings)
+@dataclass(frozen=True)
+class MovieLens1M(RatingFile):
+    """Every rating of MovieLens 1M in file order.
 
-
-def load(path: Path, *, users: int | None = None, min_item_ratings: int = 1) -> Ratings:
-    """Every rating in file order; ids are compact, values in stars.
-
-    ``users`` keeps that many users, evenly spaced; ``min_item_ratings`` drops items rated more rarely.
+    users : keep so many users, evenly spaced, 1 .. 6,040; None for all.
+    min_item_ratings : drop items rated more rarely, at least 1.
     """
-    check(users=users, min_item_ratings=min_item_ratings)
-    found = load_ratings(path, users, min_item_ratings)
-    found.value = found.value.astype(np.float64)
-    return found
+
+    scale = SCALE
 
 
-def shape(*, users: int | None = None, min_item_ratings: int = 1) -> dict[str, int | None]:
-    """Users; items and ratings where all are kept."""
-    whole_file = users is None and min_item_ratings == 1
-    return {
-        "users": USERS if users is None else min(users, USERS),
-        "items": ITEMS if whole_file else None,
-        "ratings": RATINGS if whole_file else None,
-    }
-
-
-def stand_in(*, rng: np.random.Generator, users: int | None = None, min_item_ratings: int = 1) -> Ratings:
+def stand_in(wanted: MovieLens1M, rng: np.random.Generator) -> Ratings:
     """Drawn tastes with MovieLens 1M's numbers of users, items and ratings, or a share."""
-    check(users=users, min_item_ratings=min_item_ratings)
-    U = USERS if users is None else users
-    return standins.ratings(U, ITEMS, RATINGS * U // USERS, rng, step=1.0, at_least=min_item_ratings)
+    return drawn(SCALE, wanted, rng)
 
 
 add_dataset(
     Dataset(
         name="movielens-1m",
+        cls=MovieLens1M,
         kind="ratings",
         summary="MovieLens 1M: 1,000,209 ratings of 3,706 films by 6,040 users",
-        load=load,
-        shape=shape,
         source="movielens-1m",
         stand_in=stand_in,
-        check=check,
     )
 )

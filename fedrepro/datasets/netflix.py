@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.datasets import standins
-from fedrepro.datasets.ratings import check_ratings, load_ratings
+from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
 from fedrepro.registry import Dataset, add_dataset
 
-USERS, ITEMS, RATINGS = 480_189, 17_770, 100_480_507
+SCALE = Scale(users=480_189, items=17_770, ratings=100_480_507, step=1.0)
 
 
-def check(*, users: int | None = None, min_item_ratings: int = 1) -> None:
-    """Raise ParameterError for values that cannot work."""
-    check_ratings(USERS, users=users, min_item_ratings=min_item_ratings)
+@dataclass(frozen=True)
+class Netflix(RatingFile):
+    """Every rating of the Netflix Prize, film by film; values are float32, exact for stars.
 
-
-def load(path: Path, *, users: int | None = None, min_item_ratings: int = 1) -> Ratings:
-    """Every rating, film by film; ids are compact. Arrays are memory mapped; values are float32, exact for stars.
-
-    ``users`` keeps that many users, evenly spaced; ``min_item_ratings`` drops items rated more rarely.
+    users : keep so many users, evenly spaced, 1 .. 480,189; None for all.
+    min_item_ratings : drop items rated more rarely, at least 1.
     """
-    check(users=users, min_item_ratings=min_item_ratings)
-    return load_ratings(path, users, min_item_ratings)
+
+    scale = SCALE
+    dtype = np.float32
 
 
-def shape(*, users: int | None = None, min_item_ratings: int = 1) -> dict[str, int | None]:
-    """Users; items and ratings where all are kept."""
-    whole_file = users is None and min_item_ratings == 1
-    return {
-        "users": USERS if users is None else min(users, USERS),
-        "items": ITEMS if whole_file else None,
-        "ratings": RATINGS if whole_file else None,
-    }
-
-
-def stand_in(*, rng: np.random.Generator, users: int | None = None, min_item_ratings: int = 1) -> Ratings:
+def stand_in(wanted: Netflix, rng: np.random.Generator) -> Ratings:
     """Drawn tastes with the Netflix Prize's numbers of users, items and ratings, or a share."""
-    check(users=users, min_item_ratings=min_item_ratings)
-    U = USERS if users is None else users
-    return standins.ratings(U, ITEMS, RATINGS * U // USERS, rng, step=1.0, at_least=min_item_ratings)
+    return drawn(SCALE, wanted, rng)
 
 
 add_dataset(
     Dataset(
         name="netflix",
+        cls=Netflix,
         kind="ratings",
         summary="Netflix Prize: 100,480,507 ratings of 17,770 films by 480,189 users",
-        load=load,
-        shape=shape,
         source="netflix",
         stand_in=stand_in,
-        check=check,
     )
 )

@@ -1,64 +1,113 @@
 """What the three rating datasets share: reading their arrays, and smaller or filtered versions of them.
 
-The paper (FedMC-ADMM, Table 1) uses all ratings (discrepancy fedmc.27). MovieLens 1M there has 3,449 items and
+The paper (fedmc, Table 1) uses all ratings (discrepancy fedmc.27). MovieLens 1M there has 3,449 items and
 999,714 ratings where the file has 3,706 and 1,000,209; no threshold on the ratings of an item gives these numbers
 (4 gives 3,461 and 999,791, 5 gives 3,416 and 999,611), so none is applied unless ``min_item_ratings`` asks for one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedrepro.data.parsed import read
-from fedrepro.datasets.checks import spread, whole
+from fedrepro.datasets import standins
+from fedrepro.datasets.subsets import spread
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import whole
+from fedrepro.protocols import Loader
 
 
-def check_ratings(total_users: int, *, users: int | None = None, min_item_ratings: int = 1) -> None:
-    """Raise ParameterError for values that cannot work."""
-    if users is not None:
-        whole("users", users, 1, total_users)
-    whole("min_item_ratings", min_item_ratings, 1)
+@dataclass(frozen=True)
+class Scale:
+    """What is published of a rating dataset: its numbers of users, items and ratings, and the step of its stars."""
+
+    users: int
+    items: int
+    ratings: int
+    step: float
 
 
-def load_ratings(path: Path, users: int | None, min_item_ratings: int) -> Ratings:
-    """All ratings, or those of ``users`` users spread evenly over the ids, of items rated often enough among them.
+@dataclass(frozen=True)
+class RatingFile(Loader):
+    """Every rating, or those of fewer users and of items that are rated often enough.
 
-    Arrays are memory mapped where nothing is left out. Ids are compact; ``facts`` hold the largest raw ids, which the
-    released program sizes its matrices by.
+    scale : the official file's sizes. dtype : of the values.
+    users : keep so many users, evenly spaced, 1 .. all; None for all.
+    min_item_ratings : drop items rated more rarely, at least 1.
     """
-    arrays = read(path, "all")
-    user, item, value = arrays["user"], arrays["item"], arrays["value"]
-    facts: dict[str, Any] = {
-        "last_user_id": int(arrays["user_id"][-1]),
-        "last_item_id": int(arrays["item_id"][-1]),
-    }
-    U, I = len(arrays["user_id"]), len(arrays["item_id"])  # noqa: E741
-    if users is not None and users < U:
-        chosen = np.zeros(U, dtype=bool)
-        chosen[spread(U, users)] = True
-        keep = chosen[user]
-        user, item, value = _compacted(user[keep]), item[keep], value[keep]
-        facts["users"] = f"{users:,} of {U:,} users, evenly spaced"
-        U = users
-    if users is None and min_item_ratings == 1:
-        return Ratings(user, item, value, U, I, facts)
-    counts = np.bincount(item, minlength=I)
-    if (counts < min_item_ratings).any():
-        keep = (counts >= min_item_ratings)[item]
-        if not keep.any():
-            raise ParameterError("min_item_ratings", f"no item has {min_item_ratings} ratings")
-        facts["items"] = (
-            f"{int((counts >= min_item_ratings).sum()):,} of {I:,} items, with {min_item_ratings} ratings or more"
-        )
-        user, item, value = user[keep], _compacted(item[keep]), value[keep]
-        I = int((counts >= min_item_ratings).sum())  # noqa: E741
-    return Ratings(user, item, value, U, I, facts)
+
+    scale: ClassVar[Scale]
+    dtype: ClassVar[type[np.floating]] = np.float64
+
+    users: int | None = None
+    min_item_ratings: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        if self.users is not None:
+            whole("users", self.users, 1, self.scale.users)
+        whole("min_item_ratings", self.min_item_ratings)
+
+    def shape(self) -> dict[str, int | None]:
+        """Users; items and ratings where all are kept."""
+        everything = self.users is None and self.min_item_ratings == 1
+        return {
+            "users": self.scale.users if self.users is None else self.users,
+            "items": self.scale.items if everything else None,
+            "ratings": self.scale.ratings if everything else None,
+        }
+
+    def load(self, path: Path) -> Ratings:
+        """The ratings in the order of the file; ids are compact, values in stars.
+
+        Arrays are memory mapped where nothing is left out. ``facts`` hold the largest raw ids, which the released
+        program sizes its matrices by.
+        """
+        arrays = read(path, "all")
+        user, item, value = arrays["user"], arrays["item"], arrays["value"].astype(self.dtype, copy=False)
+        facts: dict[str, Any] = {
+            "last_user_id": int(arrays["user_id"][-1]),
+            "last_item_id": int(arrays["item_id"][-1]),
+        }
+        found = Ratings(user, item, value, len(arrays["user_id"]), len(arrays["item_id"]), facts)
+        if self.users is not None and self.users < found.users:
+            found = _of_users(found, self.users)
+        return found if self.min_item_ratings == 1 and self.users is None else _of_items(found, self.min_item_ratings)
+
+
+def _of_users(all_: Ratings, users: int) -> Ratings:
+    """The ratings of ``users`` users, evenly spaced over the ids."""
+    chosen = np.zeros(all_.users, dtype=bool)
+    chosen[spread(all_.users, users)] = True
+    keep = chosen[all_.user]
+    facts = {**all_.facts, "users": f"{users:,} of {all_.users:,} users, evenly spaced"}
+    return Ratings(_compacted(all_.user[keep]), all_.item[keep], all_.value[keep], users, all_.items, facts)
+
+
+def _of_items(all_: Ratings, least: int) -> Ratings:
+    """The ratings of items that have ``least`` of them or more."""
+    often = np.bincount(all_.item, minlength=all_.items) >= least
+    if often.all():
+        return all_
+    keep = often[all_.item]
+    if not keep.any():
+        raise ParameterError("min_item_ratings", f"no item has {least} ratings")
+    kept = int(often.sum())
+    facts = {**all_.facts, "items": f"{kept:,} of {all_.items:,} items, with {least} ratings or more"}
+    return Ratings(all_.user[keep], _compacted(all_.item[keep]), all_.value[keep], all_.users, kept, facts)
 
 
 def _compacted(ids: np.ndarray) -> np.ndarray:
     return np.unique(ids, return_inverse=True)[1].astype(np.int32)
+
+
+def drawn(scale: Scale, wanted: RatingFile, rng: np.random.Generator) -> Ratings:
+    """Drawn tastes with the numbers of users, items and ratings of ``scale``, or a share of its users and ratings."""
+    users = scale.users if wanted.users is None else wanted.users
+    total = scale.ratings * users // scale.users
+    return standins.ratings(users, scale.items, total, rng, step=scale.step, at_least=wanted.min_item_ratings)

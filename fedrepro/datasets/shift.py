@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.parameters import flag, number, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 
@@ -29,49 +30,54 @@ class Biased:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def check(*, d: int = 20, k: int = 5, M: int = 100, n: int = 10, noise: float = 0.5, informative: bool = True) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    for name, value, least in (("d", d, 1), ("k", k, 1), ("M", M, 2), ("n", n, 1)):
-        whole(name, value, least)
-    number("noise", noise, least=0.0)
-    flag("informative", informative)
+@dataclass(frozen=True)
+class BiasedRegression(Loader):
+    """Regression data of M clients with n samples each.
 
+    d : length of x, at least 1. k : length of z, at least 1. M : clients, at least 2. n : samples of a client, at
+    least 1. noise : standard deviation of zeta, at least 0. informative : false draws z afresh, so that it tells
+    nothing (a control).
+    """
 
-def load(
-    *,
-    d: int = 20,
-    k: int = 5,
-    M: int = 100,
-    n: int = 10,
-    noise: float = 0.5,
-    informative: bool = True,
-    rng: np.random.Generator,
-) -> Biased:
-    """M clients with n samples each; ``informative`` False draws z afresh, so that it tells nothing (a control)."""
-    check(d=d, k=k, M=M, n=n, noise=noise, informative=informative)
-    theta, x = rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((M, n, d))
-    zeta = noise * rng.standard_normal((M, n))
-    z, w = rng.standard_normal((M, k)) / np.sqrt(k), rng.standard_normal(k)
-    b = z @ w
-    if not informative:
-        z = rng.standard_normal((M, k)) / np.sqrt(k)
-    return Biased(x, zeta, theta, b / b.std(), z)
+    draws = True
 
+    d: int = 20
+    k: int = 5
+    M: int = 100
+    n: int = 10
+    noise: float = 0.5
+    informative: bool = True
 
-def shape(
-    *, d: int = 20, k: int = 5, M: int = 100, n: int = 10, noise: float = 0.5, informative: bool = True
-) -> dict[str, int | None]:
-    """The sizes asked for: N samples in d dimensions over M clients."""
-    return {"M": M, "N": n * d}
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("d", self.d)
+        whole("k", self.k)
+        whole("M", self.M, 2)
+        whole("n", self.n)
+        number("noise", self.noise, least=0.0)
+        flag("informative", self.informative)
+
+    def shape(self) -> dict[str, int | None]:
+        """The sizes asked for: n samples in d dimensions of each of M clients, N = n d numbers."""
+        return {"M": self.M, "N": self.n * self.d}
+
+    def load(self, rng: np.random.Generator) -> Biased:
+        """Samples, noise, theta, biases and side information."""
+        d, k, M, n = self.d, self.k, self.M, self.n
+        theta, x = rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((M, n, d))
+        zeta = self.noise * rng.standard_normal((M, n))
+        z, w = rng.standard_normal((M, k)) / np.sqrt(k), rng.standard_normal(k)
+        b = z @ w
+        if not self.informative:
+            z = rng.standard_normal((M, k)) / np.sqrt(k)
+        return Biased(x, zeta, theta, b / b.std(), z)
 
 
 add_dataset(
     Dataset(
         name="shift",
+        cls=BiasedRegression,
         kind="shift",
         summary="Linear regression with a bias for each client that its side information tells",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )

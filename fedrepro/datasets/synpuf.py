@@ -10,6 +10,7 @@ rows in 6 groups and 511 columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import numpy as np
 
 from fedrepro.data.parsed import read, sparse
 from fedrepro.datasets import standins
-from fedrepro.datasets.checks import choice, whole
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import one_of, several, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 SYMPTOMS, EXTERNAL, FACTORS, OTHER = 15, 17, 18, 19
@@ -27,59 +29,57 @@ LAST = (139, 239, 289, 319, 389, 459, 519, 579, 629, 679, 709, 739, 759, 779, 79
 ORDERS = ("per_view", "common", "sorted")
 
 
-def check(
-    *,
-    samples: Sequence[int] = (1, 2, 3),
-    diagnoses: int = 1000,
-    procedures: int = 500,
-    least: int = 40,
-    order: str = "per_view",
-) -> None:
-    """Raise ParameterError for values that cannot work."""
-    if isinstance(samples, (str, int)) or len(samples) < 2 or len(set(samples)) != len(samples):
-        raise ParameterError("samples", f"must be a list of two or more distinct samples, not {samples!r}")
-    for sample in samples:
-        whole("samples", sample, 1, 20)
-    whole("diagnoses", diagnoses, 1)
-    whole("procedures", procedures, 1)
-    whole("least", least, 1)
-    choice("order", order, ORDERS)
+@dataclass(frozen=True)
+class SynPUF(Loader):
+    """Counts of claims by diagnosis and procedure, a view per sample.
 
-
-def load(
-    path: Path,
-    *,
-    rng: np.random.Generator,
-    samples: Sequence[int] = (1, 2, 3),
-    diagnoses: int = 1000,
-    procedures: int = 500,
-    least: int = 40,
-    order: str = "per_view",
-) -> Views:
-    """One view per sample, (J, N) float64 raw counts; labels: the group of each row, 0 .. G-1.
-
-    ``order``: ``per_view`` shuffles the rows inside each group independently in every view, as the released code does
-    (after which views are aligned by group only), ``common`` shuffles all views alike, ``sorted`` leaves the codes in
-    order.
+    samples : two or more numbers of samples, 1 .. 20 each. diagnoses : most frequent diagnoses of each sample that are
+    taken, at least 1. procedures : the same of procedures, at least 1. least : chapters of fewer codes are dropped, at
+    least 1.
+    order : of rows inside each group: per_view (shuffled independently in every view, as the released code does, after
+    which views are aligned by group only), common (shuffled in all views alike) or sorted (by code).
     """
-    check(samples=samples, diagnoses=diagnoses, procedures=procedures, least=least, order=order)
-    parts = [read(path, str(sample)) for sample in samples]
-    rows = _union([_top(part, "diagnosis", diagnoses) for part in parts])
-    columns = _union([_top(part, "procedure", procedures) for part in parts])
-    groups = np.array([chapter(code) for code in rows.astype(str)])
-    size = np.bincount(groups, minlength=OTHER + 1)
-    kept = (size[groups] >= least) & (groups != SYMPTOMS)
-    if not kept.any():
-        raise ParameterError("least", f"no chapter has {least} codes among the most frequent ones")
-    rows, groups = rows[kept], groups[kept]
-    by_group = np.lexsort((rows, groups))
-    rows, groups = rows[by_group], groups[by_group]
-    chapters, labels = np.unique(groups, return_inverse=True)
-    views = [_counts(part, rows, columns) for part in parts]
-    facts = {"chapters": chapters.tolist(), "order": order, "group_sizes": np.bincount(labels).tolist()}
-    return Views(
-        [view[i] for view, i in zip(views, orders(labels, len(views), order, rng), strict=True)], labels, facts
-    )
+
+    draws = True
+
+    samples: Sequence[int] = (1, 2, 3)
+    diagnoses: int = 1000
+    procedures: int = 500
+    least: int = 40
+    order: str = "per_view"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        several("samples", self.samples)
+        for sample in self.samples:
+            whole("samples", sample, 1, 20)
+        whole("diagnoses", self.diagnoses)
+        whole("procedures", self.procedures)
+        whole("least", self.least)
+        one_of("order", self.order, ORDERS)
+
+    def shape(self) -> dict[str, int | None]:
+        """I views; rows and columns only the files tell."""
+        return {"J": None, "I": len(self.samples), "N": None}
+
+    def load(self, path: Path, rng: np.random.Generator) -> Views:
+        """Views (J, N) float64 of raw counts; labels: the group of each row, 0 .. G-1."""
+        parts = [read(path, str(sample)) for sample in self.samples]
+        rows = _union([_top(part, "diagnosis", self.diagnoses) for part in parts])
+        columns = _union([_top(part, "procedure", self.procedures) for part in parts])
+        groups = np.array([chapter(code) for code in rows.astype(str)])
+        size = np.bincount(groups, minlength=OTHER + 1)
+        kept = (size[groups] >= self.least) & (groups != SYMPTOMS)
+        if not kept.any():
+            raise ParameterError("least", f"no chapter has {self.least} codes among the most frequent ones")
+        rows, groups = rows[kept], groups[kept]
+        by_group = np.lexsort((rows, groups))
+        rows, groups = rows[by_group], groups[by_group]
+        chapters, labels = np.unique(groups, return_inverse=True)
+        views = [_counts(part, rows, columns) for part in parts]
+        sizes = np.bincount(labels).tolist()
+        facts = {"chapters": chapters.tolist(), "order": self.order, "group_sizes": sizes}
+        return Views(_ordered(views, labels, self.order, rng), labels, facts)
 
 
 def _top(part: dict[str, np.ndarray], name: str, n: int) -> np.ndarray:
@@ -128,46 +128,26 @@ def orders(labels: np.ndarray, views: int, order: str, rng: np.random.Generator)
     return drawn if order == "per_view" else drawn * views
 
 
-def shape(
-    *,
-    samples: Sequence[int] = (1, 2, 3),
-    diagnoses: int = 1000,
-    procedures: int = 500,
-    least: int = 40,
-    order: str = "per_view",
-) -> dict[str, int | None]:
-    """I views; rows and columns only the files tell."""
-    return {"J": None, "I": len(samples), "N": None}
+def _ordered(views: list[np.ndarray], labels: np.ndarray, order: str, rng: np.random.Generator) -> list[np.ndarray]:
+    return [view[rows] for view, rows in zip(views, orders(labels, len(views), order, rng), strict=True)]
 
 
-def stand_in(
-    *,
-    rng: np.random.Generator,
-    samples: Sequence[int] = (1, 2, 3),
-    diagnoses: int = 1000,
-    procedures: int = 500,
-    least: int = 40,
-    order: str = "per_view",
-) -> Views:
+def stand_in(wanted: SynPUF, rng: np.random.Generator) -> Views:
     """Drawn counts with the paper's 727 rows in 6 groups and 511 columns, in proportion to the list lengths."""
-    check(samples=samples, diagnoses=diagnoses, procedures=procedures, least=least, order=order)
-    J, N = max(60, 727 * diagnoses // 1000), max(10, 511 * procedures // 500)
-    views, labels = standins.claims(len(samples), J, N, rng)
-    facts = {"stand_in": "drawn counts; no real claims", "order": order, "group_sizes": np.bincount(labels).tolist()}
-    return Views(
-        [view[i] for view, i in zip(views, orders(labels, len(views), order, rng), strict=True)], labels, facts
-    )
+    J, N = max(60, 727 * wanted.diagnoses // 1000), max(10, 511 * wanted.procedures // 500)
+    views, labels = standins.claims(len(wanted.samples), J, N, rng)
+    sizes = np.bincount(labels).tolist()
+    facts = {"stand_in": "drawn counts; no real claims", "order": wanted.order, "group_sizes": sizes}
+    return Views(_ordered(views, labels, wanted.order, rng), labels, facts)
 
 
 add_dataset(
     Dataset(
         name="synpuf",
+        cls=SynPUF,
         kind="views",
         summary="DE-SynPUF outpatient claims: diagnosis by procedure counts in three samples",
-        load=load,
-        shape=shape,
         source="synpuf",
         stand_in=stand_in,
-        check=check,
     )
 )

@@ -3,86 +3,87 @@
 Two variants. ``authors`` follows the released generator of Wang & Chang (github.com/wshuai317/FedMF;
 docs/derivations/clustering-data.md#the-synthetic-generator) draw for draw, its quirks included: the samples left after
 the cluster sizes are drawn belong to no cluster (all-zero columns under label 0), and a few columns are overwritten by
-outliers. Table I of the paper is reached only with it.
+outliers. fedmf Table I is reached only with it.
 ``clean`` is the model as the paper states it: every sample belongs to a cluster; outliers are an option.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from fedrepro.datasets.checks import choice, number, whole
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 SNR_TOLERANCE = 1e-10  # on the power ratio, as in the released generator
 MOST_SCALINGS = 10_000
 
 
-def check(
-    *,
-    variant: str = "authors",
-    M: int = 2000,
-    N: int = 10_000,
-    K: int = 20,
-    snr: float = -3.0,
-    outliers: float = 0.03,
-    seed: int = 0,
-) -> None:
-    """Raise ParameterError where the parameters cannot give data."""
-    choice("variant", variant, ("authors", "clean"))
-    whole("K", K, 1)
-    whole("M", M, 1)
-    whole("N", N, K)
-    number("snr", snr, -40, 40)
-    number("outliers", outliers, 0, 1)
-    whole("seed", seed, 0, 2**32 - 1)
-    _sizes(np.random.RandomState(seed), M, N, K, variant, skip_centroids=True)
+@dataclass(frozen=True)
+class Synthetic(Loader):
+    """N samples in K clusters around non-negative centres, with ||W* H*||^2 / ||E||^2 at a given SNR.
 
-
-def load(
-    *,
-    variant: str = "authors",
-    M: int = 2000,
-    N: int = 10_000,
-    K: int = 20,
-    snr: float = -3.0,
-    outliers: float = 0.03,
-    seed: int = 0,
-) -> Samples:
-    """X (M, N) >= 0 in K clusters with ||W* H*||^2 / ||E||^2 at ``snr`` dB before outliers are set.
-
-    ``outliers`` is the number of outlier draws over N (with replacement, so a few fewer columns). ``seed`` is numpy's
-    legacy ``RandomState`` seed. Raises ParameterError where the sizes drawn exceed N, which some seeds do in
-    ``authors``.
+    variant : authors, the released generator draw for draw, or clean, the model as the paper states it. M : length of a
+    sample, at least 1. N : samples, at least K. K : clusters, at least 1.
+    snr : in dB, before outliers are set, -40 .. 40. outliers : draws of outliers over N, 0 .. 1 (with replacement, so
+    that there are a few fewer columns). seed : of numpy's legacy ``RandomState``, 0 .. 2^32 - 1.
     """
-    check(variant=variant, M=M, N=N, K=K, snr=snr, outliers=outliers, seed=seed)
-    draw = np.random.RandomState(seed)
-    W = draw.uniform(0.0, 1.0, size=(M, K))
-    sizes = _sizes(draw, M, N, K, variant)
-    clustered = int(sizes.sum())
-    # The released program draws rows from a multivariate normal with identity covariance, one cluster after another;
-    # numpy's legacy generator then multiplies by the identity: it is this same stream of standard normals.
-    E = np.zeros((N, M))
-    E[:clustered] = draw.standard_normal((clustered, M))
-    cluster = np.repeat(np.arange(K + 1), [*sizes, N - clustered])  # K: no cluster
-    order = draw.choice(N, N, replace=False)
-    cluster, E = cluster[order], E[order]
-    X = _at_snr(np.vstack([W.T, np.zeros(M)])[cluster], E, 10 ** (snr / 10))
-    where = draw.randint(0, N, size=int(outliers * N), dtype=np.int64)
-    values = draw.uniform(size=(M, len(where)))
-    for j, column in enumerate(where):
-        X[column] = 5 * values[:, j]
-    labels = np.where(cluster == K, 0, cluster)
-    facts = {
-        "variant": variant,
-        "sizes": sizes.tolist(),
-        "without_cluster": N - clustered,
-        "zero_columns": int((X.max(axis=1) == 0).sum()),
-        "outliers": len(np.unique(where)),
-    }
-    return Samples(X.T, labels, K, facts)
+
+    variant: str = "authors"
+    M: int = 2000
+    N: int = 10_000
+    K: int = 20
+    snr: float = -3.0
+    outliers: float = 0.03
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work, or the sizes drawn exceed N (some seeds in ``authors``)."""
+        one_of("variant", self.variant, ("authors", "clean"))
+        whole("K", self.K)
+        whole("M", self.M)
+        whole("N", self.N, self.K)
+        number("snr", self.snr, least=-40, most=40)
+        number("outliers", self.outliers, least=0, most=1)
+        whole("seed", self.seed, 0, 2**32 - 1)
+        _sizes(np.random.RandomState(self.seed), self.M, self.N, self.K, self.variant, skip_centroids=True)
+
+    def shape(self) -> dict[str, int | None]:
+        """The sizes asked for."""
+        return {"M": self.M, "N": self.N, "K": self.K}
+
+    def load(self) -> Samples:
+        """X (M, N) >= 0, one sample per column; labels (N,)."""
+        M, N, K = self.M, self.N, self.K
+        draw = np.random.RandomState(self.seed)
+        W = draw.uniform(0.0, 1.0, size=(M, K))
+        sizes = _sizes(draw, M, N, K, self.variant)
+        clustered = int(sizes.sum())
+        # The released program draws rows from a multivariate normal with identity covariance, one cluster after
+        # another; numpy's legacy generator then multiplies by the identity: it is this same stream of standard normals.
+        E = np.zeros((N, M))
+        E[:clustered] = draw.standard_normal((clustered, M))
+        cluster = np.repeat(np.arange(K + 1), [*sizes, N - clustered])  # K: no cluster
+        order = draw.choice(N, N, replace=False)
+        cluster, E = cluster[order], E[order]
+        X = _at_snr(np.vstack([W.T, np.zeros(M)])[cluster], E, 10 ** (self.snr / 10))
+        where = draw.randint(0, N, size=int(self.outliers * N), dtype=np.int64)
+        values = draw.uniform(size=(M, len(where)))
+        for j, column in enumerate(where):
+            X[column] = 5 * values[:, j]
+        labels = np.where(cluster == K, 0, cluster)
+        facts = {
+            "variant": self.variant,
+            "sizes": sizes.tolist(),
+            "without_cluster": N - clustered,
+            "zero_columns": int((X.max(axis=1) == 0).sum()),
+            "outliers": len(np.unique(where)),
+        }
+        return Samples(X.T, labels, K, facts)
 
 
 def _sizes(
@@ -131,27 +132,11 @@ def _power(A: np.ndarray) -> float:
     return float(np.einsum("ij,ij->i", A, A).sum())
 
 
-def shape(
-    *,
-    variant: str = "authors",
-    M: int = 2000,
-    N: int = 10_000,
-    K: int = 20,
-    snr: float = -3.0,
-    outliers: float = 0.03,
-    seed: int = 0,
-) -> dict[str, int | None]:
-    """The sizes asked for."""
-    return {"M": M, "N": N, "K": K}
-
-
 add_dataset(
     Dataset(
         name="synthetic",
+        cls=Synthetic,
         kind="samples",
         summary="Gaussian linear model X = W H + E clipped at zero, as the authors generate it or clean",
-        load=load,
-        shape=shape,
-        check=check,
     )
 )

@@ -13,58 +13,77 @@ matrix of UCSC Xena (log2 of normalised counts + 1):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
-from fedrepro.datasets.checks import spread, whole
-from fedrepro.datasets.tdt2 import top_by_chi2
+from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 GENES, TYPES, SAMPLES = 20_531, 33, 11_069
 
 
-def check(*, features: int = 5000, types: int = 20, n: int | None = 5314) -> None:
-    """Raise ParameterError for values that cannot work."""
-    whole("features", features, 1, GENES)
-    whole("types", types, 1, TYPES)
-    if n is not None:
-        whole("n", n, types, SAMPLES)
+@dataclass(frozen=True)
+class TCGA(Loader):
+    """Gene expression of tumours, one sample per column, sorted by type.
 
+    features : genes kept, 1 .. 20,531. types : keep the cancer types with most samples, 1 .. 33.
+    n : keep so many samples of these, evenly spaced, one a type .. 11,069; None for all.
+    """
 
-def load(path: Path, *, features: int = 5000, types: int = 20, n: int | None = 5314) -> Samples:
-    """X (features, N) float64, not negative, one sample per column sorted by type; label 0 is the largest type."""
-    check(features=features, types=types, n=n)
-    arrays = read(path, "all")
-    barcodes, diseases = arrays["samples"].astype(str), arrays["diseases"].astype(str)
-    tumour = np.array([_is_tumour(barcode) for barcode in barcodes]) & (diseases != "")
-    names, counts = np.unique(diseases[tumour], return_counts=True)
-    if not len(names):
-        raise ParameterError("types", "the matrix holds no tumour sample with a cancer type")
-    names = names[np.argsort(-counts, kind="stable")][:types]
-    labels = np.full(len(diseases), -1)
-    for k, name in enumerate(names):
-        labels[tumour & (diseases == name)] = k
-    chosen = np.argsort(np.where(labels < 0, len(names), labels), kind="stable")[: int((labels >= 0).sum())]
-    chosen = chosen[spread(len(chosen), n)]
-    X = np.asarray(arrays["expression"][:, np.sort(chosen)])[:, np.argsort(np.argsort(chosen))].T.astype(np.float64)
-    complete = np.isfinite(X).all(axis=0)
-    X = np.maximum(X[:, complete], 0.0)
-    if not X.shape[1]:
-        raise ParameterError("features", "every gene has missing values")
-    best = top_by_chi2(X, labels[chosen], features)
-    facts = {
-        "types": names.tolist(),
-        "class_sizes": np.bincount(labels[chosen]).tolist(),
-        "genes_left_out": int((~complete).sum()),
-        "features": "chi2 on log2 expression",
-        "note": "the paper does not say how its 5,314 samples were chosen",
-    }
-    return Samples(np.ascontiguousarray(X[:, best].T), labels[chosen], len(names), facts)
+    features: int = 5000
+    types: int = 20
+    n: int | None = 5314
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("features", self.features, 1, GENES)
+        whole("types", self.types, 1, TYPES)
+        if self.n is not None:
+            whole("n", self.n, self.types, SAMPLES)
+
+    def shape(self) -> dict[str, int | None]:
+        """M genes, N samples, K types (of the official files)."""
+        return {"M": self.features, "N": self.n, "K": self.types}
+
+    def load(self, path: Path) -> Samples:
+        """X (features, N) float64, not negative; label 0 is the largest type.
+
+        Raises ParameterError where no sample, or no gene without a missing value, is left.
+        """
+        arrays = read(path, "all")
+        barcodes, diseases = arrays["samples"].astype(str), arrays["diseases"].astype(str)
+        tumour = np.array([_is_tumour(barcode) for barcode in barcodes]) & (diseases != "")
+        names, counts = np.unique(diseases[tumour], return_counts=True)
+        if not len(names):
+            raise ParameterError("types", "the matrix holds no tumour sample with a cancer type")
+        names = names[np.argsort(-counts, kind="stable")][: self.types]
+        labels = np.full(len(diseases), -1)
+        for k, name in enumerate(names):
+            labels[tumour & (diseases == name)] = k
+        chosen = np.argsort(np.where(labels < 0, len(names), labels), kind="stable")[: int((labels >= 0).sum())]
+        chosen = chosen[spread(len(chosen), self.n)]
+        X = np.asarray(arrays["expression"][:, np.sort(chosen)])[:, np.argsort(np.argsort(chosen))].T.astype(np.float64)
+        complete = np.isfinite(X).all(axis=0)
+        X = np.maximum(X[:, complete], 0.0)
+        if not X.shape[1]:
+            raise ParameterError("features", "every gene has missing values")
+        best = top_by_chi2(X, labels[chosen], self.features)
+        facts = {
+            "types": names.tolist(),
+            "class_sizes": np.bincount(labels[chosen]).tolist(),
+            "genes_left_out": int((~complete).sum()),
+            "features": "chi2 on log2 expression",
+            "note": "the paper does not say how its 5,314 samples were chosen",
+        }
+        return Samples(np.ascontiguousarray(X[:, best].T), labels[chosen], len(names), facts)
 
 
 def _is_tumour(barcode: str) -> bool:
@@ -73,17 +92,12 @@ def _is_tumour(barcode: str) -> bool:
     return kind.isdigit() and 1 <= int(kind) <= 9
 
 
-def shape(*, features: int = 5000, types: int = 20, n: int | None = 5314) -> dict[str, int | None]:
-    """M genes, N samples, K types (of the official files)."""
-    return {"M": features, "N": n, "K": types}
-
-
-def stand_in(*, rng: np.random.Generator, features: int = 5000, types: int = 20, n: int | None = 5314) -> Samples:
+def stand_in(wanted: TCGA, rng: np.random.Generator) -> Samples:
     """Drawn expression in types of decreasing size, the smallest about a tenth of the largest."""
-    check(features=features, types=types, n=n)
+    features, types, n = wanted.features, wanted.types, wanted.n or 5314
     share = np.linspace(1.0, 0.1, types)
-    sizes = np.maximum(1, np.floor((n or 5314) * share / share.sum())).astype(int)
-    sizes[0] += (n or 5314) - sizes.sum()
+    sizes = np.maximum(1, np.floor(n * share / share.sum())).astype(int)
+    sizes[0] += n - sizes.sum()
     labels = np.repeat(np.arange(types), sizes)
     expression = standins.expression(labels, min(GENES, features + features // 2), rng)
     best = top_by_chi2(expression, labels, features)
@@ -94,12 +108,10 @@ def stand_in(*, rng: np.random.Generator, features: int = 5000, types: int = 20,
 add_dataset(
     Dataset(
         name="tcga",
+        cls=TCGA,
         kind="samples",
         summary="TCGA pan-cancer gene expression, genes chosen by chi-squared, 20 cancer types",
-        load=load,
-        shape=shape,
         source="tcga",
         stand_in=stand_in,
-        check=check,
     )
 )

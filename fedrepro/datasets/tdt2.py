@@ -7,6 +7,7 @@ true labels, no weighting. ``weighting: tfidf`` and ``unit_norm: true`` are the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 
 from fedrepro.data.parsed import read, sparse
 from fedrepro.datasets import standins
-from fedrepro.datasets.checks import choice, spread, whole
+from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
+from fedrepro.parameters import flag, one_of, whole
+from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
 TERMS = 36_771
@@ -25,43 +28,43 @@ CLASS_SIZES = (
 )  # fmt: skip
 
 
-def check(
-    *,
-    features: int = 5000,
-    classes: int = 30,
-    n: int | None = None,
-    weighting: str = "counts",
-    unit_norm: bool = False,
-) -> None:
-    """Raise ParameterError for values that cannot work."""
-    whole("features", features, 1, TERMS)
-    whole("classes", classes, 1, len(CLASS_SIZES))
-    if n is not None:
-        whole("n", n, classes, sum(CLASS_SIZES[:classes]))
-    choice("weighting", weighting, ("counts", "tfidf"))
+@dataclass(frozen=True)
+class TDT2(Loader):
+    """Term counts of news documents, one document per column.
 
-
-def load(
-    path: Path,
-    *,
-    features: int = 5000,
-    classes: int = 30,
-    n: int | None = None,
-    weighting: str = "counts",
-    unit_norm: bool = False,
-) -> Samples:
-    """X (features, N), scipy.sparse CSC float64, one document per column; labels 0 is the largest category.
-
-    ``classes`` keeps the largest categories, ``n`` evenly spaced documents of them (None: all). ``weighting``:
-    ``counts``, or ``tfidf`` = tf * log(N / df). ``unit_norm`` divides each document by its Euclidean norm.
+    features : terms kept, 1 .. 36,771. classes : keep the largest categories, 1 .. 30.
+    n : keep so many documents of these, evenly spaced, one a class .. all; None for all.
+    weighting : counts, or tfidf = tf * log(N / df). unit_norm : divide each document by its Euclidean norm.
     """
-    check(features=features, classes=classes, n=n, weighting=weighting, unit_norm=unit_norm)
-    arrays = read(path, "all")
-    labels = np.asarray(arrays["labels"])
-    kept = np.flatnonzero(labels < classes)
-    kept = kept[spread(len(kept), n)]
-    counts = sparse(arrays, "counts")[kept].astype(np.float64)
-    return prepared(counts, labels[kept], classes, features, weighting, unit_norm)
+
+    features: int = 5000
+    classes: int = 30
+    n: int | None = None
+    weighting: str = "counts"
+    unit_norm: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("features", self.features, 1, TERMS)
+        whole("classes", self.classes, 1, len(CLASS_SIZES))
+        if self.n is not None:
+            whole("n", self.n, self.classes, sum(CLASS_SIZES[: self.classes]))
+        one_of("weighting", self.weighting, ("counts", "tfidf"))
+        flag("unit_norm", self.unit_norm)
+
+    def shape(self) -> dict[str, int | None]:
+        """M terms, N documents, K categories."""
+        documents = sum(CLASS_SIZES[: self.classes]) if self.n is None else self.n
+        return {"M": self.features, "N": documents, "K": self.classes}
+
+    def load(self, path: Path) -> Samples:
+        """X (features, N), scipy.sparse CSC float64; label 0 is the largest category."""
+        arrays = read(path, "all")
+        labels = np.asarray(arrays["labels"])
+        kept = np.flatnonzero(labels < self.classes)
+        kept = kept[spread(len(kept), self.n)]
+        counts = sparse(arrays, "counts")[kept].astype(np.float64)
+        return prepared(counts, labels[kept], self.classes, self.features, self.weighting, self.unit_norm)
 
 
 def prepared(counts: Any, labels: np.ndarray, K: int, features: int, weighting: str, unit_norm: bool) -> Samples:
@@ -84,41 +87,12 @@ def prepared(counts: Any, labels: np.ndarray, K: int, features: int, weighting: 
     return Samples(X.T.tocsc(), labels, K, facts)
 
 
-def top_by_chi2(counts: Any, labels: np.ndarray, features: int) -> np.ndarray:
-    """The positions, ascending, of the ``features`` columns with the largest chi-squared statistic."""
-    from sklearn.feature_selection import SelectKBest, chi2
-
-    return SelectKBest(chi2, k=min(features, counts.shape[1])).fit(counts, labels).get_support(indices=True)
-
-
-def shape(
-    *,
-    features: int = 5000,
-    classes: int = 30,
-    n: int | None = None,
-    weighting: str = "counts",
-    unit_norm: bool = False,
-) -> dict[str, int | None]:
-    """M terms, N documents, K categories."""
-    total = sum(CLASS_SIZES[:classes])
-    return {"M": features, "N": total if n is None else min(n, total), "K": classes}
-
-
-def stand_in(
-    *,
-    rng: np.random.Generator,
-    features: int = 5000,
-    classes: int = 30,
-    n: int | None = None,
-    weighting: str = "counts",
-    unit_norm: bool = False,
-) -> Samples:
+def stand_in(wanted: TDT2, rng: np.random.Generator) -> Samples:
     """Word counts of drawn topics with TDT2's class sizes."""
-    check(features=features, classes=classes, n=n, weighting=weighting, unit_norm=unit_norm)
-    labels = np.repeat(np.arange(classes), CLASS_SIZES[:classes])
-    labels = labels[spread(len(labels), n)]
-    counts = standins.documents(labels, max(features, min(TERMS, 2 * features)), rng)
-    data = prepared(counts, labels, classes, features, weighting, unit_norm)
+    labels = np.repeat(np.arange(wanted.classes), CLASS_SIZES[: wanted.classes])
+    labels = labels[spread(len(labels), wanted.n)]
+    counts = standins.documents(labels, max(wanted.features, min(TERMS, 2 * wanted.features)), rng)
+    data = prepared(counts, labels, wanted.classes, wanted.features, wanted.weighting, wanted.unit_norm)
     data.facts["stand_in"] = "drawn topics with Zipf word frequencies; no real documents"
     return data
 
@@ -126,12 +100,10 @@ def stand_in(
 add_dataset(
     Dataset(
         name="tdt2",
+        cls=TDT2,
         kind="samples",
         summary="TDT2 news documents, term counts chosen by chi-squared, 30 classes",
-        load=load,
-        shape=shape,
         source="tdt2",
         stand_in=stand_in,
-        check=check,
     )
 )

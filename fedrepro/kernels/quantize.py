@@ -17,9 +17,9 @@ def levels_and_values(
     for j in range(D.size):
         a = abs(D[j]) / largest * S
         low = int(a)
-        if U[j] < a - low:  # eq. (18): up with probability a - floor(a)
+        if U[j] < a - low:  # gcca eq. (18): up with probability a - floor(a)
             low += 1
         if D[j] < 0.0:
             low = -low
         levels[j] = low
-        values[j] = step * low  # eq. (19), (20)
+        values[j] = step * low  # gcca eq. (19), (20)

@@ -1,0 +1,1 @@
+"""Ways to share a dataset out to clients, one a module."""

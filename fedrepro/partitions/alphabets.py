@@ -9,52 +9,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import whole
+from fedrepro.protocols import Sharing
 from fedrepro.registry import Partition, add_partition
 
 
-def assign(
-    data: Images, rng: np.random.Generator, *, per_alphabet: int = 1, train: int = 16, test: int = 4
-) -> np.ndarray:
-    """Client and part of each image, (n, 2): part 0 to train with, 1 to test with; client -1 for an image left over.
+@dataclass(frozen=True)
+class Alphabets(Sharing):
+    """The drawings of each character, shuffled and dealt out to the clients of its alphabet.
 
-    The drawings of each character are shuffled and dealt out: ``train`` and ``test`` to each of the ``per_alphabet``
-    clients of its alphabet (``Images.group``). Clients of one alphabet have consecutive numbers. Raises ParameterError
-    where there are no alphabets, or too few drawings.
+    per_alphabet : clients of each alphabet, at least 1. train : drawings of each character that a client trains with,
+    at least 1. test : drawings of each character that it tests with, at least 1.
     """
-    check(per_alphabet=per_alphabet, train=train, test=test)
-    if data.group is None:
-        raise ParameterError("partition", "'alphabets' makes clients out of the images' groups, and these have none")
-    wanted = per_alphabet * (train + test)
-    pattern = np.repeat(np.tile([0, 1], per_alphabet), np.tile([train, test], per_alphabet))
-    client = np.repeat(np.arange(per_alphabet), train + test)
-    found = np.full((len(data.labels), 2), (-1, 0), dtype=np.int64)
-    _, group = np.unique(data.group, return_inverse=True)
-    for character in np.unique(data.labels):
-        drawings = np.flatnonzero(data.labels == character)
-        if len(drawings) < wanted:
+
+    per_alphabet: int = 1
+    train: int = 16
+    test: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("per_alphabet", self.per_alphabet)
+        whole("train", self.train)
+        whole("test", self.test)
+
+    def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
+        """Client and part of each image, (n, 2): part 0 to train with, 1 to test with; client -1 for one left over.
+
+        Clients of one alphabet (``Images.group``) have consecutive numbers. Raises ParameterError where there are no
+        alphabets, or too few drawings.
+        """
+        per_alphabet, train, test = self.per_alphabet, self.train, self.test
+        if data.group is None:
             raise ParameterError(
-                "per_alphabet",
-                f"{per_alphabet} clients with {train} + {test} drawings need {wanted} of every character, but one has "
-                f"{len(drawings)}",
+                "partition", "'alphabets' makes clients out of the images' groups, and these have none"
             )
-        chosen = rng.permutation(drawings)[:wanted]
-        found[chosen, 0] = group[chosen[0]] * per_alphabet + client
-        found[chosen, 1] = pattern
-    return found
+        wanted = per_alphabet * (train + test)
+        pattern = np.repeat(np.tile([0, 1], per_alphabet), np.tile([train, test], per_alphabet))
+        client = np.repeat(np.arange(per_alphabet), train + test)
+        found = np.full((len(data.labels), 2), (-1, 0), dtype=np.int64)
+        _, group = np.unique(data.group, return_inverse=True)
+        for character in np.unique(data.labels):
+            drawings = np.flatnonzero(data.labels == character)
+            if len(drawings) < wanted:
+                raise ParameterError(
+                    "per_alphabet",
+                    f"{per_alphabet} clients with {train} + {test} drawings need {wanted} of every character, but one "
+                    f"has {len(drawings)}",
+                )
+            chosen = rng.permutation(drawings)[:wanted]
+            found[chosen, 0] = group[chosen[0]] * per_alphabet + client
+            found[chosen, 1] = pattern
+        return found
 
 
-def check(*, per_alphabet: int = 1, train: int = 16, test: int = 4, **_: Any) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    whole("per_alphabet", per_alphabet)
-    whole("train", train)
-    whole("test", test)
-
-
-add_partition(Partition("alphabets", "Clients of one alphabet each, so many drawings of each character", assign, check))
+add_partition(Partition("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character"))

@@ -6,33 +6,46 @@ here do not use it. Small ``alpha`` gives clients of few classes, large ``alpha`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import number
-from fedrepro.partitions._common import clients_fit, fill_empty, labels_of
+from fedrepro.parameters import clients_fit, number, whole
+from fedrepro.partitions.sharing import fill_empty, labels_of
+from fedrepro.protocols import Sharing
 from fedrepro.registry import Partition, add_partition
 
 
-def assign(data: Samples, rng: np.random.Generator, *, P: int = 100, alpha: float = 0.5) -> np.ndarray:
-    """The client of each sample, (N,): every class is shuffled and cut in Dirichlet(alpha) proportions.
+@dataclass(frozen=True)
+class Dirichlet(Sharing):
+    """Every class, shuffled and cut in Dirichlet(alpha) proportions; an empty client gets a sample of the largest.
 
-    A client left empty gets a sample of the largest, so no draw is ever rejected. Raises ParameterError without labels.
+    P : clients, 1 .. N. alpha : concentration, above 0; the smaller, the fewer classes a client has.
     """
-    labels = labels_of(data.labels, "dirichlet")
-    check(P=P, alpha=alpha, N=labels.size)
-    client = np.empty(labels.size, dtype=np.intp)
-    for name in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == name))
-        edges = np.cumsum(rng.dirichlet(np.full(P, alpha)))[:-1] * members.size
-        client[members] = np.searchsorted(edges, np.arange(members.size), side="right")
-    return fill_empty(client, P)
+
+    P: int = 100
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("P", self.P)
+        number("alpha", self.alpha, above=0.0)
+
+    def check(self, *, N: int | None = None, K: int | None = None) -> None:
+        """Raise ParameterError where P clients are too many for N samples."""
+        clients_fit(self.P, N)
+
+    def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
+        """The client of each sample, (N,); no draw is ever rejected. Raises ParameterError without labels."""
+        labels = labels_of(data.labels, "dirichlet")
+        self.check(N=labels.size)
+        client = np.empty(labels.size, dtype=np.intp)
+        for name in np.unique(labels):
+            members = rng.permutation(np.flatnonzero(labels == name))
+            edges = np.cumsum(rng.dirichlet(np.full(self.P, self.alpha)))[:-1] * members.size
+            client[members] = np.searchsorted(edges, np.arange(members.size), side="right")
+        return fill_empty(client, self.P)
 
 
-def check(*, P: int = 100, alpha: float = 0.5, N: int | None = None, K: int | None = None) -> None:
-    """Raise ParameterError where a value cannot work, or P clients are too many for N samples."""
-    clients_fit(P, N)
-    number("alpha", alpha, above=0.0)
-
-
-add_partition(Partition("dirichlet", "Label skew: Dirichlet shares of every class", assign, check))
+add_partition(Partition("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class"))

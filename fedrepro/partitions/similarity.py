@@ -7,29 +7,52 @@ anchors instead, which leaves clients empty).
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import whole
-from fedrepro.partitions._common import clients_fit, fill_empty
+from fedrepro.parameters import clients_fit, whole
+from fedrepro.partitions.sharing import fill_empty
+from fedrepro.protocols import Sharing
 from fedrepro.registry import Partition, add_partition
 
 
-def assign(
-    data: Samples, rng: np.random.Generator, *, P: int = 100, n_init: int = 10, batch: int | None = None
-) -> np.ndarray:
-    """The client of each sample, (N,): its K-means cluster (k-means++ starts, best of ``n_init``).
+@dataclass(frozen=True)
+class Similarity(Sharing):
+    """K-means clusters (k-means++ starts, the best of several), one a client.
 
-    batch : None for Lloyd's algorithm on all samples; a number for mini-batch K-means with batches of that size, for
-    data too large for it. One thread, so that sums are taken in one order: the same data and rng give the same clients.
-    Where K-means finds fewer than P distinct clusters, the clients left over get a sample each of the largest.
+    P : clients, 1 .. N. n_init : K-means runs, at least 1. batch : None for Lloyd's algorithm on all samples; for data
+    too large for it, the size of the batches of mini-batch K-means, at least 1.
     """
-    check(P=P, n_init=n_init, batch=batch, N=data.X.shape[1])
-    own = sparse.csr_matrix(data.X.T) if sparse.issparse(data.X) else np.array(data.X.T, dtype=np.float64, order="C")
-    return fill_empty(_clusters(own, P, n_init, batch, int(rng.integers(2**31))), P)
+
+    P: int = 100
+    n_init: int = 10
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("P", self.P)
+        whole("n_init", self.n_init)
+        if self.batch is not None:
+            whole("batch", self.batch)
+
+    def check(self, *, N: int | None = None, K: int | None = None) -> None:
+        """Raise ParameterError where P clients are too many for N samples."""
+        clients_fit(self.P, N)
+
+    def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
+        """The client of each sample, (N,).
+
+        One thread, so that sums are taken in one order: the same data and rng give the same clients. Where K-means
+        finds fewer than P distinct clusters, the clients left over get a sample each of the largest.
+        """
+        X = data.X
+        self.check(N=X.shape[1])
+        own = sparse.csr_matrix(X.T) if sparse.issparse(X) else np.array(X.T, dtype=np.float64, order="C")
+        return fill_empty(_clusters(own, self.P, self.n_init, self.batch, int(rng.integers(2**31))), self.P)
 
 
 def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.ndarray:
@@ -45,14 +68,4 @@ def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.n
         return np.asarray(model.fit_predict(X), dtype=np.intp)
 
 
-def check(
-    *, P: int = 100, n_init: int = 10, batch: int | None = None, N: int | None = None, K: int | None = None
-) -> None:
-    """Raise ParameterError where a value cannot work, or P clients are too many for N samples."""
-    clients_fit(P, N)
-    whole("n_init", n_init)
-    if batch is not None:
-        whole("batch", batch)
-
-
-add_partition(Partition("similarity", "K-means clusters of the samples, one a client", assign, check))
+add_partition(Partition("similarity", Similarity, "K-means clusters of the samples, one a client"))

@@ -17,43 +17,74 @@ than P shards, the two always differ. Random swaps that keep them different then
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import number, one_of
-from fedrepro.partitions._common import clients_fit, labels_of, shares
+from fedrepro.parameters import clients_fit, number, one_of, whole
+from fedrepro.partitions.sharing import labels_of, shares
+from fedrepro.protocols import Sharing
 from fedrepro.registry import Partition, add_partition
 
 _SWAPS = 20
 """Swaps tried per client; each is refused where it would give a client the same class twice."""
 
 
-def assign(
-    data: Samples, rng: np.random.Generator, *, P: int = 100, balance: str = "quota", exponent: float = 1.0
-) -> np.ndarray:
-    """The client of each sample, (N,). ``exponent``, 0 to 10, belongs to ``balance="powerlaw"``.
+@dataclass(frozen=True)
+class TwoDigits(Sharing):
+    """Two shards of different classes a client.
 
-    Raises ParameterError where there are no labels, fewer than two classes, or too few samples for the shards.
+    P : clients, K/2 .. N/2. balance : how classes are cut: quota (all into as many shards), balanced (shards of one
+    size) or powerlaw (client sizes fall as a power of their rank). exponent : of the power law, 0 .. 10.
     """
-    labels = labels_of(data.labels, "two_digits")
-    classes, counts = np.unique(labels, return_counts=True)
-    check(P=P, balance=balance, exponent=exponent, N=labels.size, K=classes.size)
-    shards = _shards(counts, P, balance)
-    if (short := np.flatnonzero(shards > counts)).size:
-        c = short[0]
-        raise ParameterError(
-            "P",
-            f"{P} clients cut class {classes[c]} into {shards[c]} shards, but it has only {counts[c]} samples; "
-            "use fewer clients or more samples",
-        )
-    pairs = _pairs(shards, P, rng)
-    weights = (1.0 + rng.permutation(P)) ** -exponent if balance == "powerlaw" else np.ones(P)
-    client = np.empty(labels.size, dtype=np.intp)
-    for c, name in enumerate(classes):
-        holders = np.flatnonzero((pairs == c).any(axis=1))
-        client[labels == name] = np.repeat(holders, shares(weights[holders], counts[c], least=1))
-    return client
+
+    P: int = 100
+    balance: str = "quota"
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("P", self.P)
+        one_of("balance", self.balance, ("quota", "balanced", "powerlaw"))
+        number("exponent", self.exponent, least=0.0, most=10.0)
+
+    def check(self, *, N: int | None = None, K: int | None = None) -> None:
+        """Raise ParameterError where P clients cannot hold K classes two by two, or N samples are too few."""
+        P = self.P
+        clients_fit(P, N)
+        if K is not None and K < 2:
+            raise ParameterError("partition", f"'two_digits' needs at least two classes, and this dataset has {K}")
+        if K is not None and 2 * P < K:
+            raise ParameterError("P", f"must be at least {-(-K // 2)} to hold {K} classes two by two, not {P}")
+        if N is not None and 2 * P > N:
+            raise ParameterError("P", f"must be at most N / 2 = {N // 2}, as every client gets two samples, not {P}")
+
+    def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
+        """The client of each sample, (N,).
+
+        Raises ParameterError where there are no labels, fewer than two classes, or too few samples for the shards.
+        """
+        P = self.P
+        labels = labels_of(data.labels, "two_digits")
+        classes, counts = np.unique(labels, return_counts=True)
+        self.check(N=labels.size, K=classes.size)
+        shards = _shards(counts, P, self.balance)
+        if (short := np.flatnonzero(shards > counts)).size:
+            c = short[0]
+            raise ParameterError(
+                "P",
+                f"{P} clients cut class {classes[c]} into {shards[c]} shards, but it has only {counts[c]} samples; "
+                "use fewer clients or more samples",
+            )
+        pairs = _pairs(shards, P, rng)
+        weights = (1.0 + rng.permutation(P)) ** -self.exponent if self.balance == "powerlaw" else np.ones(P)
+        client = np.empty(labels.size, dtype=np.intp)
+        for c, name in enumerate(classes):
+            holders = np.flatnonzero((pairs == c).any(axis=1))
+            client[labels == name] = np.repeat(holders, shares(weights[holders], counts[c], least=1))
+        return client
 
 
 def _shards(counts: np.ndarray, P: int, balance: str) -> np.ndarray:
@@ -80,19 +111,4 @@ def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
     return pairs
 
 
-def check(
-    *, P: int = 100, balance: str = "quota", exponent: float = 1.0, N: int | None = None, K: int | None = None
-) -> None:
-    """Raise ParameterError where a value cannot work; N samples and K classes where they are known."""
-    clients_fit(P, N)
-    one_of("balance", balance, ("quota", "balanced", "powerlaw"))
-    number("exponent", exponent, least=0.0, most=10.0)
-    if K is not None and K < 2:
-        raise ParameterError("partition", f"'two_digits' needs at least two classes, and this dataset has {K}")
-    if K is not None and 2 * P < K:
-        raise ParameterError("P", f"must be at least {-(-K // 2)} to hold {K} classes two by two, not {P}")
-    if N is not None and 2 * P > N:
-        raise ParameterError("P", f"must be at most N / 2 = {N // 2}, as every client gets two samples, not {P}")
-
-
-add_partition(Partition("two_digits", "Two classes a client, in equal, quota or power-law shards", assign, check))
+add_partition(Partition("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards"))

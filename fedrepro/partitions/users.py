@@ -9,36 +9,50 @@ made (discrepancy fedmc.13).
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import one_of, whole
+from fedrepro.protocols import Sharing
 from fedrepro.registry import Partition, add_partition
 
 RULES = ("equal", "released")
 
 
-def assign(data: Ratings, rng: np.random.Generator, *, P: int = 100, rule: str = "equal") -> np.ndarray:
-    """The client 0 .. P-1 of each user, (users,) int64; -1 for a user who is left out. Raises ParameterError."""
-    check(P=P, rule=rule)
-    if data.users < P:
-        raise ParameterError("P", f"must be at most the number of users, {data.users}, not {P}")
-    ids = data.users if rule == "equal" else max(data.users, data.facts.get("last_user_id", 0))
-    order = rng.permutation(ids)
-    if rule == "released":
-        order = order[: ids // P * P]
-    client = np.full(ids, -1, dtype=np.int64)
-    client[order] = np.arange(order.size) % P
-    return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
+@dataclass(frozen=True)
+class Users(Sharing):
+    """Users in random order, dealt out to the clients in turn.
+
+    P : clients, 1 .. users. rule : equal, all users in numbers that differ by at most one, or released, floor(ids / P)
+    each and the others left out, as the authors' program does.
+    """
+
+    P: int = 100
+    rule: str = "equal"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("P", self.P)
+        one_of("rule", self.rule, RULES)
+
+    def assign(self, data: Ratings, rng: np.random.Generator) -> np.ndarray:
+        """The client of each user, (users,) int64; -1 for a user who is left out.
+
+        Raises ParameterError where there are more clients than users.
+        """
+        P = self.P
+        if data.users < P:
+            raise ParameterError("P", f"must be at most the number of users, {data.users}, not {P}")
+        ids = data.users if self.rule == "equal" else max(data.users, data.facts.get("last_user_id", 0))
+        order = rng.permutation(ids)
+        if self.rule == "released":
+            order = order[: ids // P * P]
+        client = np.full(ids, -1, dtype=np.int64)
+        client[order] = np.arange(order.size) % P
+        return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
 
 
-def check(*, P: int = 100, rule: str = "equal", **_: Any) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    whole("P", P)
-    one_of("rule", rule, RULES)
-
-
-add_partition(Partition("users", "Users in random order, dealt out to clients in equal numbers", assign, check))
+add_partition(Partition("users", Users, "Users in random order, dealt out to clients in equal numbers"))

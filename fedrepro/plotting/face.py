@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
 from fedrepro.plotting import style
-from fedrepro.plotting.data import Source
+from fedrepro.plotting.series import Source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
@@ -23,15 +23,15 @@ def tags(source: Source) -> list[str]:
     """What sets these results apart from the published experiment, most serious first."""
     sidecar, figure = source.sidecar, source.figure
     result = []
-    if sidecar.get("stand_ins"):
+    if sidecar.stand_ins:
         result.append("STAND-IN DATA")
-    if sidecar.get("variants"):
+    if sidecar.variants:
         result.append("VARIANT DATA")
-    if sidecar.get("sets"):
+    if sidecar.sets:
         result.append("CHANGED SETTINGS")
-    if not sidecar.get("complete", True):
+    if not sidecar.complete:
         fewest, most, wanted = _trials(source)
-        missing = len(sidecar.get("missing", ()))
+        missing = len(sidecar.missing)
         if fewest < wanted:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
         else:
@@ -43,11 +43,11 @@ def tags(source: Source) -> list[str]:
 
 def _trials(source: Source) -> tuple[int, int, int]:
     """The fewest and most trials with results that any curve has, and the number wanted."""
-    wanted = int(source.sidecar.get("trials_wanted", source.figure.wanted_trials))
+    done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     rows = source.frame[source.frame["status"] != "failed"]
     most = int(rows.groupby("series")["trial"].nunique().max()) if len(rows) else 0
-    fewest = int(source.sidecar.get("trials_done", most))
-    return fewest, max(fewest, most), wanted
+    fewest = most if done is None else done
+    return fewest, max(fewest, most), source.figure.wanted_trials if wanted is None else wanted
 
 
 def _count(fewest: int, most: int, wanted: int) -> str:
@@ -64,23 +64,21 @@ def footer(source: Source, notes: Iterable[str]) -> str:
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
-    parts += [f"changed by --set {item}" for item in sidecar.get("sets", ())]
-    parts += [f"{item['dataset']}: {item['note']}" for item in sidecar.get("variants", ()) if item.get("note")]
-    missing = list(sidecar.get("missing", ()))
+    parts += [f"changed by --set {item}" for item in sidecar.sets]
+    parts += [f"{item.dataset}: {item.note}" for item in sidecar.variants if item.note]
+    missing = sidecar.missing
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
-        parts.append("missing: " + "; ".join(str(m) for m in missing[:3]) + more)
+        parts.append("missing: " + "; ".join(missing[:3]) + more)
     return " · ".join(parts)
 
 
 def _datasets(source: Source) -> list[str]:
     """Each dataset used with its kind: ``mnist (real)``, generated, variant, stand-in, absent."""
     sidecar = source.sidecar
-    used = sidecar.get("datasets") or [s.dataset for s in source.figure.settings()]
-    names = [d if isinstance(d, str) else str(d["dataset"]) for d in used]
-    kinds = {d["dataset"]: STATES.get(d["state"], d["state"]) for d in used if not isinstance(d, str) and "state" in d}
-    kinds |= {item["dataset"]: "variant" for item in sidecar.get("variants", ())}
-    kinds |= dict.fromkeys(sidecar.get("stand_ins", ()), "stand-in")
+    names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in source.figure.settings()]
+    kinds = {d.dataset: STATES.get(d.state, d.state) for d in sidecar.datasets}
+    kinds |= dict.fromkeys(sidecar.stand_ins, "stand-in")
     for name in names:
         entry = registry.datasets().get(name)
         if name not in kinds and entry is not None:

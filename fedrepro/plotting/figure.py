@@ -7,51 +7,34 @@ results stands on the picture (see ``face``).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedrepro.errors import ParameterError, nearest
+from fedrepro.errors import ParameterError
 from fedrepro.files import atomically
-from fedrepro.plotting import bars, curves, scatter, style, tables
-from fedrepro.plotting.data import Source
+from fedrepro.plotting import bars, curves, scatter, style, sweep, tables
+from fedrepro.plotting.canvas import Prepared
 from fedrepro.plotting.face import MARGIN, Header, footer, tags
 from fedrepro.plotting.legend import arrange
+from fedrepro.plotting.series import Source
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec import axes
 from fedrepro.spec.model import Figure, Panel
+from fedrepro.spec.panels import check_figure
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as MplFigure
 
-KINDS = {"curves": curves.prepare, "table": tables.prepare, "scatter": scatter.prepare, "bars": bars.prepare}
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "curves": ("variables", "average", "lines", "xlabel", "ylabel", "parameter", "final", "zoom"),
-    "bars": ("parameter", "final", "average", "lines", "xlabel", "ylabel"),
-    "table": (
-        "rows",
-        "columns",
-        "metrics",
-        "scale",
-        "digits",
-        "final",
-        "reach",
-        "axis",
-        "from_start",
-        "measure",
-        "saving_from",
-        "variables",
-    ),
-    "scatter": ("columns", "trial", "score", "xy", "xy_from", "group", "truth", "align"),
+PREPARE: dict[str, Callable[[Panel, Source], Prepared]] = {
+    "curves": curves.prepare,
+    "sweep": sweep.prepare,
+    "bars": bars.prepare,
+    "table": tables.prepare,
+    "scatter": scatter.prepare,
 }
-"""The options each kind of panel knows, for checking specs; each module says what they mean."""
-
-PUBLISHED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "curves": (("label", "algorithm"), ("x", "y")),
-    "bars": (("label", "x"), ("y",)),
-    "table": (("row", "column"), ("value",)),
-    "scatter": ((), ()),
-}
-"""The keys of a published number in each kind of panel: texts, and numbers."""
+"""Who draws what: the kinds of panels, and curves whose x is a parameter as ``sweep``."""
 
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
@@ -67,7 +50,7 @@ ALONE = 5.4
 def draw(
     figure: Figure,
     frame: pd.DataFrame,
-    sidecar: Mapping[str, Any],
+    sidecar: Sidecar,
     stem: Path,
     formats: Sequence[str] = ("png", "pdf"),
     points: pd.DataFrame | None = None,
@@ -75,12 +58,12 @@ def draw(
     """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
 
     ``frame`` is the figure's tidy CSV, ``points`` its points file where it has scatter panels. Files are replaced
-    atomically. Raises ParameterError for an unknown format, or options of a panel that cannot be drawn.
+    atomically. Raises ParameterError for an unknown format, or a panel that cannot be drawn.
     """
     for name in formats:
         if name not in METADATA:
             raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
-    check(figure)
+    check_figure(figure)
     source = Source(figure, frame, sidecar, points)
     stem = Path(stem)
     written = []
@@ -94,36 +77,10 @@ def draw(
     return written + _write_tables(source, stem)
 
 
-def check(figure: Figure) -> None:
-    """Raise ParameterError where a panel's options or published numbers cannot be drawn; needs no results."""
-    import pandas as pd
-
-    empty = pd.DataFrame({name: [] for name in ("series", "trial", "status", "round", "metric", "value")})
-    for panel in figure.panels:
-        for name in panel.options:
-            if name not in OPTIONS[panel.kind]:
-                valid = OPTIONS[panel.kind]
-                raise ParameterError(
-                    "options",
-                    f"panel '{panel.id}' ({panel.kind}) has no option '{name}'{nearest(name, valid)} "
-                    f"(options: {', '.join(valid)})",
-                )
-        for item in (*panel.published, *panel.options.get("lines", ())):
-            _check_published(panel, item)
-        KINDS[panel.kind](panel, Source(figure, empty))
-
-
-def _check_published(panel: Panel, item: Any) -> None:
-    texts, numbers = PUBLISHED[panel.kind]
-    where = f"panel '{panel.id}' ({panel.kind})"
-    if not isinstance(item, Mapping) or not set(item) <= {*texts, *numbers}:
-        valid = ", ".join((*texts, *numbers)) or "nothing"
-        raise ParameterError("published", f"{where} takes mappings of {valid}, not {item!r}")
-    for name in numbers:
-        value = item.get(name, 0)
-        values = value if isinstance(value, (list, tuple)) else [value]
-        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-            raise ParameterError("published", f"{where}: {name} must be a number, not {value!r}")
+def prepare(panel: Panel, source: Source) -> Prepared:
+    """Work out one panel."""
+    swept = panel.kind == "curves" and not axes.of(panel).along
+    return PREPARE["sweep" if swept else panel.kind](panel, source)
 
 
 def _write_tables(source: Source, stem: Path) -> list[Path]:
@@ -147,9 +104,7 @@ def _write_text(target: Path, content: str) -> None:
     atomically(target, lambda stream: stream.write(content.encode()) and None)
 
 
-def build(
-    figure: Figure, frame: pd.DataFrame, sidecar: Mapping[str, Any], points: pd.DataFrame | None = None
-) -> MplFigure:
+def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> MplFigure:
     """The matplotlib figure that ``draw`` saves."""
     with style.context():
         return _build(Source(figure, frame, sidecar, points))
@@ -157,10 +112,10 @@ def build(
 
 def _build(source: Source) -> MplFigure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure as Picture
 
     figure = source.figure
-    prepared = [KINDS[panel.kind](panel, source) for panel in figure.panels]
+    prepared = [prepare(panel, source) for panel in figure.panels]
     across = min(max(figure.columns, 1), max(len(prepared), 1))
     widths = [max(p.size[0] for p in prepared[c::across]) for c in range(across)]
     if across == 1:
@@ -182,7 +137,7 @@ def _build(source: Source) -> MplFigure:
     below = 0.14 * (foot.count("\n") + 1) + 0.13
     total = height + top.height + below
 
-    picture = Canvas(figsize=(width, total), dpi=160, layout="constrained")
+    picture = Picture(figsize=(width, total), dpi=160, layout="constrained")
     FigureCanvasAgg(picture)
     engine: Any = picture.get_layout_engine()
     inside = (MARGIN / width, below / total, 1 - 2 * MARGIN / width, height / total)

@@ -1,15 +1,10 @@
 """Scatter panels: one small picture per curve, the same group in the same colour and shape in all of them.
 
 The points come from ``<figure>.points.csv``. Either it has the columns series, trial, index, x, y, group; or it holds
-arrays that runs have kept (series, trial, array, index, v0, v1 ...), of which ``options.xy`` names the one with the
-coordinates in v0 and v1, and ``options.group`` the one with the groups (without it: v2 of the coordinates, or none).
-``options.xy_from`` takes the coordinates of one curve, by its label, for all of them (one embedding, each method's
-groups); that curve itself then shows the array ``options.truth``. Points without coordinates are
-left out.
-
-Further options: ``columns`` (pictures side by side), ``trial`` (default: the first one a curve has), ``score`` (a
-metric whose final value in that trial is written above), ``align``: groups are renamed, one to one, to those they share
-most points with in another grouping of the same points: an array's name (true classes), or another curve's label.
+arrays that runs have kept (series, trial, array, index, v0, v1 ...), of which the option ``xy`` names the one with the
+coordinates in v0 and v1, and ``group`` the one with the groups (without it: v2 of the coordinates, or none). Points
+without coordinates are left out. Groups that are aligned are renamed, one to one, to those they share most points with
+in another grouping of the same points.
 """
 
 from __future__ import annotations
@@ -18,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.errors import ParameterError, nearest
-from fedrepro.plotting import data, style
-from fedrepro.plotting.data import Prepared, Source
+from fedrepro.plotting import series, style
+from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting.series import Source
+from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Curve, Panel
+from fedrepro.spec.panels import ScatterOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,13 +32,13 @@ MARKERS = ("o", "^", "s", "D", "v")
 
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a scatter panel."""
-    clouds = _clouds(panel, source)
-    groups = sorted({g for c in clouds if c is not None for g in c["group"].tolist()})
-    across = min(int(panel.options.get("columns", 3)), max(len(clouds), 1))
-    down = -(-len(clouds) // across)
-    shown = sorted({int(c["trial"].iloc[0]) for c in clouds if c is not None})
+    found = clouds(panel, source)
+    groups = sorted({g for c in found if c is not None for g in c["group"].tolist()})
+    across = min(ScatterOptions.of(panel).columns, max(len(found), 1))
+    down = -(-len(found) // across)
+    shown = sorted({int(c["trial"].iloc[0]) for c in found if c is not None})
     notes = (f"points: trial {', '.join(map(str, shown))}",) if shown else ()
-    titles = [_title(panel, curve, c, source) for curve, c in zip(panel.curves, clouds, strict=True)]
+    titles = [_title(panel, curve, c, source) for curve, c in zip(panel.curves, found, strict=True)]
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         head = 0.2 if title else 0.01
@@ -49,31 +46,30 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         strip = fig.add_subplot(grid[0, :])
         strip.set_axis_off()
         strip.text(0, 0, title, fontsize=10, va="bottom", transform=strip.transAxes)
-        axes = []
-        for i, (points, text) in enumerate(zip(clouds, titles, strict=True)):
+        made = []
+        for i, (points, text) in enumerate(zip(found, titles, strict=True)):
             ax = fig.add_subplot(grid[1 + i // across, i % across])
             ax.set_title(text, fontsize=style.SMALL)
             _paint(ax, points, groups)
-            axes.append(ax)
-        return axes
+            made.append(ax)
+        return made
 
     return Prepared((SIDE * across + 0.3, (SIDE + 0.4) * down + 0.25), paint, notes=notes, decoration=0.4 * down + 0.05)
 
 
-def _clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
+def clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
     """The points of every curve (index, x, y, group), aligned where the panel asks for it."""
-    clouds = [cloud(panel, curve, source) for curve in panel.curves]
-    wanted = panel.options.get("align")
-    if wanted is None or source.points is None:
-        return clouds
+    found = [cloud(panel, curve, source) for curve in panel.curves]
+    wanted = ScatterOptions.of(panel).align
+    if not wanted or source.points is None:
+        return found
     labels = [c.label for c in panel.curves]
     arrays = set(source.points["array"]) if "array" in source.points else set()
     if wanted not in labels and wanted not in arrays:
-        valid = [*labels, *sorted(arrays)]
-        raise ParameterError("align", f"panel '{panel.id}' has no curve or array '{wanted}'{nearest(wanted, valid)}")
+        raise panels.no_grouping(panel, wanted, sorted(arrays))
     result = []
-    for curve, points in zip(panel.curves, clouds, strict=True):
-        base = clouds[labels.index(wanted)] if wanted in labels else _array(panel, curve, source, str(wanted))
+    for curve, points in zip(panel.curves, found, strict=True):
+        base = found[labels.index(wanted)] if wanted in labels else _array(panel, curve, source, wanted)
         if points is not None and base is not None and points is not base:
             points = align(points, base.rename(columns={"v0": "group"}) if "v0" in base else base)
         result.append(points)
@@ -84,18 +80,18 @@ def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
     """The points of one curve in one trial, by index, with columns index, x, y, group; None where there are none."""
     if source.points is None or "array" not in source.points:
         return _rows(panel, curve, source.points)
-    name = panel.options.get("xy")
-    if name is None:
-        raise ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array with the coordinates of its points")
-    giver = _giver(panel, curve)
-    points = _array(panel, giver, source, str(name))
+    options = ScatterOptions.of(panel)
+    if not options.xy:
+        raise panels.no_coordinates(panel)
+    giver = panels.embedding(panel, curve)
+    points = _array(panel, giver, source, options.xy)
     if points is None:
         return None
     points = points.rename(columns={"v0": "x", "v1": "y", "v2": "group"})
     points = points.dropna(subset=["x", "y"])  # samples the picture leaves out
-    shown = "truth" if giver is curve and "truth" in panel.options else "group"
-    if shown in panel.options:
-        groups = _array(panel, curve, source, str(panel.options[shown]))
+    shown = (giver is curve and options.truth) or options.group
+    if shown:
+        groups = _array(panel, curve, source, shown)
         if groups is None:
             return None
         points = points.drop(columns="group", errors="ignore")
@@ -103,17 +99,6 @@ def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
     if "group" not in points or points["group"].isna().all():
         points = points.assign(group=0)
     return points[["trial", "index", "x", "y", "group"]]
-
-
-def _giver(panel: Panel, curve: Curve) -> Curve:
-    """The curve whose coordinates ``curve`` is drawn at."""
-    wanted = panel.options.get("xy_from")
-    if wanted is None:
-        return curve
-    labels = {c.label: c for c in panel.curves}
-    if wanted not in labels:
-        raise ParameterError("xy_from", f"panel '{panel.id}' has no curve '{wanted}'{nearest(wanted, labels)}")
-    return labels[wanted]
 
 
 def _array(panel: Panel, curve: Curve, source: Source, name: str) -> pd.DataFrame | None:
@@ -128,7 +113,7 @@ def _rows(panel: Panel, curve: Curve, points: pd.DataFrame | None) -> pd.DataFra
     points = points[points["series"] == curve.setting.series]
     if points.empty:
         return None
-    points = points[points["trial"] == panel.options.get("trial", points["trial"].min())]
+    points = points[points["trial"] == (ScatterOptions.of(panel).trial or points["trial"].min())]
     return None if points.empty else points.sort_values("index", kind="stable").reset_index(drop=True)
 
 
@@ -152,15 +137,15 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
 
 
 def _title(panel: Panel, curve: Curve, points: pd.DataFrame | None, source: Source) -> str:
-    metric = panel.options.get("score")
+    options = ScatterOptions.of(panel)
     text = style.wrap(curve.label, SIDE - 0.2, style.SMALL)
-    shows_truth = "truth" in panel.options and _giver(panel, curve) is curve
-    if metric is None or points is None or shows_truth:
+    shows_truth = bool(options.truth) and panels.embedding(panel, curve) is curve
+    if not options.score or points is None or shows_truth:
         return text
-    for trial in data.trials(source, curve, panel, metric=metric):
-        value = data.final(trial)
+    for trial in series.trials(source, curve, panel, metric=options.score):
+        value = series.final(trial)
         if trial.number == int(points["trial"].iloc[0]) and np.isfinite(value):
-            return f"{text}\n{data.metric_label(panel, metric)} {value:#.3g}"
+            return f"{text}\n{axes.metric_label(panel, options.score)} {value:#.3g}"
     return text
 
 

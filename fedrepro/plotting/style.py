@@ -1,5 +1,9 @@
 """How things look: one colour and marker per method in every figure of every paper, and shades inside one method.
 
+``METHODS`` writes them out for every registered name: variants of one method share them, different methods of a paper
+differ. A method without an entry (one of your own) is drawn in ``NEUTRAL``, dark grey with octagons; give it a line of
+the table, or from Python ``style.METHODS["mine"] = (style.SKY, "*")``.
+
 Colours are Okabe and Ito's palette (their yellow is too pale on white and is left out). Where one method has several
 curves in a panel (a sweep over Q2, over m ...) they go from light to dark in the method's own colour, and differ in
 dash pattern and marker fill too, so that the picture can be read in grey.
@@ -8,8 +12,6 @@ dash pattern and marker fill too, so that the picture can be read in grey.
 from __future__ import annotations
 
 import functools
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro import registry
+from fedrepro.spec import layout
 from fedrepro.spec.model import Curve
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
@@ -25,48 +27,66 @@ PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#7F7F7F", "#1A1A1A"
 PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY, BLACK)
 AMBER, AMBER_EDGE, FAINT = "#FFC533", "#8A5A00", "#5A5A5A"
 
-# Normalised name -> colour, marker. A pair stands for one method in all papers; colours are distinct inside a paper.
+# Registered name -> colour, marker. A pair stands for one method and its variants in all papers.
 METHODS: dict[str, tuple[str, str]] = {
+    # clustering
     "fedmavg": (BLUE, "o"),
+    "fedmavg-sncp": (BLUE, "o"),
+    "fedmavg-quantized": (BLUE, "o"),
+    "fedcavg": (BLUE, "o"),
+    "fedcavg-literal": (BLUE, "o"),
+    "fedcavg-sncp": (BLUE, "o"),
     "fedmgs": (VERMILLION, "s"),
+    "fedmgs-sncp": (VERMILLION, "s"),
+    "fedmgs-quantized": (VERMILLION, "s"),
+    "fedcgds": (VERMILLION, "s"),
+    "fedcgds-sncp": (VERMILLION, "s"),
     "fedpalm": (GREEN, "^"),
+    "fedcpalm": (GREEN, "^"),
     "sncp": (BLACK, "D"),
-    "kmeanspp": (PURPLE, "P"),
-    "kmparallel": (SKY, "v"),
+    "kmeans++": (PURPLE, "P"),
+    "kmeans||": (SKY, "v"),
+    "kmeans||-released": (SKY, "v"),
     "bel": (GREY, "<"),
+    "bel-released": (GREY, "<"),
     "cal": (ORANGE, ">"),
+    "cal-released": (ORANGE, ">"),
     "tsne": (GREY, "*"),
-    "fedmcadmm": (ORANGE, "D"),
+    # matrix completion
+    "fedmc-admm": (ORANGE, "D"),
+    "fedmc-admm-exact": (ORANGE, "D"),
+    "fedmc-admm-released": (ORANGE, "D"),
+    "fedmavg-mc": (BLUE, "o"),
+    "fedmavg-mc-scaled": (BLUE, "o"),
+    "fedmavg-mc-released": (BLUE, "o"),
     "als": (GREY, "s"),
+    # generalized CCA
     "cutemaxvar": (VERMILLION, "^"),
+    "cutemaxvar-deep": (VERMILLION, "^"),
     "altmaxvar": (BLUE, "v"),
+    "altmaxvar-deep": (BLUE, "v"),
     "mvlsa": (GREEN, "P"),
     "optimal": (BLACK, "_"),
-    "rawview": (GREY, "X"),
+    "raw-view": (GREY, "X"),
+    # side information
     "perfedsi": (VERMILLION, "D"),
-    "fedavg": (BLUE, "p"),
+    "perfedsi-mask": (VERMILLION, "D"),
+    "imc-perfedsi": (VERMILLION, "D"),
+    "shift-perfedsi": (VERMILLION, "D"),
+    "shift-perfedsi-exact": (VERMILLION, "D"),
+    "personal-fedavg": (BLUE, "p"),
+    "imc-plain": (BLUE, "p"),
+    "shift-fedavg": (BLUE, "p"),
+    "shift-fedavg-exact": (BLUE, "p"),
     "ditto": (GREEN, "d"),
-    "srph": (ORANGE, "h"),
-    "prsh": (PURPLE, "X"),
+    "sr-ph": (ORANGE, "h"),
+    "pr-sh": (PURPLE, "X"),
     "local": (GREY, "o"),
-    "theory": (BLACK, "|"),
+    "shift-local": (GREY, "o"),
+    "shift-theory": (BLACK, "|"),
 }
-ALIASES = {
-    "fedcavg": "fedmavg",
-    "fedcgds": "fedmgs",
-    "fedcpalm": "fedpalm",
-    "kmeans": "kmeanspp",
-    "kmeansplusplus": "kmeanspp",
-    "kmpp": "kmeanspp",
-    "kmeansparallel": "kmparallel",
-    "cutemaxvardeep": "cutemaxvar",
-    "altmaxvardeep": "altmaxvar",
-    "optimum": "optimal",
-    "imcplain": "fedavg",
-}
-UNTOLD = ("series", "label", "algorithm")
-"""Keys of ``select`` that differ between any two curves, or that the method's own colour tells."""
-FALLBACK_MARKERS = ("8", "H")  # used by no known method
+NEUTRAL = (FAINT, "8")
+"""Colour and marker of methods without an entry; their curves are told apart as those of one method are."""
 
 # From light to dark: pale lines stay solid, because a pale dotted line cannot be seen. The long dash starts off its
 # beginning, because its gap would lie under the marker of a legend's sample.
@@ -145,38 +165,9 @@ def context() -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", RC])
 
 
-def key(name: str) -> str:
-    """The method's name without dialect: lower case, ``++`` and ``||`` spelled out, an alias resolved."""
-    text = name.lower().replace("++", "pp").replace("||", "parallel")
-    text = re.sub(r"[^a-z0-9]", "", text)
-    return ALIASES.get(text, text)
-
-
 def method(name: str) -> tuple[str, str]:
-    """Colour and marker of a method: by name, by a known name inside it, by class (presets share one), or by hash."""
-    return METHODS[identity(name)] if identity(name) in METHODS else _fallback(identity(name))
-
-
-@functools.cache
-def identity(name: str) -> str:
-    """The name in ``METHODS`` whose look ``name`` shares, or its own normalised name."""
-    own = key(name)
-    if own in METHODS:
-        return own
-    inside = [known for known in (*METHODS, *ALIASES) if len(known) >= 5 and known in own]
-    if inside:
-        best = max(inside, key=len)
-        return ALIASES.get(best, best)
-    entries = registry.algorithms()
-    if name not in entries:
-        return own
-    kin = sorted(key(other) for other, entry in entries.items() if entry.cls is entries[name].cls)
-    return next((other for other in kin if other in METHODS), kin[0])
-
-
-def _fallback(name: str) -> tuple[str, str]:
-    digest = hashlib.sha256(name.encode()).digest()
-    return PALETTE[digest[0] % len(PALETTE)], FALLBACK_MARKERS[digest[1] % len(FALLBACK_MARKERS)]
+    """Colour and marker of a method by its registered name; ``NEUTRAL`` where it has no entry."""
+    return METHODS.get(name, NEUTRAL)
 
 
 def looks(curves: Sequence[Curve]) -> list[Look]:
@@ -185,12 +176,11 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     Where two values vary inside a method and are crossed (each m with each Q1), the one with more values sets the shade
     and the fill and the other the dash, so that related curves look related.
     """
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for i, curve in enumerate(curves):
-        groups.setdefault(identity(curve.setting.algorithm), []).append(i)
+        groups.setdefault(method(curve.setting.algorithm), []).append(i)
     result: list[Look] = [Look(BLACK, "o")] * len(curves)
-    for members in groups.values():
-        color, marker = method(curves[members[0]].setting.algorithm)
+    for (color, marker), members in groups.items():
         places = _places([curves[i].select for i in members])
         tones = shades(color, 1 + max(shade for shade, _ in places))
         for i, (shade, dash) in zip(members, places, strict=True):
@@ -201,7 +191,7 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
 
 def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """The (shade, dash) number of each curve of one method."""
-    names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in UNTOLD]
+    names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in layout.UNTOLD]
     columns = {name: [repr(select.get(name)) for select in selects] for name in names}
     varying = [name for name in names if len(set(columns[name])) > 1]
     if len(varying) == 2:
@@ -218,7 +208,7 @@ def shades(color: str, n: int) -> list[str]:
     """``n`` tones of one hue from light to dark, evenly spaced in OKLab lightness; the colour itself for n = 1."""
     if n == 1:
         return [color]
-    lab = _oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))
+    lab = oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))
     return [_tone(lab, lightness) for lightness in np.linspace(0.76, 0.36, n)]
 
 
@@ -239,7 +229,8 @@ _TO_LAB = np.array(
 )
 
 
-def _oklab(rgb: np.ndarray) -> np.ndarray:
+def oklab(rgb: np.ndarray) -> np.ndarray:
+    """Lightness and the two colour coordinates of an sRGB colour of numbers between 0 and 1."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return _TO_LAB @ np.cbrt(_TO_CONE @ linear)
 

@@ -49,7 +49,8 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems import sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import streams
 
 METRICS = {
@@ -123,20 +124,27 @@ class State:
         return dataclasses.replace(self, W=self.W.copy(), Hs=self.Hs.copy(), HH=self.HH.copy(), XH=XH, XW=XW)
 
 
-class Clustering:
+class Clustering(Problem):
     """The clustering problem held in memory.
 
     X : (M, N) real array or scipy.sparse matrix, one column per sample (units are the caller's; nothing is scaled).
     client : (N,) integers 0 .. P-1, the client of each sample; None for a single client.
-    K : clusters; None for the number of distinct labels. labels : (N,) class of each sample, or None.
-    rho, nu : penalties, at least 0, relative to ||X||_F^2 / N unless ``relative`` is False.
-    w_min : lower bound of W: ``"data_min"`` (min X), ``"zero"``, or a number; the upper bound is max X.
+    K : clusters, at least 1; None for the number of distinct labels. labels : (N,) class of each sample, or None.
+    rho : penalty that makes columns of H one-hot, at least 0. nu : penalty on the size of H, at least 0.
+    relative : whether rho and nu are relative to ||X||_F^2 / N; false for the absolute ones of the formula.
+    w_min : lower bound of W: ``data_min`` (min X), ``zero``, or a number; the upper bound is max X.
+
+    A spec has one more key. init : the initial points: ``authors``, those of the authors' program.
 
     A dense X is copied once (not at all where its transpose is C-contiguous float64 and ordered by client), a sparse X
     stays sparse. Raises UserError where data cannot work, ParameterError where a parameter cannot.
     """
 
     name = "clustering"
+    metrics = METRICS
+    default_metrics = ("objective",)
+    parameters = PARAMETERS
+    stored_parameters = ()
 
     def __init__(
         self,
@@ -151,13 +159,13 @@ class Clustering:
         w_min: str | float = "data_min",
     ) -> None:
         parameters = {"K": K, "rho": rho, "nu": nu, "relative": relative, "w_min": w_min}
-        check(parameters, {})
+        Clustering.check(parameters, {})
         self._set_up(sample_rows.arrange(X, client, labels, None), parameters)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Clustering:
         """The problem in a folder written by ``prepare``; its samples are memory mapped, read-only."""
-        check(parameters, {})
+        Clustering.check(parameters, {})
         problem = cls.__new__(cls)
         problem._set_up(sample_rows.read(folder), {**PARAMETERS, **parameters})
         return problem
@@ -322,6 +330,55 @@ class Clustering:
             arrays["embedding"] = state.embedding.copy()
         return {name: arrays[name] for name in names if name in arrays}
 
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
+        given = {**PARAMETERS, **parameters}
+        if given["K"] is not None:
+            whole("K", given["K"])
+        number("rho", given["rho"], least=0.0)
+        number("nu", given["nu"], least=0.0)
+        flag("relative", given["relative"])
+        if isinstance(given["w_min"], str):
+            one_of("w_min", given["w_min"], ("data_min", "zero"))
+        else:
+            number("w_min", given["w_min"])
+        one_of("init", given["init"], ("authors",))
+        N = facts.get("N")
+        if N is not None and given["K"] is not None and given["K"] > N:
+            raise ParameterError("K", f"must be at most the number of samples N = {N}, not {given['K']}")
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Clustering:
+        """The problem on ``Samples``; K is that of the data where it is not given."""
+        cls.check(parameters, {})
+        problem = cls.__new__(cls)
+        problem._set_up(sample_rows.arrange(data.X, client, data.labels, data.K), {**PARAMETERS, **parameters})
+        return problem
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
+        sample_rows.write(folder, data.X, client, data.labels, data.K)
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value is not finite, or an objective ended above its start.
+
+        An objective that blows up and comes back is no divergence. ``values["round"]``, where it is given, holds the
+        round of each recorded value; else they count from 0.
+        """
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size and name != "curvature_ratio":
+                return f"{name} is not finite in round {_round(values, int(bad[0]))}"
+        for name in ("objective", "objective_raw"):
+            column = values.get(name, np.empty(0))
+            if len(column) > 1 and column[-1] > column[0]:
+                last = _round(values, len(column) - 1)
+                return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+        return None
+
 
 def _clusters(K: int | None, classes: int | None) -> int:
     if K is None and classes is None:
@@ -336,68 +393,14 @@ def _lower_bound(w_min: str | float, lowest: float, highest: float) -> float:
     return bound
 
 
-def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-    """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
-    given = {**PARAMETERS, **parameters}
-    if given["K"] is not None:
-        whole("K", given["K"])
-    number("rho", given["rho"], least=0.0)
-    number("nu", given["nu"], least=0.0)
-    flag("relative", given["relative"])
-    if isinstance(given["w_min"], str):
-        one_of("w_min", given["w_min"], ("data_min", "zero"))
-    else:
-        number("w_min", given["w_min"])
-    one_of("init", given["init"], ("authors",))
-    N = facts.get("N")
-    if N is not None and given["K"] is not None and given["K"] > N:
-        raise ParameterError("K", f"must be at most the number of samples N = {N}, not {given['K']}")
-
-
-def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
-    sample_rows.write(folder, data.X, client, data.labels, data.K)
-
-
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """Why a run counts as diverged, or None: a value that is not finite, or an objective that ended above its start.
-
-    An objective that blows up and comes back is no divergence. ``values["round"]``, where it is given, holds the round
-    of each recorded value; else they count from 0.
-    """
-    for name, column in values.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size and name != "curvature_ratio":
-            return f"{name} is not finite in round {_round(values, int(bad[0]))}"
-    for name in ("objective", "objective_raw"):
-        column = values.get(name, np.empty(0))
-        if len(column) > 1 and column[-1] > column[0]:
-            last = _round(values, len(column) - 1)
-            return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
-    return None
-
-
 def _round(values: Mapping[str, np.ndarray], index: int) -> int:
     return int(values["round"][index]) if "round" in values else index
 
 
-def _initial(problem: Clustering, trial: int, parameters: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    return problem.initial(trial)
-
-
 add_problem(
-    Problem(
-        name="clustering",
-        summary="Clustering by non-negative matrix factorization, samples shared out to clients",
+    ProblemEntry(
+        cls=Clustering,
         data_kind="samples",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=Clustering.stored,
-        initial=_initial,
-        measure=Clustering.measure,
-        diverged=diverged,
-        prepare_reads=(),
-        check=check,
+        summary="Clustering by non-negative matrix factorization, samples shared out to clients",
     )
 )

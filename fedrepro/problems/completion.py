@@ -52,7 +52,8 @@ import numpy as np
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems import rating_buckets
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import generator
 
 METRICS = {
@@ -122,22 +123,27 @@ class State:
     beta: float | None = None
 
 
-class Completion:
+class Completion(Problem):
     """The completion problem held in memory.
 
     data : ``fedrepro.datasets.types.Ratings``, ids from 0. client : (users,) the client 0 .. p-1 of each *user*, -1 for
     a user who is left out; None for a single client.
-    r : rank, 1 .. min(rows, items). reg : ``l2`` or ``l1``. lam, gam : at least 0. scale : ``raw`` or ``zscore``.
-    init : entries of the initial factors are uniform in [0, init]. train : fraction of each client's ratings, rounded
-    down, in the training set, in (0, 1]. range : [lowest, highest] rating allowed, or None. items : ``rated``, or
-    ``all`` for the ids up to the file's largest (``data.facts["last_item_id"]``): items nobody rated, which only count
-    in R(V) and among the entries of V.
+    r : rank, 1 .. min(rows, items). reg : the regularisers, ``l2`` (squared) or ``l1``. lam : weight of the regulariser
+    of U, at least 0. gam : weight of the regulariser of V, at least 0. scale : of the ratings: ``raw``, or ``zscore``
+    for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
+    train : fraction of each client's ratings, rounded down, in the training set, in (0, 1]. range : [lowest, highest]
+    rating allowed, or None. items : ``rated``, or ``all`` for the ids up to the file's largest
+    (``data.facts["last_item_id"]``): items nobody rated, which only count in R(V) and among the entries of V.
     rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
 
     Raises UserError where data cannot work, ParameterError where a parameter cannot.
     """
 
     name = "completion"
+    metrics = METRICS
+    default_metrics = ("objective", "rmse")
+    parameters = PARAMETERS
+    stored_parameters = ("train", "range", "items")
 
     def __init__(
         self,
@@ -151,14 +157,14 @@ class Completion:
         unknown = sorted(set(parameters) - set(PARAMETERS))
         if unknown:
             one_of("parameters", unknown[0], tuple(PARAMETERS))
-        check(parameters, {})
+        Completion.check(parameters, {})
         given = {**PARAMETERS, **parameters}
         self._set_up(_arrange(data, client, given, rng), given, threads)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any], threads: int | None = None) -> Completion:
         """The problem in a folder written by ``prepare``; its ratings are memory mapped, read-only."""
-        check(parameters, {})
+        Completion.check(parameters, {})
         problem = cls.__new__(cls)
         problem._set_up(rating_buckets.read(folder), {**PARAMETERS, **parameters}, threads)
         return problem
@@ -288,6 +294,60 @@ class Completion:
         arrays = {"U": U, "V": state.V.copy()}
         return {name: arrays[name] for name in names}
 
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
+        given = {**PARAMETERS, **parameters}
+        whole("r", given["r"])
+        one_of("reg", given["reg"], ("l2", "l1"))
+        number("lam", given["lam"], least=0.0)
+        number("gam", given["gam"], least=0.0)
+        one_of("scale", given["scale"], ("raw", "zscore"))
+        number("init", given["init"], above=0.0)
+        number("train", given["train"], above=0.0, most=1.0)
+        one_of("items", given["items"], ("rated", "all"))
+        bounds = given["range"]
+        if bounds is not None:
+            if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+                raise ParameterError("range", f"must be null or [lowest, highest], not {bounds!r}")
+            number("range", bounds[0])
+            number("range", bounds[1], least=bounds[0])
+        for name in ("users", "items"):
+            count = facts.get(name)
+            if count is not None and given["r"] > count:
+                raise ParameterError("r", f"must be at most {count}, as {count} {name} carry no higher rank")
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Completion:
+        """The problem on ``Ratings``; ``client`` is that of each *user*."""
+        return cls(data, client, **parameters)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write ``Ratings`` as the problem uses them; ``client`` is that of each *user*."""
+        rating_buckets.write(folder, _arrange(data, client, {**PARAMETERS, **parameters}, None))
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value that is not finite, or a fit that ended worse than it started.
+
+        Worse means that all of ``objective``, ``data_term`` and ``rmse`` that are recorded ended more than a hundredth
+        above their starts. One of them alone may do so in a healthy run: the objective by its regulariser (a large gam
+        and a small initial point), the data term by a collapse to zero, the test error by overfitting.
+        ``values["round"]``, where given, holds the round of each recorded value; else they count from 0.
+        """
+        rounds = values.get("round")
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                return f"{name} is not finite in round {int(bad[0]) if rounds is None else int(rounds[bad[0]])}"
+        judges = [n for n in ("objective", "data_term", "rmse") if n in values and len(values[n]) > 1]
+        if not judges or any(values[n][-1] <= 1.01 * values[n][0] for n in judges):
+            return None
+        column = values[judges[0]]
+        last = len(column) - 1 if rounds is None else int(rounds[-1])
+        return f"{judges[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+
 
 class _Measured:
     """The metrics at one state; passes over the ratings are made when asked for, and once."""
@@ -394,79 +454,16 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-    """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
-    given = {**PARAMETERS, **parameters}
-    whole("r", given["r"])
-    one_of("reg", given["reg"], ("l2", "l1"))
-    number("lam", given["lam"], least=0.0)
-    number("gam", given["gam"], least=0.0)
-    one_of("scale", given["scale"], ("raw", "zscore"))
-    number("init", given["init"], above=0.0)
-    number("train", given["train"], above=0.0, most=1.0)
-    one_of("items", given["items"], ("rated", "all"))
-    bounds = given["range"]
-    if bounds is not None:
-        if not isinstance(bounds, list | tuple) or len(bounds) != 2:
-            raise ParameterError("range", f"must be null or [lowest, highest], not {bounds!r}")
-        number("range", bounds[0])
-        number("range", bounds[1], least=bounds[0])
-    for name in ("users", "items"):
-        count = facts.get(name)
-        if count is not None and given["r"] > count:
-            raise ParameterError("r", f"must be at most {count}, as {count} {name} carry no higher rank")
-
-
-def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write ``Ratings`` as the problem uses them; ``client`` is that of each *user*. Reads train, range and items."""
-    rating_buckets.write(folder, _arrange(data, client, {**PARAMETERS, **parameters}, None))
-
-
 def _arrange(
     data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None
 ) -> rating_buckets.Stored:
     return rating_buckets.arrange(data, client, given["train"], rng, given["range"], given["items"])
 
 
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """Why a run counts as diverged, or None: a value that is not finite, or a fit that ended worse than it started.
-
-    Worse means that all of ``objective``, ``data_term`` and ``rmse`` that are recorded ended more than a hundredth
-    above their starts. One of them alone may do so in a healthy run: the objective by its regulariser (a large gam and
-    a small initial point), the data term by a collapse to zero, the test error by overfitting. ``values["round"]``,
-    where given, holds the round of each recorded value; else they count from 0.
-    """
-    rounds = values.get("round")
-    for name, column in values.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            return f"{name} is not finite in round {int(bad[0]) if rounds is None else int(rounds[bad[0]])}"
-    judges = [n for n in ("objective", "data_term", "rmse") if n in values and len(values[n]) > 1]
-    if not judges or any(values[n][-1] <= 1.01 * values[n][0] for n in judges):
-        return None
-    column = values[judges[0]]
-    last = len(column) - 1 if rounds is None else int(rounds[-1])
-    return f"{judges[0]} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
-
-
-def _initial(problem: Completion, trial: int, parameters: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    return problem.initial(trial)
-
-
 add_problem(
-    Problem(
-        name="completion",
-        summary="Matrix completion with private user factors and shared item factors, users shared out to clients",
+    ProblemEntry(
+        cls=Completion,
         data_kind="ratings",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=Completion.stored,
-        initial=_initial,
-        measure=Completion.measure,
-        diverged=diverged,
-        default_metrics=("objective", "rmse"),
-        prepare_reads=("train", "range", "items"),
-        check=check,
+        summary="Matrix completion with private user factors and shared item factors, users shared out to clients",
     )
 )

@@ -27,7 +27,8 @@ from fedrepro.ledger import FULL_BITS
 from fedrepro.parameters import flag, one_of, whole
 from fedrepro.problems.aligned_views import View, check_columns, check_views
 from fedrepro.problems.maxvar import Optimum, solve
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,48 @@ class RandomStart:
         return seeds.generator("init", problem="gcca", key=self.key, view="G").standard_normal((J, K))
 
 
-class GCCA:
+METRICS = {
+    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
+    "optimum": Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
+    "ratio": Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
+    "consensus": Metric(
+        "consensus", "consensus residual", "lower", "(sum_i ||M_i - mean M||^2 / sum_i ||M_i||^2)^(1/2), M_i = X_i Q_i"
+    ),
+    "lag": Metric(
+        "lag", "estimation error", "lower", "distance of the links' estimates from M_i and G, relative to their norm"
+    ),
+    "stationarity": Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
+    "subspace": Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
+    "ac": Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
+    "ac_one_way": Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
+}
+
+PARAMETERS: dict[str, Any] = {"K": 5, "center": False, "test": None, "optimum": True}
+"""K, center: as for ``GCCA``. test: rows held out at the end, by default what the dataset says (none for most).
+optimum: whether the exact optimum is computed with the data, for the metrics optimum, ratio and subspace."""
+
+
+class GCCA(Problem):
     """MAX-VAR GCCA on views held in memory.
 
     views : I matrices (J, N_i), rows aligned: NumPy arrays or scipy.sparse matrices, real and finite, none zero
         everywhere and none with a constant column (empty columns of a sparse view are allowed; their rows of Q stay).
     K : dimension of the common representation, 1 .. the smallest rank of a view.
     center : subtract the column means from the (dense) views first (discrepancy gcca.11; 1'G = 0 is then implied).
-    test : the last ``test`` rows are held out for the alignment accuracy; J counts the others.
+    test : how many last rows are held out for the alignment accuracy, at least 0; J counts the others. In a spec None
+        for what the dataset says (none for most).
+
+    A spec has one more key. optimum : whether the exact optimum is computed with the data, for the metrics optimum,
+    ratio and subspace.
 
     Raises UserError or ParameterError where these do not hold. ``views`` are ``View`` objects, one a node; ``kept``
     is where results that several methods ask for are kept (the warm start).
     """
+
+    name = "gcca"
+    metrics = METRICS
+    default_metrics = ("cost",)
+    parameters = PARAMETERS
 
     def __init__(self, views: Sequence[Any], K: int, *, center: bool = False, test: int = 0) -> None:
         _check_parameters({"K": K, "center": center, "test": test})
@@ -150,6 +181,101 @@ class GCCA:
         for name in names:
             one_of("artifacts", name, tuple(kept))
         return {name: kept[name]() for name in names}
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
+        _check_parameters(parameters)
+        wanted = {**PARAMETERS, **parameters}
+        J, N = shape.get("J"), shape.get("N")
+        for most, what in ((N, "columns of a view"), (J, "rows")):
+            if most is not None and wanted["K"] > most:
+                raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
+        if J is not None and (wanted["test"] or 0) >= J:
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+
+    def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
+        """The named metrics of a state (``algorithms.gcca.federated.State``): state.M holds X_i Q_i, the true ones."""
+        M, G = state.M, state.G
+        found: dict[str, float] = {}
+        if "cost" in names or "ratio" in names:
+            found["cost"] = self.cost(M, G)
+        if "optimum" in names or "ratio" in names:
+            found["optimum"] = self.optimum.value
+        if "ratio" in names:
+            found["ratio"] = found["cost"] / found["optimum"] if found["optimum"] > 0 else float("nan")
+        found |= agreement(state, [name for name in ("consensus", "lag") if name in names])
+        if "stationarity" in names:
+            found["stationarity"] = self.stationarity(M, G)
+        if "subspace" in names:
+            found["subspace"] = self.subspace(G)
+        if "ac" in names or "ac_one_way" in names:
+            found["ac"], found["ac_one_way"] = self.alignment(state.Q)
+        return {name: found[name] for name in names}
+
+    def initial(self, trial: int) -> RandomStart:
+        """The random draws of this trial; a method with a warm start has no use for them."""
+        return RandomStart(trial)
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> GCCA:
+        """The problem on ``Views``; the rows held out are as many as the data say, where ``test`` is not given."""
+        wanted = {**PARAMETERS, **parameters}
+        test = data.facts.get("test", 0) if wanted["test"] is None else wanted["test"]
+        return cls(data.views, wanted["K"], center=wanted["center"], test=test)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write checked (and centred) views, what their spectra say, and the exact optimum, for ``stored``."""
+        problem, folder = cls.of(data, client, parameters), Path(folder)
+        for name, views in (("view", problem.views), ("test", problem.test_views)):
+            for i, view in enumerate(views):
+                _write_view(folder / f"{name}{i}", view)
+        facts: dict[str, Any] = {"largest": [view.largest for view in problem.views], "test": bool(problem.test_views)}
+        if {**PARAMETERS, **parameters}["optimum"]:
+            best = problem.optimum
+            facts["optimum"] = best.value
+            np.save(folder / "optimum_G.npy", best.G)
+            np.save(folder / "optimum_eigenvalues.npy", best.eigenvalues)
+            for i, Q in enumerate(best.Q):
+                np.save(folder / f"optimum_Q{i}.npy", Q)
+        (folder / "views.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> GCCA:
+        """What ``prepare`` wrote, views memory mapped read-only."""
+        folder = Path(folder)
+        facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
+        count = len(facts["largest"])
+        views = [_read_view(folder / f"view{i}", largest) for i, largest in enumerate(facts["largest"])]
+        test_views = [_read_view(folder / f"test{i}") for i in range(count)] if facts["test"] else []
+        best = None
+        if "optimum" in facts:
+            Q = [np.load(folder / f"optimum_Q{i}.npy") for i in range(count)]
+            eigenvalues = np.load(folder / "optimum_eigenvalues.npy")
+            best = Optimum(facts["optimum"], np.load(folder / "optimum_G.npy"), Q, eigenvalues)
+        return GCCA.restore(views, test_views, {**PARAMETERS, **parameters}["K"], best)
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """A run diverges where its cost is no longer finite. One that grows (q = 2 does) is a result, and drawn."""
+        cost = values.get("cost", values.get("ratio"))
+        if cost is None or np.isfinite(cost).all():
+            return None
+        return f"the cost is not finite at recorded point {int(np.flatnonzero(~np.isfinite(cost))[0])}"
+
+
+def agreement(state: Any, names: Sequence[str]) -> dict[str, float]:
+    """``consensus`` and ``lag`` of a state of the linear or the deep problem, as METRICS explains them."""
+    M, G = state.M, state.G
+    found: dict[str, float] = {}
+    if "consensus" in names:
+        mean = np.mean(M, axis=0)
+        found["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
+    if "lag" in names:
+        pairs = [*zip(state.far, M, strict=True), (state.G_far, G)]
+        found["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
+    return found
 
 
 def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -246,83 +372,6 @@ def _centered(train: list[Any], held_out: list[Any]) -> tuple[list[Any], list[An
     )
 
 
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
-    "optimum": Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
-    "ratio": Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
-    "consensus": Metric(
-        "consensus", "consensus residual", "lower", "(sum_i ||M_i - mean M||^2 / sum_i ||M_i||^2)^(1/2), M_i = X_i Q_i"
-    ),
-    "lag": Metric(
-        "lag", "estimation error", "lower", "distance of the links' estimates from M_i and G, relative to their norm"
-    ),
-    "stationarity": Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
-    "subspace": Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
-    "ac": Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
-    "ac_one_way": Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
-}
-
-
-def measure(problem: GCCA, state: Any, names: Sequence[str]) -> dict[str, float]:
-    """The named metrics of a state (``algorithms.gcca.federated.State``): state.M holds X_i Q_i, the true ones."""
-    M, G = state.M, state.G
-    found: dict[str, float] = {}
-    if "cost" in names or "ratio" in names:
-        found["cost"] = problem.cost(M, G)
-    if "optimum" in names or "ratio" in names:
-        found["optimum"] = problem.optimum.value
-    if "ratio" in names:
-        found["ratio"] = found["cost"] / found["optimum"] if found["optimum"] > 0 else float("nan")
-    if "consensus" in names:
-        mean = np.mean(M, axis=0)
-        found["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
-    if "lag" in names:
-        pairs = [*zip(state.far, M, strict=True), (state.G_far, G)]
-        found["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
-    if "stationarity" in names:
-        found["stationarity"] = problem.stationarity(M, G)
-    if "subspace" in names:
-        found["subspace"] = problem.subspace(G)
-    if "ac" in names or "ac_one_way" in names:
-        found["ac"], found["ac_one_way"] = problem.alignment(state.Q)
-    return {name: found[name] for name in names}
-
-
-def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write checked (and centred) views, what their spectra say, and the exact optimum, for ``open_folder``."""
-    wanted = {**PARAMETERS, **parameters}
-    test = data.facts.get("test", 0) if wanted["test"] is None else wanted["test"]
-    problem = GCCA(data.views, wanted["K"], center=wanted["center"], test=test)
-    folder = Path(folder)
-    for name, views in (("view", problem.views), ("test", problem.test_views)):
-        for i, view in enumerate(views):
-            _write_view(folder / f"{name}{i}", view)
-    facts: dict[str, Any] = {"largest": [view.largest for view in problem.views], "test": bool(problem.test_views)}
-    if wanted["optimum"]:
-        best = problem.optimum
-        facts["optimum"] = best.value
-        np.save(folder / "optimum_G.npy", best.G)
-        np.save(folder / "optimum_eigenvalues.npy", best.eigenvalues)
-        for i, Q in enumerate(best.Q):
-            np.save(folder / f"optimum_Q{i}.npy", Q)
-    (folder / "views.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def open_folder(folder: Path, parameters: Mapping[str, Any]) -> GCCA:
-    """What ``prepare`` wrote, views memory mapped read-only."""
-    folder = Path(folder)
-    facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
-    count = len(facts["largest"])
-    views = [_read_view(folder / f"view{i}", largest) for i, largest in enumerate(facts["largest"])]
-    test_views = [_read_view(folder / f"test{i}") for i in range(count)] if facts["test"] else []
-    best = None
-    if "optimum" in facts:
-        Q = [np.load(folder / f"optimum_Q{i}.npy") for i in range(count)]
-        eigenvalues = np.load(folder / "optimum_eigenvalues.npy")
-        best = Optimum(facts["optimum"], np.load(folder / "optimum_G.npy"), Q, eigenvalues)
-    return GCCA.restore(views, test_views, {**PARAMETERS, **parameters}["K"], best)
-
-
 def _write_view(stem: Path, view: View) -> None:
     if not view.sparse:
         np.save(f"{stem}.npy", view.X)
@@ -342,24 +391,6 @@ def _read_view(stem: Path, largest: float | None = None) -> View:
     return View(sparse.csr_matrix(parts, shape=tuple(np.load(f"{stem}_shape.npy"))), largest)
 
 
-def initial(problem: GCCA, trial: int, parameters: Mapping[str, Any]) -> RandomStart:
-    """The random draws of this trial; a method with a warm start has no use for them."""
-    return RandomStart(trial)
-
-
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """A run diverges where its cost is no longer finite. One that grows (q = 2 does) is a result, and drawn."""
-    cost = values.get("cost", values.get("ratio"))
-    if cost is None or np.isfinite(cost).all():
-        return None
-    return f"the cost is not finite at recorded point {int(np.flatnonzero(~np.isfinite(cost))[0])}"
-
-
-PARAMETERS: dict[str, Any] = {"K": 5, "center": False, "test": None, "optimum": True}
-"""K, center: as for ``GCCA``. test: rows held out at the end, by default what the dataset says (none for most).
-optimum: whether the exact optimum is computed with the data, for the metrics optimum, ratio and subspace."""
-
-
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
     whole("K", wanted["K"])
@@ -369,31 +400,10 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
     flag("optimum", wanted["optimum"])
 
 
-def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-    """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-    _check_parameters(parameters)
-    wanted = {**PARAMETERS, **parameters}
-    J, N = shape.get("J"), shape.get("N")
-    for most, what in ((N, "columns of a view"), (J, "rows")):
-        if most is not None and wanted["K"] > most:
-            raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
-    if J is not None and (wanted["test"] or 0) >= J:
-        raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
-
-
 add_problem(
-    Problem(
-        name="gcca",
-        summary="MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
+    ProblemEntry(
+        cls=GCCA,
         data_kind="views",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=open_folder,
-        initial=initial,
-        measure=measure,
-        diverged=diverged,
-        default_metrics=("cost",),
-        check=check,
+        summary="MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
     )
 )

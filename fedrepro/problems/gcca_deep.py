@@ -24,13 +24,15 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro import seeds
-from fedrepro.algorithms.gcca.federated import server_step
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets import mlp
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems import gcca
 from fedrepro.problems.aligned_views import check_views, read_only
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.problems.embedding import embed
+from fedrepro.problems.maxvar import server_step
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 
 PARTS = ("validation", "test", "cluster")
 CLASSIFIERS = ("linear", "rbf")
@@ -63,7 +65,32 @@ class Part:
     labels: np.ndarray | None
 
 
-class DeepGCCA:
+METRICS = {
+    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
+    "accuracy": Metric(
+        "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
+    ),
+    "accuracy_code": Metric(
+        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
+    ),
+    "cluster_accuracy": Metric(
+        "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
+    ),
+    "cluster_accuracy_code": Metric(
+        "cluster_accuracy_code",
+        "clustering as released",
+        "higher",
+        "the same on G not rescaled, as the released program",
+    ),
+    "consensus": gcca.METRICS["consensus"],
+    "lag": gcca.METRICS["lag"],
+}
+
+PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "evaluation": "running", "gamma": 5.0}
+"""K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data that names none."""
+
+
+class DeepGCCA(Problem):
     """Deep MAX-VAR GCCA on views held in memory.
 
     views : I dense matrices (J, N_i), rows aligned, real and finite. K : dimension of the common representation,
@@ -72,10 +99,20 @@ class DeepGCCA:
         classifier on; ``cluster`` for clustering and pictures.
     classifier : support vector machine, ``linear`` (Fig. 11) or ``rbf`` (Fig. 12, 13).
     evaluation : batch norm of rows not trained on, with ``running`` statistics or those of the ``batch`` of these rows
-        (the released programs, discrepancy gcca.16). gamma : of the clustering's kernel exp(-gamma d^2).
+        (the released programs, discrepancy gcca.16).
+    gamma : of the clustering's kernel exp(-gamma d^2), greater than 0.
+
+    A spec has one more key. test : rows held out at random, at least 1 and fewer than there are, where the data names
+    none; None for none.
 
     Raises UserError or ParameterError where these do not hold.
     """
+
+    name = "gcca-deep"
+    metrics = METRICS
+    default_metrics = ("accuracy",)
+    parameters = PARAMETERS
+    stored_parameters = ("test",)
 
     def __init__(
         self,
@@ -199,12 +236,99 @@ class DeepGCCA:
             elif name == "G":
                 kept[name] = self.features(state, self.part("cluster").views)
             elif name == "embedding":
-                from fedrepro.algorithms.clustering.tsne import TSNE
-
-                kept[name] = TSNE(components=None).embed(self.features(state))
+                kept[name] = embed(self.features(state))
             else:
                 kept[name] = _labels(self.labels if name == "groups" else self.part("cluster").labels)
         return kept
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
+        _check_parameters(parameters)
+        wanted, J = {**PARAMETERS, **parameters}, shape.get("J")
+        rows = None if J is None else J - (wanted["test"] or 0)
+        if rows is not None and rows < 2:
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+        if rows is not None and wanted["K"] >= rows:
+            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {wanted['K']}")
+
+    def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
+        """The named metrics of a state (``fedrepro.algorithms.gcca.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
+        found: dict[str, float] = {}
+        if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
+            if isinstance(state, Raw):
+                raise ParameterError("metrics", f"a raw view has no {shared[0]}: nothing was minimized")
+            found |= gcca.agreement(state, shared)
+            if "cost" in shared:
+                found["cost"] = self.cost(state.M, state.G)
+        if "accuracy" in names:
+            found["accuracy"] = self.accuracy(state)
+        if "accuracy_code" in names:
+            found["accuracy_code"] = self.accuracy_code(state)
+        if "cluster_accuracy" in names or "cluster_accuracy_code" in names:
+            rows = self.part("cluster")
+            for name, points in (("cluster_accuracy", self.features), ("cluster_accuracy_code", self.common)):
+                if name in names:
+                    found[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
+        return {name: found[name] for name in names}
+
+    def initial(self, trial: int) -> NetStart:
+        """The draws for the networks of this trial."""
+        return NetStart(trial)
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> DeepGCCA:
+        """The problem on ``Views``, rows split as ``prepare`` says."""
+        wanted = {**PARAMETERS, **parameters}
+        views = _dense(data.views)
+        labels = None if data.labels is None else np.asarray(data.labels)
+        rows = split(views, data.labels, data.facts.get("parts", {}), wanted.pop("test"))
+        parts = {n: Part([X[at] for X in views], None if labels is None else labels[at]) for n, at in rows.items()}
+        train = parts.pop("train")
+        return cls(train.views, labels=train.labels, parts=parts, **wanted)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Split the rows and write them for ``stored``.
+
+        The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random,
+        by a draw that depends on the data alone, so that all methods and processes hold out the same.
+        """
+        wanted = {**PARAMETERS, **parameters}
+        views = _dense(data.views)
+        rows = split(views, data.labels, data.facts.get("parts", {}), wanted["test"])
+        for name, chosen in rows.items():
+            for i, X in enumerate(views):
+                np.save(Path(folder) / f"{name}{i}.npy", X[chosen])
+            if data.labels is not None:
+                np.save(Path(folder) / f"{name}_labels.npy", np.asarray(data.labels)[chosen])
+        about = {"parts": list(rows), "views": len(views), "labels": data.labels is not None}
+        (Path(folder) / "views.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> DeepGCCA:
+        """What ``prepare`` wrote, memory mapped read-only."""
+        folder = Path(folder)
+        facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
+
+        def rows(name: str) -> Part:
+            views = [np.load(folder / f"{name}{i}.npy", mmap_mode="r") for i in range(facts["views"])]
+            return Part(views, np.load(folder / f"{name}_labels.npy") if facts["labels"] else None)
+
+        parts = {name: rows(name) for name in facts["parts"]}
+        train = parts.pop("train")
+        wanted = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
+        return DeepGCCA(train.views, labels=train.labels, parts=parts, **wanted)
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """A run diverges where a number is no longer finite."""
+        for name, column in values.items():
+            if not np.isfinite(column).all():
+                return (
+                    f"the metric {name} is not finite at recorded point {int(np.flatnonzero(~np.isfinite(column))[0])}"
+                )
+        return None
 
 
 def _dense(views: Sequence[Any]) -> list[np.ndarray]:
@@ -219,65 +343,6 @@ def _labels(labels: np.ndarray | None) -> np.ndarray:
     if labels is None:
         raise UserError("labels: this measure compares with known classes, and the data has none")
     return np.asarray(labels)
-
-
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
-    "accuracy": Metric(
-        "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
-    ),
-    "accuracy_code": Metric(
-        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
-    ),
-    "cluster_accuracy": Metric(
-        "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
-    ),
-    "cluster_accuracy_code": Metric(
-        "cluster_accuracy_code",
-        "clustering as released",
-        "higher",
-        "the same on G not rescaled, as the released program",
-    ),
-    "consensus": gcca.METRICS["consensus"],
-    "lag": gcca.METRICS["lag"],
-}
-
-
-def measure(problem: Any, state: Any, names: Sequence[str]) -> dict[str, float]:
-    """The named metrics of a state (``fedrepro.algorithms.gcca.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
-    found: dict[str, float] = {}
-    if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
-        if isinstance(state, Raw):
-            raise ParameterError("metrics", f"a raw view has no {shared[0]}: nothing was minimized")
-        found |= gcca.measure(problem, state, shared)
-    if "accuracy" in names:
-        found["accuracy"] = problem.accuracy(state)
-    if "accuracy_code" in names:
-        found["accuracy_code"] = problem.accuracy_code(state)
-    if "cluster_accuracy" in names or "cluster_accuracy_code" in names:
-        rows = problem.part("cluster")
-        for name, points in (("cluster_accuracy", problem.features), ("cluster_accuracy_code", problem.common)):
-            if name in names:
-                found[name] = problem.clustering(points(state, rows.views), _labels(rows.labels))
-    return {name: found[name] for name in names}
-
-
-def prepare(folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Split the rows and write them for ``open_folder``.
-
-    The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random, by
-    a draw that depends on the data alone, so that all methods and processes hold out the same.
-    """
-    wanted = {**PARAMETERS, **parameters}
-    views = _dense(data.views)
-    rows = split(views, data.labels, data.facts.get("parts", {}), wanted["test"])
-    for name, chosen in rows.items():
-        for i, X in enumerate(views):
-            np.save(Path(folder) / f"{name}{i}.npy", X[chosen])
-        if data.labels is not None:
-            np.save(Path(folder) / f"{name}_labels.npy", np.asarray(data.labels)[chosen])
-    about = {"parts": list(rows), "views": len(views), "labels": data.labels is not None}
-    (Path(folder) / "views.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def split(
@@ -305,38 +370,6 @@ def split(
     return {"train": np.flatnonzero(~chosen), **rows}
 
 
-def open_folder(folder: Path, parameters: Mapping[str, Any]) -> DeepGCCA:
-    """What ``prepare`` wrote, memory mapped read-only."""
-    folder = Path(folder)
-    facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
-
-    def rows(name: str) -> Part:
-        views = [np.load(folder / f"{name}{i}.npy", mmap_mode="r") for i in range(facts["views"])]
-        return Part(views, np.load(folder / f"{name}_labels.npy") if facts["labels"] else None)
-
-    parts = {name: rows(name) for name in facts["parts"]}
-    train = parts.pop("train")
-    wanted = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
-    return DeepGCCA(train.views, labels=train.labels, parts=parts, **wanted)
-
-
-def initial(problem: DeepGCCA, trial: int, parameters: Mapping[str, Any]) -> NetStart:
-    """The draws for the networks of this trial."""
-    return NetStart(trial)
-
-
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """A run diverges where a number is no longer finite."""
-    for name, column in values.items():
-        if not np.isfinite(column).all():
-            return f"the metric {name} is not finite at recorded point {int(np.flatnonzero(~np.isfinite(column))[0])}"
-    return None
-
-
-PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "evaluation": "running", "gamma": 5.0}
-"""K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data that names none."""
-
-
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
     whole("K", wanted["K"])
@@ -347,31 +380,10 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
     number("gamma", wanted["gamma"], above=0.0)
 
 
-def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-    """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-    _check_parameters(parameters)
-    wanted, J = {**PARAMETERS, **parameters}, shape.get("J")
-    rows = None if J is None else J - (wanted["test"] or 0)
-    if rows is not None and rows < 2:
-        raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
-    if rows is not None and wanted["K"] >= rows:
-        raise ParameterError("K", f"must be less than the number of rows, {rows}, not {wanted['K']}")
-
-
 add_problem(
-    Problem(
-        name="gcca-deep",
-        summary="deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
+    ProblemEntry(
+        cls=DeepGCCA,
         data_kind="views",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=open_folder,
-        initial=initial,
-        measure=measure,
-        diverged=diverged,
-        default_metrics=("accuracy",),
-        check=check,
-        prepare_reads=("test",),
+        summary="deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
     )
 )

@@ -23,7 +23,8 @@ from fedrepro import seeds
 from fedrepro.datasets.imc import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import flag, number, one_of, whole
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
     "error": Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
@@ -61,17 +62,21 @@ class Start:
         return self.scale * seeds.generator("init", **facts).standard_normal(shape)
 
 
-class IMC:
+class IMC(Problem):
     """The problem held in memory.
 
     instance : what is to be completed. fresh : every client may look at any entry of its column at any step (the
-    theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries, > 0.
+    theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries,
+    greater than 0.
     """
 
     name = "imc"
+    metrics = METRICS
+    default_metrics = ("error",)
+    parameters = PARAMETERS
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1) -> None:
-        check({"fresh": fresh, "init": init}, {})
+        IMC.check({"fresh": fresh, "init": init}, {})
         self.U, self.V, self.Z = instance.U, instance.V, instance.Z
         (self.d, self.r), (self.M, self.k) = self.U.shape, self.Z.shape
         self.L = self.U @ (self.V.T @ self.Z.T)
@@ -119,54 +124,46 @@ class IMC:
             one_of("artifacts", name, ("U", "V"))
         return {name: getattr(state, name).copy() for name in names}
 
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError where a parameter cannot work."""
+        values = {**PARAMETERS, **parameters}
+        flag("fresh", values["fresh"])
+        number("init", values["init"], above=0.0)
 
-def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    values = {**PARAMETERS, **parameters}
-    flag("fresh", values["fresh"])
-    number("init", values["init"], above=0.0)
+    @classmethod
+    def of(cls, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> IMC:
+        """The problem on an ``Instance``; every column is a client's."""
+        return cls(data, **parameters)
 
+    @classmethod
+    def prepare(cls, folder: Path, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write an ``Instance``, for ``stored``."""
+        arrays = {"U": data.U, "V": data.V, "Z": data.Z, "observed": data.observed}
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", array)
+        (folder / "facts.json").write_text(json.dumps(data.facts), encoding="utf-8")
 
-def prepare(folder: Path, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write an ``Instance``, for ``stored``."""
-    arrays = {"U": data.U, "V": data.V, "Z": data.Z, "observed": data.observed}
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-    (folder / "facts.json").write_text(json.dumps(data.facts), encoding="utf-8")
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> IMC:
+        """The problem in a folder written by ``prepare``."""
+        arrays = {name: np.load(folder / f"{name}.npy") for name in ("U", "V", "Z", "observed")}
+        return IMC(Instance(**arrays), **{**PARAMETERS, **parameters})
 
-
-def stored(folder: Path, parameters: Mapping[str, Any]) -> IMC:
-    """The problem in a folder written by ``prepare``."""
-    arrays = {name: np.load(folder / f"{name}.npy") for name in ("U", "V", "Z", "observed")}
-    return IMC(Instance(**arrays), **{**PARAMETERS, **parameters})
-
-
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """Why a run counts as diverged, or None: a value that is not finite. Not converging is no divergence."""
-    for name, column in values.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            return f"{name} is not finite at record {int(bad[0])}"
-    return None
-
-
-def _initial(problem: IMC, trial: int, parameters: Mapping[str, Any]) -> Start:
-    return problem.initial(trial)
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value that is not finite. Not converging is no divergence."""
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                return f"{name} is not finite at record {int(bad[0])}"
+        return None
 
 
 add_problem(
-    Problem(
-        name="imc",
-        summary="Inductive matrix completion: each client sees a few entries of its column and its side information",
+    ProblemEntry(
+        cls=IMC,
         data_kind="imc",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=stored,
-        initial=_initial,
-        measure=IMC.measure,
-        diverged=diverged,
-        default_metrics=("error",),
-        check=check,
+        summary="Inductive matrix completion: each client sees a few entries of its column and its side information",
     )
 )

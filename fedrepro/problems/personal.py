@@ -34,7 +34,8 @@ from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
 from fedrepro.parameters import one_of, whole
 from fedrepro.problems.image_shifts import SHIFTS, shifted
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
     "accuracy": Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
@@ -120,18 +121,27 @@ class _Arrays:
 _FILES = ("pixels", "labels", "train", "train_starts", "test", "test_starts", "z")
 
 
-class Personal:
+class Personal(Problem):
     """The problem held in memory.
 
     images : ``Images``. client : (n, 2) integers, the client of each image (-1: none) and its part (0 train, 1
-    test); or (n,) clients where ``images.split`` says the part. Every client needs both kinds. The keywords are those
-    of a spec (PARAMETERS). Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    test); or (n,) clients where ``images.split`` says the part. Every client needs both kinds.
+    widths : channels of the network's four blocks, at least 1 each. last_pool : how the last pooling rounds an odd
+    size, ``floor`` or ``ceil``. shift : what is done to the images: ``none``, or ``affine``, shift m mod 4 to those of
+    client m. side : side information z_m: ``none``; ``group``, features of the images' groups; ``shift``, the client's
+    shift, one-hot. side_epochs : epochs of the classifier of the groups, at least 1.
+    precision : of all arithmetic: ``single`` or ``double``.
+
+    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
     """
 
     name = "personal"
+    metrics = METRICS
+    default_metrics = ("accuracy",)
+    parameters = PARAMETERS
 
     def __init__(self, images: Images, client: Any, **parameters: Any) -> None:
-        self._set_up(_arrays(images, np.asarray(client), {**PARAMETERS, **parameters}), parameters)
+        self._set_up(_arrays(images, client, {**PARAMETERS, **parameters}), parameters)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Personal:
@@ -143,7 +153,7 @@ class Personal:
         return problem
 
     def _set_up(self, arrays: _Arrays, parameters: Mapping[str, Any]) -> None:
-        check(parameters, {})
+        Personal.check(parameters, {})
         given_ = {**PARAMETERS, **parameters}
         self.pixels, self.labels, self.z = arrays.pixels, arrays.labels, np.asarray(arrays.z)
         self.train_rows = np.split(np.asarray(arrays.train), arrays.train_starts[1:-1])
@@ -225,40 +235,54 @@ class Personal:
         found = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
         return found | ({"side": self.z} if "side" in names else {})
 
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
+        values = {**PARAMETERS, **parameters}
+        unknown = sorted(set(values) - set(PARAMETERS))
+        if unknown:
+            one_of("parameter", unknown[0], tuple(PARAMETERS))
+        if not isinstance(values["widths"], (list, tuple)):
+            raise ParameterError("widths", f"must be a list of the channels of four blocks, not {values['widths']!r}")
+        for width in values["widths"]:
+            whole("widths", width)
+        one_of("last_pool", values["last_pool"], ("floor", "ceil"))
+        one_of("shift", values["shift"], ("none", "affine"))
+        one_of("side", values["side"], ("none", "group", "shift"))
+        whole("side_epochs", values["side_epochs"])
+        one_of("precision", values["precision"], ("single", "double"))
+        if values["side"] == "shift" and values["shift"] == "none":
+            raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
+        Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
 
-def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
-    values = {**PARAMETERS, **parameters}
-    unknown = sorted(set(values) - set(PARAMETERS))
-    if unknown:
-        one_of("parameter", unknown[0], tuple(PARAMETERS))
-    if not isinstance(values["widths"], (list, tuple)):
-        raise ParameterError("widths", f"must be a list of the channels of four blocks, not {values['widths']!r}")
-    for width in values["widths"]:
-        whole("widths", width)
-    one_of("last_pool", values["last_pool"], ("floor", "ceil"))
-    one_of("shift", values["shift"], ("none", "affine"))
-    one_of("side", values["side"], ("none", "group", "shift"))
-    whole("side_epochs", values["side_epochs"])
-    one_of("precision", values["precision"], ("single", "double"))
-    if values["side"] == "shift" and values["shift"] == "none":
-        raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
-    Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
+    @classmethod
+    def of(cls, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Personal:
+        """The problem on ``Images``."""
+        return cls(data, client, **parameters)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write images, each client's rows and the side information, for ``Personal.stored``."""
+        arrays = _arrays(data, client, {**PARAMETERS, **parameters})
+        for name in _FILES:
+            np.save(folder / f"{name}.npy", getattr(arrays, name))
+        (folder / "facts.json").write_text(json.dumps(arrays.facts), encoding="utf-8")
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value that is not finite."""
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                return f"{name} is not finite at record {int(bad[0])}: a model holds numbers that are not finite"
+        return None
 
 
-def prepare(folder: Path, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write images, each client's rows and the side information, for ``Personal.stored``."""
+def _arrays(images: Images, client: Any, parameters: Mapping[str, Any]) -> _Arrays:
+    Personal.check(parameters, {"size": images.pixels.shape[1]})
     if client is None:
         raise ParameterError("partition", "images need a partition: alphabets (Omniglot) or iid_images (CIFAR)")
-    arrays = _arrays(data, client, {**PARAMETERS, **parameters})
-    for name in _FILES:
-        np.save(folder / f"{name}.npy", getattr(arrays, name))
-    (folder / "facts.json").write_text(json.dumps(arrays.facts), encoding="utf-8")
-
-
-def _arrays(images: Images, client: np.ndarray, parameters: Mapping[str, Any]) -> _Arrays:
-    check(parameters, {"size": images.pixels.shape[1]})
-    owner, part = _owners(images, client)
+    owner, part = _owners(images, np.asarray(client))
     M = int(owner.max()) + 1
     rows, starts = zip(
         *(_by_client(owner, part == kind, M, name) for kind, name in ((0, "train"), (1, "test"))), strict=True
@@ -333,32 +357,10 @@ def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, An
     return mean_features(net, data, model, rows, max(len(own) for own in rows))
 
 
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """Why a run counts as diverged, or None: a value that is not finite."""
-    for name, column in values.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            return f"{name} is not finite at record {int(bad[0])}: a model holds numbers that are not finite"
-    return None
-
-
-def _initial(problem: Personal, trial: int, parameters: Mapping[str, Any]) -> Start:
-    return problem.initial(trial)
-
-
 add_problem(
-    Problem(
-        name="personal",
-        summary="Federated image classification with personalised clients and side information",
+    ProblemEntry(
+        cls=Personal,
         data_kind="images",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=Personal.stored,
-        initial=_initial,
-        measure=Personal.measure,
-        diverged=diverged,
-        default_metrics=("accuracy",),
-        check=check,
+        summary="Federated image classification with personalised clients and side information",
     )
 )

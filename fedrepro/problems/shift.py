@@ -23,7 +23,8 @@ import numpy as np
 from fedrepro.datasets.shift import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.registry import Metric, Problem, add_problem
+from fedrepro.protocols import Metric, Problem
+from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
     "excess_risk": Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
@@ -49,13 +50,19 @@ class State:
         return State(self.theta.copy(), self.c.copy())
 
 
-class Shift:
-    """The problem held in memory: ``data`` with its biases times ``sigma_b``, at least 0."""
+class Shift(Problem):
+    """The problem held in memory, with the biases of ``data`` times ``sigma_b``.
+
+    data : ``Biased``. sigma_b : standard deviation of the clients' biases, at least 0.
+    """
 
     name = "shift"
+    metrics = METRICS
+    default_metrics = ("excess_risk",)
+    parameters = PARAMETERS
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
-        check({"sigma_b": sigma_b}, {})
+        Shift.check({"sigma_b": sigma_b}, {})
         self.x, self.theta, self.z = data.x, data.theta, data.z
         self.b = sigma_b * data.b
         self.y = self.x @ self.theta + self.b[:, None] + data.noise
@@ -109,50 +116,42 @@ class Shift:
         arrays = {"b": self.b, "c": state.c}
         return {name: arrays[name].copy() for name in names}
 
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError where a parameter cannot work."""
+        number("sigma_b", {**PARAMETERS, **parameters}["sigma_b"], least=0.0)
 
-def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Raise ParameterError where a parameter cannot work."""
-    number("sigma_b", {**PARAMETERS, **parameters}["sigma_b"], least=0.0)
+    @classmethod
+    def of(cls, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Shift:
+        """The problem on ``Biased``; it says which sample is whose."""
+        return cls(data, **parameters)
 
+    @classmethod
+    def prepare(cls, folder: Path, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write ``Biased``, for ``stored``."""
+        for name in _FILES:
+            np.save(folder / f"{name}.npy", getattr(data, name))
 
-def prepare(folder: Path, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-    """Write ``Biased``, for ``stored``."""
-    for name in _FILES:
-        np.save(folder / f"{name}.npy", getattr(data, name))
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Shift:
+        """The problem in a folder written by ``prepare``."""
+        data = Biased(**{name: np.load(folder / f"{name}.npy") for name in _FILES})
+        return Shift(data, **{**PARAMETERS, **parameters})
 
-
-def stored(folder: Path, parameters: Mapping[str, Any]) -> Shift:
-    """The problem in a folder written by ``prepare``."""
-    data = Biased(**{name: np.load(folder / f"{name}.npy") for name in _FILES})
-    return Shift(data, **{**PARAMETERS, **parameters})
-
-
-def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-    """Why a run counts as diverged, or None: a value that is not finite."""
-    for name, column in values.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            return f"{name} is not finite at record {int(bad[0])}"
-    return None
-
-
-def _initial(problem: Shift, trial: int, parameters: Mapping[str, Any]) -> str:
-    return problem.initial(trial)
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value that is not finite."""
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                return f"{name} is not finite at record {int(bad[0])}"
+        return None
 
 
 add_problem(
-    Problem(
-        name="shift",
-        summary="Linear regression whose clients differ in a bias that side information tells",
+    ProblemEntry(
+        cls=Shift,
         data_kind="shift",
-        metrics=METRICS,
-        parameters=PARAMETERS,
-        prepare=prepare,
-        open=stored,
-        initial=_initial,
-        measure=Shift.measure,
-        diverged=diverged,
-        default_metrics=("excess_risk",),
-        check=check,
+        summary="Linear regression whose clients differ in a bias that side information tells",
     )
 )

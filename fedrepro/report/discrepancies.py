@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.spec import nodes
+from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.find import DISCREPANCIES, specs
 from fedrepro.spec.nodes import Node, SpecErrors
 
@@ -279,8 +279,8 @@ class _Reader:
             if number is not None and not isinstance(number.value, kinds):
                 self.error(number, f"{key} must be {what}, not {number.plain()!r}")
         axis = node.get("axis")
-        if axis is not None and axis.value not in language.AXES:
-            self.error(axis, f"'{axis.value}' is not an axis{nearest(axis.value, language.AXES)}")
+        if axis is not None and axis.value not in CLAIMED:
+            self.error(axis, f"'{axis.value}' is not an axis{nearest(axis.value, CLAIMED)}")
         if missing:
             return None
         plain = {key: child.plain() for key, child in node.items() if key in EFFECT_KEYS}

@@ -11,9 +11,10 @@ import numpy as np
 from fedrepro import registry
 from fedrepro.claims import language
 from fedrepro.errors import UserError, nearest
-from fedrepro.plotting import data, tables
-from fedrepro.plotting.data import Source, Trial
+from fedrepro.plotting import series, tables
+from fedrepro.plotting.series import Source, Trial
 from fedrepro.report.discrepancies import Discrepancy, Effect
+from fedrepro.spec import axes
 from fedrepro.spec.model import Curve, Figure, Panel
 
 
@@ -73,7 +74,7 @@ def measure(effect: Effect, source: Source) -> Measured:
     panel, *pair = curves(effect, source.figure)
     metrics = _metrics(effect, panel)
     x = effect.axis if effect.reach is not None else "round"
-    runs = [data.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
+    runs = [series.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
     better = registry.problems()[pair[0].setting.problem].metrics[metrics[0]].better
     values = [{t.number: _value(t, effect, better) for t in found if t.status == "ok" and t.y.size} for found in runs]
     said = [_said(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
@@ -92,13 +93,13 @@ def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
         return [f"{curve.label} in panel {place}" for curve, place in zip(pair, places, strict=True)]
     if pair[0].label != pair[1].label:
         return [curve.label for curve in pair]
-    return [data.metric_label(panel, metric) for metric in _metrics(effect, panel)]
+    return [axes.metric_label(panel, metric) for metric in _metrics(effect, panel)]
 
 
 def _what(effect: Effect, panel: Panel, metric: str) -> str:
-    label = data.metric_label(panel, metric)
+    label = axes.metric_label(panel, metric)
     if effect.reach is not None:
-        return f"{data.AXES[effect.axis]} at which {label} reaches {effect.reach:g}"
+        return f"{axes.AXES[effect.axis].label} at which {label} reaches {effect.reach:g}"
     return f"{label} " + ("at the end" if effect.at is None else f"at round {effect.at}")
 
 

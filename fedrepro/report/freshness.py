@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from fedrepro.report.sidecar import Facts, facts
+from fedrepro.results.read import content_hash
+from fedrepro.results.schema import Sidecar
 from fedrepro.runs import plan as planning
 from fedrepro.runs import write
 from fedrepro.spec.model import Figure
 
 
-def freshness(figure: Figure, sidecar: Mapping[str, Any], csv: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def freshness(figure: Figure, before: Sidecar, csv: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What changed since these results were computed, and what of it cannot be told here."""
-    if not sidecar:
+    if before == Sidecar():
         return (), ("there is no sidecar beside the CSV",)
-    before = facts(sidecar)
     stale = []
-    content = gzip.decompress(csv.read_bytes()) if csv.suffix == ".gz" else csv.read_bytes()
-    if hashlib.sha256(content).hexdigest() != before.csv_sha256:
+    if content_hash(csv) != before.csv_sha256:
         stale.append("the CSV is not the one its sidecar describes")
     plan = planning.make([figure], stand_in=bool(before.stand_ins))
     if write.plan_id(plan, 0) == before.plan:
         return tuple(stale), ()
     absent = {s.dataset for s in plan.sources.values() if s.state in ("absent", "damaged", "stand-in")} & {
-        d.name for d in before.datasets if d.state in ("present", "variant")
+        d.dataset for d in before.datasets if d.state in ("present", "variant")
     }
     changed = [*_changed_spec(figure, before), *_changed_data(plan, before, absent)]
     if absent and not changed:
@@ -38,18 +33,18 @@ def freshness(figure: Figure, sidecar: Mapping[str, Any], csv: Path) -> tuple[tu
     return tuple(stale + (changed or ["the code that computes it changed"])), ()
 
 
-def _changed_spec(figure: Figure, before: Facts) -> list[str]:
+def _changed_spec(figure: Figure, before: Sidecar) -> list[str]:
     now = json.loads(json.dumps([dataclasses.asdict(s) for s in figure.settings()], default=str))
     for setting in now:
         setting.pop("names")
-    said = ["the spec changed"] if now != before.settings else []
+    said = ["the spec changed"] if now != list(before.settings) else []
     if before.trials_wanted not in (None, figure.wanted_trials):
         said.append(f"the spec asks for {figure.wanted_trials} trials, not {before.trials_wanted}")
     return said
 
 
-def _changed_data(plan: planning.Plan, before: Facts, absent: set[str]) -> list[str]:
-    known = {(d.name, d.fingerprint) for d in before.datasets if d.fingerprint}
+def _changed_data(plan: planning.Plan, before: Sidecar, absent: set[str]) -> list[str]:
+    known = {(d.dataset, d.fingerprint) for d in before.datasets if d.fingerprint}
     names = {name for name, _ in known} - absent
     said = []
     for source in plan.sources.values():

@@ -11,13 +11,12 @@ from typing import Any
 
 from fedrepro.claims import judge, language
 from fedrepro.errors import UserError
-from fedrepro.plotting.data import Source
+from fedrepro.plotting.series import Source
 from fedrepro.report import discrepancies
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
-from fedrepro.report.sidecar import facts
 from fedrepro.results import read
 from fedrepro.spec import nodes
 from fedrepro.spec.model import Claim, Curve, Figure
@@ -144,7 +143,7 @@ def _untested(figure: Figure, tiers: tuple[str, ...]) -> Iterator[judge.Row]:
 def _explained(row: judge.Row, claim: Claim, source: Source) -> judge.Row:
     """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge."""
     why = row.why
-    missing = facts(source.sidecar).missing
+    missing = source.sidecar.missing
     if row.verdict == judge.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
     for curve in _compared(claim, source.figure):

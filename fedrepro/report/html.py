@@ -9,7 +9,6 @@ from markupsafe import Markup
 from fedrepro.report import pictures, views
 from fedrepro.report.gather import Report, Section
 from fedrepro.report.render import render, static
-from fedrepro.report.sidecar import made
 
 ALONE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What the page may load, enforced by the browser: nothing that is not in it."""
@@ -17,9 +16,9 @@ ALONE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 
 def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> str:
     """The whole page. ``drawn``: for each section's name its panels by id, as ``draw`` makes them."""
-    from fedrepro.runs.write import provenance
+    from fedrepro.runs.write import made
 
-    return render(
+    whole = render(
         "page.html",
         alone=ALONE,
         css=static("report.css"),
@@ -27,8 +26,9 @@ def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> str:
         verdicts=views.verdicts(report),
         papers=views.papers(report, drawn),
         groups=views.groups(report),
-        made_by=views.made_by(made(provenance()), report),
+        made_by=views.made_by(made(), report),
     )
+    return str(whole)
 
 
 def draw(section: Section) -> dict[str, Markup]:

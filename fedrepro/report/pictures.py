@@ -14,10 +14,9 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro.plotting import style, tables
-from fedrepro.plotting.data import Source
 from fedrepro.plotting.figure import METADATA, build
+from fedrepro.plotting.series import Source
 from fedrepro.report.render import render
-from fedrepro.report.sidecar import narrowed
 from fedrepro.spec.model import Figure, Panel
 
 LARGEST = 300_000
@@ -42,8 +41,7 @@ def panel(source: Source, one: Panel, prefix: str) -> Markup:
     """The panel as HTML; ``prefix`` makes its ids unique in the page."""
     if one.kind == "table":
         return table(source, one)
-    names = {curve.setting.dataset for curve in one.curves}
-    sidecar = narrowed(source.sidecar, names)  # so that its tags are its own
+    sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
     picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
     tips = _name_curves(picture)
     label = f"{source.figure.title}: {titled(one)}"

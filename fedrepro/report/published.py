@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.plotting import data
-from fedrepro.plotting.data import Source
+from fedrepro.plotting import series
+from fedrepro.plotting.series import Source
+from fedrepro.spec import axes
 from fedrepro.spec.model import Panel
 
 
@@ -27,7 +28,7 @@ class Published:
 def published(source: Source) -> Iterator[Published]:
     """The published numbers of panels of curves, each with our nearest curve (tables hold theirs themselves)."""
     for panel in source.figure.panels:
-        if panel.kind != "curves" or not data.runs_along(panel):
+        if panel.kind != "curves" or not axes.of(panel).along:
             continue
         for item in panel.published:
             if "y" not in item:
@@ -43,7 +44,7 @@ def _nearest(source: Source, panel: Panel, x: float | None, y: float) -> tuple[f
     best, label, distance = float("nan"), "", float("inf")
     for curve in panel.curves:
         level = curve.role == "level"
-        average = data.average(data.trials(source, curve, panel, x="round" if level else panel.x))
+        average = series.average(series.trials(source, curve, panel, x="round" if level else panel.x))
         if average is None or level != (x is None) or (x is not None and not average.x[0] <= x <= average.x[-1]):
             continue
         ours = float(average.mean[-1] if x is None else np.interp(x, average.x, average.mean))

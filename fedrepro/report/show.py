@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.plotting import data, tables
-from fedrepro.plotting.data import Source, Trial
+from fedrepro.plotting import series, tables
+from fedrepro.plotting.series import Source, Trial
 from fedrepro.spec.model import Curve, Panel
 
 COSTS = ("round", "uplink_scalars")
@@ -46,7 +46,7 @@ def ends(source: Source, panel: Panel, at: int | None = None) -> list[list[str]]
 
 
 def _row(source: Source, panel: Panel, curve: Curve, metric: str, at: int | None) -> list[str]:
-    runs = data.trials(source, curve, panel, metric=metric)
+    runs = series.trials(source, curve, panel, metric=metric)
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
     bad = [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
     if not healthy:

@@ -15,7 +15,7 @@ from fedrepro.plotting.face import footer, tags
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
 from fedrepro.report.published import Published
-from fedrepro.report.sidecar import Facts, Made, facts
+from fedrepro.results.schema import Made, Sidecar
 
 BEYOND = "Beyond the papers"
 PROMISES = {
@@ -190,7 +190,6 @@ def _title(paper: str) -> str:
 
 def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> FigureView:
     figure, source = section.figure, section.source
-    found = facts(source.sidecar) if source else None
     pictured = any("</svg>" in text for text in drawn.values())
     return FigureView(
         anchor=figure_anchor(section.name),
@@ -212,16 +211,17 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         claims=section.claims,
         published=tuple(_published(item) for item in section.published),
         discrepancies=tuple(Link(row.topic, _entry(row)) for row in report.touching(section.name)),
-        origin=_origin(found) if found else {},
-        commands=_commands(section, found),
+        origin=_origin(source.sidecar) if source else {},
+        commands=_commands(section),
     )
 
 
-def _commands(section: Section, found: Facts | None) -> tuple[str, ...]:
+def _commands(section: Section) -> tuple[str, ...]:
     """What computes the figure's results again as they are, and draws them."""
     spec = f"{section.path} --tier {section.figure.tier}"
-    options = " --stand-in" if found and found.stand_ins else ""
-    options += "".join(f" --set '{item}'" for item in found.sets) if found else ""
+    sidecar = section.source.sidecar if section.source else Sidecar()
+    options = " --stand-in" if sidecar.stand_ins else ""
+    options += "".join(f" --set '{item}'" for item in sidecar.sets)
     return f"fedrepro run {spec}{options}", f"fedrepro plot {spec}"
 
 
@@ -232,22 +232,24 @@ def _published(item: Published) -> tuple[str, ...]:
     return item.panel, item.label, x, f"{item.value:.4g}", ours, off, item.curve
 
 
-def _origin(found: Facts) -> dict[str, str]:
+def _origin(sidecar: Sidecar) -> dict[str, str]:
     """Where a figure's numbers come from: headings and words, without those there is nothing to say of."""
-    made = found.made
-    data = (f"{d.name} ({d.state}) {d.fingerprint[:16]}" + (f": {d.note}" if d.note else "") for d in found.datasets)
+    made = sidecar.made
+    data = (
+        f"{d.dataset} ({d.state}) {d.fingerprint[:16]}" + (f": {d.note}" if d.note else "") for d in sidecar.datasets
+    )
     libraries = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
     said = {
         "commit": (made.commit[:12] or "unknown") + (", with uncommitted changes" if made.dirty else ""),
         "data": "; ".join(dict.fromkeys(data)),
         "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
         "machine": made.machine,
-        "seconds": f"{found.seconds:,.1f} of computing, one core",
-        "trials": f"{found.trials_done} of {found.trials_wanted or 0}",
-        "results": f"sha256 {found.csv_sha256[:16]}, written {made.written}",
-        "diverged": "; ".join(found.diverged),
-        "failed": "; ".join(found.failed),
-        "missing": "; ".join(found.missing),
+        "seconds": f"{sidecar.seconds:,.1f} of computing, one core",
+        "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}",
+        "results": f"sha256 {sidecar.csv_sha256[:16]}, written {made.written}",
+        "diverged": "; ".join(str(run) for run in sidecar.diverged),
+        "failed": "; ".join(str(run) for run in sidecar.failed),
+        "missing": "; ".join(sidecar.missing),
     }
     return {heading: words for heading, words in said.items() if words}
 

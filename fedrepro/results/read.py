@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
+from fedrepro.results.schema import Sidecar
 from fedrepro.spec import nodes
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
@@ -18,18 +22,56 @@ def stem(root: Path, figure: Figure) -> Path:
     return root / figure.tier / figure.paper / figure.figure
 
 
-def read_sidecar(root: Path, figure: Figure) -> dict[str, Any] | None:
-    """The sidecar of a figure's results, or None where there are none."""
-    base = stem(root, figure)
+BESIDE = ("incomplete", "stand-in")
+"""Why results may lie beside those of a figure, as part of their names: they hold less than what stands there."""
+
+
+def with_suffix(base: Path, suffix: str) -> Path:
+    """A file of the results at ``base``, which may have dots in its name."""
+    return base.with_name(base.name + suffix)
+
+
+def beside(base: Path, why: str) -> Path:
+    """The stem of results that lie beside those at ``base``."""
+    return with_suffix(base, f".{why}")
+
+
+def read_sidecar(base: Path) -> Sidecar | None:
+    """The sidecar of the results at ``base``, or None where there are none. Raises UserError where it is damaged."""
+    path = with_suffix(base, ".json")
     try:
-        return json.loads(base.with_name(base.name + ".json").read_text(encoding="utf-8"))
+        return Sidecar.parse(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: cannot be read ({error}); restore it with git, or remove it and its .csv to compute them again"
+        ) from None
+
+
+def results_file(base: Path) -> Path | None:
+    """A figure's CSV, or its compressed copy (``.csv.gz``, as large ones are kept in the repository), or None."""
+    found = (with_suffix(base, suffix) for suffix in (".csv", ".csv.gz"))
+    return next((path for path in found if path.exists()), None)
+
+
+def content(table: Path) -> bytes:
+    """The bytes of a CSV, compressed or not. Raises UserError where it cannot be read."""
+    try:
+        body = table.read_bytes()
+        return gzip.decompress(body) if table.suffix == ".gz" else body
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{table}: cannot be read ({error}); restore it with git, or remove it") from None
+
+
+def content_hash(table: Path) -> str:
+    """sha256 of a CSV, uncompressed."""
+    return hashlib.sha256(content(table)).hexdigest()
 
 
 def with_results(
     paths: Iterable[Path], tier: str, root: Path, must: bool = False
-) -> Iterator[tuple[Figure, Any, dict[str, Any]]]:
+) -> Iterator[tuple[Figure, Any, Sidecar]]:
     """Each figure that has results at the tier, with its tidy frame and its sidecar.
 
     The ``--set`` options a result was computed with are applied again, so that the figure shows what was run. With
@@ -48,14 +90,8 @@ def with_results(
                 )
             continue
         figure = load(path, tier)
-        sidecar = read_sidecar(root, figure) or {}
-        if sidecar.get("sets"):
-            figure = build(node, str(path), tier, sidecar["sets"])
+        sidecar = read_sidecar(stem(root, figure)) or Sidecar()
+        if sidecar.sets:
+            figure = build(node, str(path), tier, sidecar.sets)
         frame = pd.read_csv(table, keep_default_na=True, dtype={"partition": str, "parameters": str})
         yield figure, frame, sidecar
-
-
-def results_file(base: Path) -> Path | None:
-    """A figure's CSV, or its compressed copy (``.csv.gz``, as large ones are kept in the repository), or None."""
-    found = (base.with_name(base.name + suffix) for suffix in (".csv", ".csv.gz"))
-    return next((path for path in found if path.exists()), None)

@@ -1,9 +1,177 @@
-"""What results look like: the columns of a figure's tidy CSV."""
+"""What results look like: the columns of a figure's tidy CSV, and the sidecar beside it, typed and versioned.
+
+``<figure>.csv`` holds one measurement a row. ``<figure>.json``, the sidecar, says what a reader must know of it and
+what may differ between two computations of the same numbers: timings, machine, versions, commit, hashes of the data.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from fedrepro.ledger import COUNTS
 
 COLUMNS = (
     "series", "algorithm", "parameters", "dataset", "partition", "trial", "status", "round", *COUNTS, "metric", "value",
 )  # fmt: skip
+
+VERSION = 2
+"""Of the sidecar. 1: without ``schema`` and ``runs``."""
+
+
+@dataclass(frozen=True)
+class RunNote:
+    """A run that failed or diverged, and why."""
+
+    series: str
+    trial: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.series}, trial {self.trial} ({self.why})"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A dataset in the state it was in: present, variant, stand-in, or none needed (generated)."""
+
+    dataset: str
+    state: str
+    fingerprint: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When a run's recorded rounds were done, in seconds of the method's own work."""
+
+    rounds: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Where and with what results were made; '' for what is not known."""
+
+    fedrepro: str = ""
+    commit: str = ""
+    dirty: bool = False
+    machine: str = ""
+    python: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What is known of a figure's results. The default says nothing, as for numbers that come from elsewhere.
+
+    plan : one hash of all runs, in order. runs : by series, the identity of the run of each trial. sets : the ``--set``
+    options. complete : every trial of every curve that the tier asks for. trials_done : of the curve with the fewest.
+    trials_wanted : what the tier asks for, None where it is not said. missing : curves and trials in words.
+    stand_ins : names of datasets that stand-ins stood for. settings : every parameter of every series.
+    setup_scalars : by series, numbers sent once before round 1. timing : by series and trial, of panels over seconds.
+    seconds_per_run : by series. csv_sha256 : of the CSV, uncompressed.
+    """
+
+    figure: str = ""
+    spec: str = ""
+    tier: str = ""
+    sets: tuple[str, ...] = ()
+    plan: str = ""
+    runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    complete: bool = True
+    trials_done: int | None = None
+    trials_wanted: int | None = None
+    missing: tuple[str, ...] = ()
+    failed: tuple[RunNote, ...] = ()
+    diverged: tuple[RunNote, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    datasets: tuple[Content, ...] = ()
+    settings: tuple[Mapping[str, Any], ...] = ()
+    setup_scalars: Mapping[str, int] = field(default_factory=dict)
+    timing: Mapping[str, Mapping[int, Timing]] = field(default_factory=dict)
+    seconds_per_run: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    seconds: float = 0.0
+    made: Made = field(default_factory=Made)
+    csv_sha256: str = ""
+
+    @property
+    def variants(self) -> tuple[Content, ...]:
+        """The datasets that are known variants of what was published."""
+        return tuple(one for one in self.datasets if one.state == "variant")
+
+    def only(self, datasets: Iterable[str]) -> Sidecar:
+        """The sidecar with what it says of these datasets only."""
+        names = set(datasets)
+        return dataclasses.replace(
+            self,
+            stand_ins=tuple(name for name in self.stand_ins if name in names),
+            datasets=tuple(one for one in self.datasets if one.dataset in names),
+        )
+
+    def text(self) -> str:
+        """As JSON, in a fixed order of keys."""
+        facts = dataclasses.asdict(self) | {"schema": VERSION}
+        return json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
+
+    @classmethod
+    def parse(cls, facts: Mapping[str, Any]) -> Sidecar:
+        """From JSON of any version; what it does not say has its default. Raises ValueError where it is no sidecar."""
+        if not isinstance(facts, Mapping):
+            raise ValueError(f"a sidecar is a mapping, not {type(facts).__name__}")
+        version = facts.get("schema", 1)
+        if version not in (1, VERSION):
+            raise ValueError(f"version {version} of the sidecar is not known here (known: 1 to {VERSION})")
+        try:
+            return cls(**_fields(facts if version == VERSION else _from_1(facts)))
+        except (TypeError, AttributeError, KeyError) as error:
+            raise ValueError(f"the sidecar is not as it should be: {error}") from None
+
+
+def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A sidecar of version 1 under today's names."""
+    found = dict(facts)
+    found["made"] = found.pop("provenance", {})
+    found["timing"] = {
+        series: {trial: {"rounds": one["round"], "seconds": one["seconds"]} for trial, one in runs.items()}
+        for series, runs in found.pop("timing", {}).items()
+    }
+    variants = found.pop("variants", [])
+    listed = {item["dataset"] for item in found.get("datasets", [])}
+    found["datasets"] = [
+        *found.get("datasets", []),
+        *({**item, "state": "variant"} for item in variants if item["dataset"] not in listed),
+    ]
+    return found
+
+
+def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the fields a mapping speaks of, typed; other keys are passed over."""
+    made: dict[str, Any] = {f.name: facts[f.name] for f in dataclasses.fields(Sidecar) if f.name in facts}
+    for name in ("sets", "missing", "stand_ins", "settings"):
+        if name in made:
+            made[name] = tuple(made[name])
+    for name in ("failed", "diverged"):
+        if name in made:
+            made[name] = tuple(RunNote(n["series"], int(n["trial"]), n["why"]) for n in made[name])
+    if "datasets" in made:
+        made["datasets"] = tuple(
+            Content(d["dataset"], d["state"], d.get("fingerprint") or "", d.get("note") or "") for d in made["datasets"]
+        )
+    for name in ("runs", "seconds_per_run"):
+        if name in made:
+            made[name] = {series: tuple(values) for series, values in made[name].items()}
+    if "timing" in made:
+        made["timing"] = {
+            series: {int(t): Timing(tuple(one["rounds"]), tuple(one["seconds"])) for t, one in runs.items()}
+            for series, runs in made["timing"].items()
+        }
+    if "made" in made:
+        known = {f.name for f in dataclasses.fields(Made)}
+        given = {k: v for k, v in made["made"].items() if k in known and v is not None}
+        made["made"] = Made(**given)
+    return made

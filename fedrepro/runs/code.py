@@ -34,6 +34,8 @@ LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "num
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_PREDICTING = {"Method": {"cost", "one_shot", "silent"}, "Loader": {"shape"}}
+"""Members of classes of these protocols (``fedrepro.protocols``) that predict and describe; no run asks for them."""
 _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}
 """Fields of syntax nodes that change no number."""
 
@@ -459,10 +461,24 @@ class _Writer:
             self.write(outside)
         for keyword in node.keywords:
             self.fields(keyword)
-        self.scopes.append(_Scope("class", {name: None for s in node.body for name in _bound(s)}))
-        self.block(node.body)
+        predicting = {name for kind in self.protocols(node) for name in _PREDICTING.get(kind, ())}
+        body = [s for s in node.body if not set(_bound(s)) & predicting]
+        self.scopes.append(_Scope("class", {name: None for s in body for name in _bound(s)}))
+        self.block(body)
         self.scopes.pop()
         self.put("end")
+
+    def protocols(self, node: ast.ClassDef) -> Iterator[str]:
+        """The names of the protocols that a class derives from, directly or through other classes."""
+        for base in node.bases:
+            found = self.meaning(base)
+            if isinstance(found, Definition):
+                module = _module(found.module)
+                if module.role == "says":
+                    yield found.name
+                for statement in module.defined[found.name]:
+                    if isinstance(statement, ast.ClassDef):
+                        yield from _Writer(found.module).protocols(statement)
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

@@ -1,37 +1,47 @@
-"""Run one method on one problem held in memory, from Python, and get its history back."""
+"""The one loop that measures: a method runs on a problem, and the states it yields are measured round by round.
+
+``run`` is the way in from Python, for every method and problem, on arrays in memory. The command line calls ``drive``
+with the same initial point and the same random numbers, so that trial t is the same to the last bit from either.
+"""
 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
-from fedrepro.errors import UserError
-from fedrepro.ledger import Ledger
-from fedrepro.registry import Method
+from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.ledger import COUNTS, Ledger
+from fedrepro.protocols import Method, Problem
 
 
 @dataclass
 class History:
-    """What a run did. ``history["objective"][0]`` is the initial point, index s the state after round s.
+    """What a run did. ``history["objective"][0]`` is the initial point; the values after it belong to ``rounds[1:]``.
 
-    rounds : (R + 1,) integers 0 .. R. values : each metric by name, (R + 1,) floats; the ledger's cumulative totals
-    (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``) stand beside them, (R + 1,) integers.
-    state : the last state. ledger : the run's messages. states : every state where they were kept, else None.
+    rounds : (R,) the rounds that were measured, 0 first. values : each metric by name, (R,) floats; the ledger's
+    cumulative totals (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``) stand beside them,
+    (R,) integers. seconds : (R,) spent by the method so far, measuring not counted. state : the last state.
+    ledger : the run's messages. diverged : why the run counts as diverged, or None. states : a copy of every measured
+    state where they were kept, else None.
     """
 
     rounds: np.ndarray
     values: dict[str, np.ndarray]
+    seconds: np.ndarray
     state: Any
     ledger: Ledger
+    diverged: str | None = None
     states: list[Any] | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The values of one metric or ledger total over the rounds."""
+        """The values of one metric or ledger total over the measured rounds."""
         if name not in self.values:
             raise KeyError(f"'{name}' was not recorded (recorded: {', '.join(self.values)})")
         return self.values[name]
@@ -39,46 +49,116 @@ class History:
 
 def run(
     method: Method,
-    problem: Any,
+    problem: Problem,
     rounds: int,
     *,
+    trial: int = 1,
     rng: np.random.Generator | None = None,
-    seed: int = 0,
     init: Any = None,
     clients: Any = None,
-    metrics: Sequence[str] = ("objective",),
+    metrics: Sequence[str] | None = None,
+    record_every: int = 1,
+    record_dense: int = 20,
     keep: bool = False,
 ) -> History:
-    """Run ``method`` on ``problem`` for ``rounds`` rounds, or until it ends by itself, and measure every state.
+    """Run ``method`` on ``problem`` for ``rounds`` rounds, or until it ends by itself, and measure the states.
 
-    rng : source of everything random in the run; made from ``seed`` where it is None. init : explicit initial factors;
-    None for the problem's own initial point number ``seed``. clients : clients drawn in each round, to replay a run.
-    metrics : names the problem can measure. keep : keep a copy of every state.
+    trial : number of the trial, at least 0, which the initial point and all random numbers follow from; the same as on
+    the command line, where trials count from 1. rng : another source of everything random in the run. init : explicit
+    initial factors in place of the problem's initial point. clients : the clients of each round, to replay a run.
+    metrics : names the problem can measure; None for its default ones. record_every, record_dense : rounds up to
+    ``record_dense``, every ``record_every``-th after it and the last are measured. keep : keep a copy of every state
+    measured.
 
-    Raises UserError where an argument cannot work.
+    A run ends early where a default metric is no longer finite. It computes on one BLAS thread, as a worker does: more
+    would add in another order. Raises UserError where an argument cannot work.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 0:
-        raise UserError(f"rounds: must be an integer of at least 0, not {rounds!r}")
+    _whole("rounds", rounds, 0)
+    _whole("trial", trial, 0)
+    _whole("record_every", record_every, 1)
+    _whole("record_dense", record_dense, 0)
     if clients is not None and len(clients) < rounds:
         raise UserError(f"clients: gives the draws of {len(clients)} rounds, but {rounds} rounds were asked for")
-    rng = seeds.generator("run", seed=seed) if rng is None else rng
-    init = problem.initial(seed) if init is None else init
+    names = problem.default_metrics if metrics is None else tuple(metrics)
+    for name in names:
+        if name not in problem.metrics:
+            raise UserError(
+                f"metrics: the problem '{problem.name}' does not measure '{name}'{nearest(name, problem.metrics)} "
+                f"(metrics: {', '.join(problem.metrics)})"
+            )
+    return drive(
+        method,
+        problem,
+        rounds,
+        rng=randomness(problem.name, trial) if rng is None else rng,
+        init=problem.initial(trial) if init is None else init,
+        clients=clients,
+        metrics=names,
+        record_every=record_every,
+        record_dense=record_dense,
+        keep=keep,
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(name, f"must be an integer of at least {least}, not {value!r}")
+
+
+def randomness(problem: str, trial: int) -> np.random.Generator:
+    """What a run draws from: all methods on a problem are given the same in one trial."""
+    return seeds.generator("run", problem=problem, trial=trial)
+
+
+def drive(
+    method: Method,
+    problem: Problem,
+    rounds: int,
+    *,
+    rng: np.random.Generator,
+    init: Any,
+    metrics: Sequence[str],
+    clients: Any = None,
+    record_every: int = 1,
+    record_dense: int = 0,
+    keep: bool = False,
+) -> History:
+    """The loop itself; arguments as ``run`` has them after its checks."""
     ledger = Ledger()
+    seen: list[tuple[int, float, list[int], list[float]]] = []
     states: list[Any] = []
-    columns: dict[str, list[float]] = {name: [] for name in metrics}
-    totals: dict[str, list[int]] = {name: [] for name in ledger.totals()}
-    state = None
-    steps = method.rounds(problem, rng, ledger=ledger, init=init, clients=clients)
-    for number, state in enumerate(steps):
-        for name, value in problem.measure(state, tuple(metrics)).items():
-            columns[name].append(float(value))
-        for name, total in ledger.totals().items():
-            totals[name].append(total)
+
+    def measure(number: int, state: Any, spent: float) -> None:
+        values = problem.measure(state, tuple(metrics))
+        seen.append((number, spent, list(ledger.totals().values()), [float(values[name]) for name in metrics]))
         if keep:
             states.append(state.copy() if hasattr(state, "copy") else copy.deepcopy(state))
-        if number >= rounds:
-            break
-    values = {name: np.array(column) for name, column in columns.items()}
-    values |= {name: np.array(column, dtype=np.int64) for name, column in totals.items()}
-    length = len(totals["uplink_scalars"])
-    return History(np.arange(length), values, state, ledger, states if keep else None)
+
+    with threadpool_limits(limits=1):
+        spent, number, state, waiting = 0.0, -1, None, False
+        started = time.perf_counter()
+        for number, state in enumerate(method.rounds(problem, rng, ledger=ledger, init=init, clients=clients)):
+            spent += time.perf_counter() - started
+            waiting = not wanted(number, rounds, record_every, record_dense)
+            if not waiting:
+                measure(number, state, spent)
+                if not all(
+                    np.isfinite(v) for n, v in zip(metrics, seen[-1][3], strict=True) if n in problem.default_metrics
+                ):
+                    break
+            if number >= rounds:
+                break
+            started = time.perf_counter()
+        if waiting:  # it stopped by itself between two recorded rounds: its end counts
+            measure(number, state, spent)
+    at = np.array([s[0] for s in seen], dtype=np.int64)
+    values = {name: np.array([s[3][i] for s in seen], dtype=np.float64) for i, name in enumerate(metrics)}
+    counts = {name: np.array([s[2][i] for s in seen], dtype=np.int64) for i, name in enumerate(COUNTS)}
+    why = problem.diverged({"round": at, **values})
+    seconds = np.array([s[1] for s in seen])
+    return History(at, {**values, **counts}, seconds, state, ledger, why, states if keep else None)
+
+
+def wanted(round_: int, rounds: int, every: int, dense: int) -> bool:
+    """Whether a round is recorded: all up to ``dense``, then every ``every``-th, and the last."""
+    return round_ <= dense or round_ % every == 0 or round_ >= rounds

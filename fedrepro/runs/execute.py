@@ -9,7 +9,6 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,9 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
-from fedrepro.ledger import COUNTS, Ledger
+from fedrepro.ledger import COUNTS
+from fedrepro.protocols import Problem
+from fedrepro.runs.drive import drive, randomness
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.model import Setting
 
@@ -39,7 +40,8 @@ def prepare(run: Run, scratch: Path) -> Path:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             try:
-                facts = fill(run, part)
+                with threadpool_limits(limits=1):
+                    facts = fill(run, part)
                 (part / "problem.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
                 part.rename(folder)
             finally:
@@ -48,24 +50,33 @@ def prepare(run: Run, scratch: Path) -> Path:
 
 
 def fill(run: Run, folder: Path) -> dict[str, Any]:
-    """Load the data, share it out to clients, let the problem write its arrays; returns the data's own facts."""
+    """Let the problem write its arrays; returns the data's own facts."""
     setting = run.setting
-    problem = registry.problems()[setting.problem]
-    data_facts: dict[str, Any] = {"dataset": setting.dataset, "params": dict(setting.dataset_params)}
-    if fresh_data(setting, run.stand_in):
-        data_facts["trial"] = run.trial
-    data = load_data(
-        setting.dataset, dict(setting.dataset_params), rng=seeds.generator("data", **data_facts), stand_in=run.stand_in
-    )
-    client = None
-    if setting.partition is not None:
+    data, client = data_of(setting, run.trial, run.stand_in)
+    registry.problems()[setting.problem].cls.prepare(folder, data, client, dict(setting.problem_params))
+    return dict(data.facts)
+
+
+def data_of(setting: Setting, trial: int, stand_in: bool = False) -> tuple[Any, np.ndarray | None]:
+    """The data of one trial of a setting, and who holds what of it (None: nobody shares).
+
+    The problem's ``of`` makes of both what the command line computes this trial on. Raises DataAbsent and
+    ParameterError.
+    """
+    facts: dict[str, Any] = {"dataset": setting.dataset, "params": dict(setting.dataset_params)}
+    if fresh_data(setting, stand_in):
+        facts["trial"] = trial
+    with threadpool_limits(limits=1):
+        data = load_data(
+            setting.dataset, dict(setting.dataset_params), rng=seeds.generator("data", **facts), stand_in=stand_in
+        )
+        if setting.partition is None:
+            return data, None
         params = dict(setting.partition_params)
         per_trial = params.pop("per_trial", False)
-        key = {**data_facts, "partition": setting.partition, "with": params, "trial": run.trial if per_trial else 0}
+        key = {**facts, "partition": setting.partition, "with": params, "trial": trial if per_trial else 0}
         assign = registry.partitions()[setting.partition].assign
-        client = assign(data, seeds.generator("partition", **key), **params)
-    problem.prepare(folder, data, client, dict(setting.problem_params))
-    return dict(data.facts)
+        return data, assign(data, seeds.generator("partition", **key), **params)
 
 
 def fresh_data(setting: Setting, stand_in: bool) -> bool:
@@ -75,92 +86,47 @@ def fresh_data(setting: Setting, stand_in: bool) -> bool:
 
 
 @functools.lru_cache(maxsize=2)
-def _open(problem: str, folder: Path, parameters: str) -> Any:
-    return registry.problems()[problem].open(folder, json.loads(parameters))
+def _open(problem: str, folder: Path, parameters: str) -> Problem:
+    opened: Problem = registry.problems()[problem].cls.stored(folder, json.loads(parameters))
+    return opened
 
 
 def execute(run: Run, scratch: Path) -> Record:
-    """Compute one run on one BLAS thread and return its record.
-
-    A method that stops by itself ends the run early. A run whose numbers stop being finite ends there; the problem says
-    whether a run counts as diverged. Raises whatever the method raises.
-    """
-    setting = run.setting
-    entry = registry.problems()[setting.problem]
+    """Compute one run and return its record. Raises whatever the method raises."""
     folder = prepare(run, scratch)
+    problem = _open(run.setting.problem, folder, json.dumps(dict(run.setting.problem_params), sort_keys=True))
+    return measured(run.setting, run.trial, problem)
+
+
+def measured(setting: Setting, trial: int, problem: Problem) -> Record:
+    """The record of one trial of a setting on its problem. Arrays for pictures are kept of the first trial."""
+    history = drive(
+        registry.algorithms()[setting.algorithm].cls(**setting.params),
+        problem,
+        setting.rounds,
+        rng=randomness(setting.problem, trial),
+        init=problem.initial(trial),
+        metrics=setting.metrics,
+        record_every=setting.record_every,
+        record_dense=setting.record_dense,
+    )
+    keep = setting.artifacts if trial == 1 else ()
     with threadpool_limits(limits=1):
-        problem = _open(setting.problem, folder, json.dumps(dict(setting.problem_params), sort_keys=True))
-        method = registry.algorithms()[setting.algorithm].cls(**setting.params)
-        ledger = Ledger()
-        rng = seeds.generator("run", problem=setting.problem, trial=run.trial)
-        init = entry.initial(problem, run.trial, dict(setting.problem_params))
-        states = method.rounds(problem, rng, ledger=ledger, init=init)
-        return _record(run, entry, problem, states, ledger)
-
-
-def _record(run: Run, entry: registry.Problem, problem: Any, states: Iterator[Any], ledger: Ledger) -> Record:
-    setting = run.setting
-    rounds: list[int] = []
-    counts: list[list[int]] = []
-    seconds: list[float] = []
-    values: dict[str, list[float]] = {name: [] for name in setting.metrics}
-    spent, started = 0.0, time.perf_counter()
-    state, last, waiting = None, -1, False
-    for last, state in enumerate(states):
-        spent += time.perf_counter() - started
-        waiting = not wanted(last, setting.rounds, setting.record_every, setting.record_dense)
-        if not waiting:
-            _measure(entry, problem, state, last, spent, ledger, rounds, counts, seconds, values)
-            if any(not np.isfinite(values[name][-1]) for name in entry.default_metrics if name in values):
-                break
-        if last >= setting.rounds:
-            break
-        started = time.perf_counter()
-    if waiting and state is not None:  # stopped by itself between two recorded rounds: its end counts
-        _measure(entry, problem, state, last, spent, ledger, rounds, counts, seconds, values)
-    arrays = {name: np.array(v, dtype=np.float64) for name, v in values.items()}
-    reason = entry.diverged({"round": np.array(rounds), **arrays})
-    keep = setting.artifacts if run.trial == 1 else ()  # pictures of points show one trial
-    artifacts = problem.artifacts(state, keep) if keep else {}
+        artifacts = problem.artifacts(history.state, keep) if keep else {}
     return Record(
         meta={
-            "status": "diverged" if reason else "ok",
-            "reason": reason or "",
-            "setup_scalars": ledger.setup_scalars,
-            "by_kind": ledger.by_kind,
-            "seconds": spent,
+            "status": "diverged" if history.diverged else "ok",
+            "reason": history.diverged or "",
+            "setup_scalars": history.ledger.setup_scalars,
+            "by_kind": history.ledger.by_kind,
+            "seconds": float(history.seconds[-1]) if len(history.seconds) else 0.0,
         },
-        rounds=np.array(rounds, dtype=np.int64),
-        counts=np.array(counts, dtype=np.int64).reshape(len(rounds), len(COUNTS)),
-        metrics=arrays,
-        seconds=np.array(seconds),
+        rounds=history.rounds,
+        counts=np.stack([history[name] for name in COUNTS], axis=1),
+        metrics={name: history[name] for name in setting.metrics},
+        seconds=history.seconds,
         artifacts=artifacts,
     )
-
-
-def _measure(
-    entry: registry.Problem,
-    problem: Any,
-    state: Any,
-    round_: int,
-    spent: float,
-    ledger: Ledger,
-    rounds: list[int],
-    counts: list[list[int]],
-    seconds: list[float],
-    values: Mapping[str, list[float]],
-) -> None:
-    measured = entry.measure(problem, state, tuple(values))
-    rounds.append(round_)
-    counts.append(list(ledger.totals().values()))
-    seconds.append(spent)
-    for name, column in values.items():
-        column.append(float(measured[name]))
-
-
-def wanted(round_: int, rounds: int, every: int, dense: int) -> bool:
-    """Whether a round is recorded: all up to ``dense``, then every ``every``-th, and the last."""
-    return round_ <= dense or round_ % every == 0 or round_ >= rounds
 
 
 def attempt(run: Run, store_root: Path, scratch: Path) -> tuple[str, str, float]:

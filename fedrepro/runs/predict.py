@@ -65,12 +65,9 @@ def numbers(run: Run) -> float:
 def estimate(run: Run) -> float:
     """Seconds of a run by arithmetic: two passes over the data a round, unless the method knows better (``cost``)."""
     method = registry.algorithms()[run.setting.algorithm].cls
-    cost = getattr(method, "cost", None)
-    if cost is not None:
-        flops, read = cost(dict(run.setting.params), {**shape(run), **run.setting.partition_params})
-    else:
-        flops, read = 0.0, 16.0 * numbers(run)
-    rounds = 1 if getattr(method, "one_shot", False) else run.setting.rounds
+    found = method.cost(dict(run.setting.params), {**shape(run), **run.setting.partition_params})
+    flops, read = found if found is not None else (0.0, 16.0 * numbers(run))
+    rounds = 1 if method.one_shot else run.setting.rounds
     return rounds * (read / BYTES_PER_SECOND + flops / FLOPS_PER_SECOND)
 
 

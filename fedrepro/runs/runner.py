@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import joblib
 from filelock import FileLock, Timeout
@@ -20,6 +19,7 @@ from tqdm import tqdm
 from fedrepro.results.read import stem
 from fedrepro.runs import execute, predict, write
 from fedrepro.runs.plan import Plan, Run
+from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
 
 STALE_DAYS = 7
@@ -27,7 +27,7 @@ STALE_DAYS = 7
 
 @dataclass
 class Outcome:
-    """What a command did: runs computed, reused, failed (id -> why), and whether it was interrupted."""
+    """What a command did: runs computed, reused (``restored`` from results), failed (id -> why), interrupted or not."""
 
     computed: int = 0
     reused: int = 0
@@ -35,7 +35,8 @@ class Outcome:
     diverged: int = 0
     interrupted: bool = False
     seconds: float = 0.0
-    sidecars: list[dict[str, Any]] = field(default_factory=list)
+    restored: int = 0
+    written: list[write.Written] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,10 @@ def run(
         if fresh:
             for id_ in wanted:
                 store.forget(id_)
+        else:
+            outcome.restored = sum(restore(plan, number, store, folders.root) for number in range(len(plan.figures)))
         for id_ in wanted:
-            store.read(id_)  # a damaged record is removed here, so that it is computed again
+            store.read(id_)  # a damaged record is set aside here, so that it is computed again
         todo = [r for r in plan.todo(store) if r.id in wanted]
         outcome.reused = len(wanted) - len(todo)
         _evict(folders.scratch)
@@ -87,7 +90,7 @@ def run(
         finally:
             for number in range(len(plan.figures)):
                 if plan.by_figure[number]:
-                    outcome.sidecars.append(write.write(plan, number, store, folders.root))
+                    outcome.written.append(write.write(plan, number, store, folders.root))
     outcome.seconds = time.perf_counter() - began
     return outcome
 
@@ -206,10 +209,12 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def describe(sidecar: dict[str, Any]) -> str:
-    """One line about a figure's state for the terminal."""
-    state = "complete" if sidecar["complete"] else f"{sidecar['trials_done']} of {sidecar['trials_wanted']} trials"
-    marks = [f"stand-in: {', '.join(sidecar['stand_ins'])}"] if sidecar["stand_ins"] else []
-    marks += [f"{len(sidecar['diverged'])} diverged"] if sidecar["diverged"] else []
-    marks += [f"{len(sidecar['failed'])} failed"] if sidecar["failed"] else []
-    return f"{sidecar['figure']} ({sidecar['tier']}): {', '.join([state, *marks])}"
+def describe(written: write.Written) -> str:
+    """One line about a figure's state for the terminal; a second one where it lies beside other results."""
+    sidecar = written.sidecar
+    state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
+    marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
+    marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
+    marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
+    line = f"{sidecar.figure} ({sidecar.tier}): {', '.join([state, *marks])}"
+    return line + (f"\n  kept beside, in {written.base}.csv: these results {written.beside}" if written.beside else "")

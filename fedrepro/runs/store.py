@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.errors import UserError
 from fedrepro.files import atomically
 
 
@@ -25,6 +29,23 @@ class Record:
     metrics: dict[str, np.ndarray]
     seconds: np.ndarray
     artifacts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+_NO_RECORD = (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error)
+"""What reading bytes raises that are not a whole record."""
+
+
+def _record(content: bytes) -> Record:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    return Record(
+        meta=json.loads(str(arrays["meta"])),
+        rounds=arrays["rounds"],
+        counts=arrays["counts"],
+        metrics={k[7:]: v for k, v in arrays.items() if k.startswith("metric:")},
+        seconds=arrays["seconds"],
+        artifacts={k[9:]: v for k, v in arrays.items() if k.startswith("artifact:")},
+    )
 
 
 class Store:
@@ -42,23 +63,22 @@ class Store:
         return self.path(run).exists()
 
     def read(self, run: str) -> Record | None:
-        """The run's record, or None where there is none or the file is damaged (then it is removed)."""
+        """The run's record, or None where there is none.
+
+        A file whose content is no record is set aside under another name, and counts as none. Raises UserError where
+        the file cannot be read: that says nothing of its content.
+        """
         path = self.path(run)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            return Record(
-                meta=json.loads(str(arrays["meta"])),
-                rounds=arrays["rounds"],
-                counts=arrays["counts"],
-                metrics={k[7:]: v for k, v in arrays.items() if k.startswith("metric:")},
-                seconds=arrays["seconds"],
-                artifacts={k[9:]: v for k, v in arrays.items() if k.startswith("artifact:")},
-            )
+            content = path.read_bytes()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror}); the run in it is kept as it is") from None
+        try:
+            return _record(content)
+        except _NO_RECORD:
+            os.replace(path, path.with_name(f"{path.name}.damaged"))
             return None
 
     def write(self, run: str, record: Record) -> None:

@@ -7,60 +7,104 @@ the same numbers: timings, machine, versions, commit, data hashes; and what a re
 from __future__ import annotations
 
 import csv
+import dataclasses
 import hashlib
 import io
-import json
 import os
 import platform
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrepro import __version__, registry
 from fedrepro.files import atomically
 from fedrepro.ledger import COUNTS
-from fedrepro.results.read import stem
-from fedrepro.results.schema import COLUMNS
+from fedrepro.results.read import BESIDE, beside, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.model import Figure, Setting
 
 
-def write(plan: Plan, number: int, store: Store, root: Path) -> dict[str, Any]:
-    """Write the CSV, the arrays (where panels ask for any) and the sidecar of the plan's ``number``-th figure."""
+@dataclass(frozen=True)
+class Written:
+    """What was written: the sidecar, the stem of its files, and why they lie beside the figure's own results."""
+
+    sidecar: Sidecar
+    base: Path
+    beside: str = ""
+
+
+def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
+    """Write the CSV, the arrays (where panels ask for any) and the sidecar of the plan's ``number``-th figure.
+
+    What stands there is replaced only by results that hold at least as much: not by fewer trials, unless those that
+    stand are among them, and not by a stand-in's where they come from real data. Otherwise the new ones go beside,
+    as ``<figure>.incomplete`` or ``<figure>.stand-in``, until they do.
+    """
     figure, series, missing = plan.figures[number], plan.by_figure[number], plan.missing[number]
     records = {name: [(run, store.read(run.id)) for run in runs] for name, runs in series.items()}
-    settings = {s.series: s for s in figure.settings()}
-    text = _csv(settings, records, store)
+    text = _csv({s.series: s for s in figure.settings()}, records, store)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    sidecar = dataclasses.replace(_sidecar(plan, number, records, missing, store), csv_sha256=digest)
     base = stem(root, figure)
-    csv_path = base.with_name(base.name + ".csv")
-    atomically(csv_path, text.encode())
+    before = read_sidecar(base)
+    name, why = _beside(before, sidecar) if before is not None else ("", "")
+    if name:
+        base = beside(base, name)
+    else:
+        for other in BESIDE:
+            _remove(beside(base, other))
+    if not _stands(base, digest):
+        atomically(with_suffix(base, ".csv"), text.encode())
+        with_suffix(base, ".csv.gz").unlink(missing_ok=True)
     _write_arrays(base, records)
-    sidecar = _sidecar(plan, number, records, missing, store)
-    sidecar["csv_sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    body = json.dumps(sidecar, indent=1, sort_keys=True, default=str) + "\n"
-    atomically(base.with_name(base.name + ".json"), body.encode())
-    return sidecar
+    atomically(with_suffix(base, ".json"), sidecar.text().encode())
+    return Written(sidecar, base, why)
+
+
+def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
+    """The name under which new results go beside those that stand, and why; empty where they replace them."""
+    if set(now.stand_ins) - set(before.stand_ins) and before.trials_done:
+        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, those there from the data"
+    held, holds = (sum(bool(run) for runs in one.runs.values() for run in runs) for one in (before, now))
+    if before.runs:
+        kept = {run for runs in before.runs.values() for run in runs} - {""}
+        lost = kept - {run for runs in now.runs.values() for run in runs}
+        if lost and not now.complete and holds < held:
+            return "incomplete", f"hold {holds} runs of changed code or parameters, those there {held}"
+    elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
+        done = f"{now.trials_done} of {now.trials_wanted} trials"
+        return "incomplete", f"hold {done} of changed code or parameters, those there {before.trials_done}"
+    return "", ""
+
+
+def _stands(base: Path, digest: str) -> bool:
+    """Whether the CSV on disk, compressed or not, has this content already."""
+    found = results_file(base)
+    return found is not None and found.suffix == ".gz" and content_hash(found) == digest
+
+
+def _remove(base: Path) -> None:
+    for suffix in (".csv", ".csv.gz", ".json", ".points.csv"):
+        with_suffix(base, suffix).unlink(missing_ok=True)
 
 
 def finished(plan: Plan, number: int, root: Path) -> bool:
-    """Whether the CSV on disk is the complete result of exactly this plan."""
+    """Whether the results on disk are the complete ones of exactly this plan."""
     base = stem(root, plan.figures[number])
-    try:
-        sidecar = json.loads(base.with_name(base.name + ".json").read_text(encoding="utf-8"))
-        body = base.with_name(base.name + ".csv").read_bytes()
-    except (FileNotFoundError, ValueError):
+    sidecar, table = read_sidecar(base), results_file(base)
+    if sidecar is None or table is None:
         return False
-    return (
-        sidecar.get("plan") == plan_id(plan, number)
-        and sidecar.get("complete") is True
-        and sidecar.get("csv_sha256") == hashlib.sha256(body).hexdigest()
-    )
+    same = sidecar.plan == plan_id(plan, number) and sidecar.complete
+    return same and sidecar.csv_sha256 == content_hash(table)
 
 
 def plan_id(plan: Plan, number: int) -> str:
@@ -118,7 +162,7 @@ def _write_arrays(base: Path, records: Mapping[str, list[tuple[Run, Record | Non
         for artifact, array in sorted(record.artifacts.items())
         for i, row in enumerate(array.reshape(len(array), -1).tolist())
     ]
-    path = base.with_name(base.name + ".points.csv")
+    path = with_suffix(base, ".points.csv")
     if not rows:
         path.unlink(missing_ok=True)
         return
@@ -136,53 +180,60 @@ def _sidecar(
     records: Mapping[str, list[tuple[Run, Record | None]]],
     missing: Mapping[str, str],
     store: Store,
-) -> dict[str, Any]:
+) -> Sidecar:
     figure = plan.figures[number]
     pairs = [pair for found in records.values() for pair in found]
     done = [sum(record is not None for _, record in found) for found in records.values()]
-    failures = [
-        {"series": run.setting.series, "trial": run.trial, "why": note["why"]}
-        for run, record in pairs
-        if record is None and (note := store.failure(run.id))
-    ]
-    diverged = [
-        {"series": run.setting.series, "trial": run.trial, "why": record.meta["reason"]}
-        for run, record in pairs
-        if record is not None and record.meta["status"] == "diverged"
-    ]
-    timed = {c.setting.series for p in figure.panels if p.x == "seconds" for c in p.curves}
+    timed = {
+        curve.setting.series
+        for panel in figure.panels
+        if "seconds" in (panel.x, panel.options.get("axis"))
+        for curve in panel.curves
+    }
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
-    return {
-        "figure": f"{figure.paper}/{figure.figure}",
-        "spec": figure.path,
-        "tier": figure.tier,
-        "sets": list(figure.sets),
-        "plan": plan_id(plan, number),
-        "complete": bool(done) and not missing and min(done) == figure.trials and figure.trials >= figure.wanted_trials,
-        "trials_done": min(done, default=0),
-        "trials_wanted": figure.wanted_trials,
-        "missing": [
+    return Sidecar(
+        figure=f"{figure.paper}/{figure.figure}",
+        spec=figure.path,
+        tier=figure.tier,
+        sets=tuple(figure.sets),
+        plan=plan_id(plan, number),
+        runs={name: tuple(run.id if record else "" for run, record in found) for name, found in records.items()},
+        complete=bool(done) and not missing and min(done) == figure.trials and figure.trials >= figure.wanted_trials,
+        trials_done=min(done, default=0),
+        trials_wanted=figure.wanted_trials,
+        missing=(
             *(f"{n} curve{'s' if n > 1 else ''}: {why}" for why, n in Counter(missing.values()).items()),
             *(
                 f"{curves} curve{'s' if curves > 1 else ''}: {n} of {figure.trials} trials"
                 for n, curves in sorted(Counter(done).items())
                 if n < figure.trials
             ),
-        ],
-        "failed": failures,
-        "diverged": diverged,
-        "stand_ins": sorted({s.dataset for s in used if s.state == "stand-in"}),
-        "variants": [{"dataset": s.dataset, "note": s.note} for s in used if s.state == "variant"],
-        "datasets": [asdict(s) for s in used],
-        "settings": [_setting_facts(s) for s in figure.settings()],
-        "setup_scalars": {name: found[0][1].meta["setup_scalars"] for name, found in records.items() if found[0][1]},
-        "timing": _timing({name: found for name, found in records.items() if name in timed}),
-        "seconds_per_run": {
-            name: [round(r.meta["seconds"], 3) for _, r in found if r] for name, found in records.items()
+        ),
+        failed=tuple(
+            RunNote(run.setting.series, run.trial, note["why"])
+            for run, record in pairs
+            if record is None and (note := store.failure(run.id))
+        ),
+        diverged=tuple(
+            RunNote(run.setting.series, run.trial, record.meta["reason"])
+            for run, record in pairs
+            if record is not None and record.meta["status"] == "diverged"
+        ),
+        stand_ins=tuple(sorted({s.dataset for s in used if s.state == "stand-in"})),
+        datasets=tuple(Content(s.dataset, s.state, s.fingerprint, s.note) for s in used),
+        settings=tuple(_setting_facts(s) for s in figure.settings()),
+        setup_scalars={
+            name: record.meta["setup_scalars"]
+            for name, found in records.items()
+            if (record := next((r for _, r in found if r is not None), None)) is not None
         },
-        "seconds": sum(record.meta["seconds"] for _, record in pairs if record is not None),
-        "provenance": provenance(figure.settings()),
-    }
+        timing=_timing({name: found for name, found in records.items() if name in timed}),
+        seconds_per_run={
+            name: tuple(round(r.meta["seconds"], 3) for _, r in found if r) for name, found in records.items()
+        },
+        seconds=sum(record.meta["seconds"] for _, record in pairs if record is not None),
+        made=made(figure.settings()),
+    )
 
 
 def _uses(figure: Figure, key: str) -> bool:
@@ -197,31 +248,32 @@ def _setting_facts(setting: Setting) -> dict[str, Any]:
     return facts
 
 
-def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, Any]:
+def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[int, Timing]]:
     return {
         name: {
-            str(run.trial): {"round": record.rounds.tolist(), "seconds": [round(s, 6) for s in record.seconds.tolist()]}
+            run.trial: Timing(tuple(record.rounds.tolist()), tuple(round(s, 6) for s in record.seconds.tolist()))
             for run, record in found
-            if record is not None
+            if record is not None and np.isfinite(record.seconds).all()
         }
         for name, found in records.items()
     }
 
 
-def provenance(settings: Iterable[Setting] = ()) -> dict[str, Any]:
+def made(settings: Iterable[Setting] = ()) -> Made:
     """Where and with what the numbers were made: version, commit, dirty flag, machine, library versions, date."""
-    classes = {registry.algorithms()[s.algorithm].cls for s in settings}
-    return {
-        "fedrepro": __version__,
-        **_commit(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "libraries": code.libraries(classes),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    commit, dirty = _commit()
+    return Made(
+        fedrepro=__version__,
+        commit=commit,
+        dirty=dirty,
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        python=platform.python_version(),
+        libraries=code.libraries({registry.algorithms()[s.algorithm].cls for s in settings}),
+        written=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
 
 
-def _commit() -> dict[str, Any]:
+def _commit() -> tuple[str, bool]:
     folder = Path(__file__).parent
     try:
         head = subprocess.run(
@@ -232,5 +284,5 @@ def _commit() -> dict[str, Any]:
             cwd=folder.parent, capture_output=True, text=True, check=True, timeout=10,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        return {"commit": "unknown", "dirty": None}
-    return {"commit": head.stdout.strip(), "dirty": bool(dirty.stdout.strip())}
+        return "unknown", False
+    return head.stdout.strip(), bool(dirty.stdout.strip())

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedrepro import registry
+from fedrepro.protocols import Metric
 from fedrepro.spec.model import Panel
 
 
@@ -37,6 +38,11 @@ class Axis:
     columns: tuple[str, ...] = ()
     divided: bool = False
     claims: bool = False
+
+    @property
+    def along(self) -> bool:
+        """Whether each curve runs along it; else a curve is one point of a sweep."""
+        return self.reads is not Reads.PARAMETER
 
 
 def _column(name: str, label: str) -> Axis:
@@ -81,7 +87,7 @@ def find(panel: Panel, name: str) -> Axis:
     return Axis(name, metric.label, Reads.METRIC, claims=True) if metric else Axis(name, name, Reads.PARAMETER)
 
 
-def metrics(panel: Panel) -> Mapping[str, registry.Metric]:
+def metrics(panel: Panel) -> Mapping[str, Metric]:
     """The metrics of the panel's problem by name; none where the problem is not registered."""
     problem = registry.problems().get(panel.curves[0].setting.problem) if panel.curves else None
     return problem.metrics if problem else {}

@@ -1,4 +1,4 @@
-"""Where a curve stands in its panel: what tells it from the others, its line or bar in a sweep, its cells in a table."""
+"""Where a curve stands in its panel: what tells it from the others, its line or bar in a sweep, its cell in a table."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ class Table:
             wanted = (str(item.get("row", "")), str(item.get("column", "")))
             if wanted not in known:
                 raise self._no_cell(wanted, cells, known)
-            if "value" not in item:
-                raise ParameterError("published", f"{self._name}: {dict(item)!r} has no value")
+            if not isinstance(item.get("value"), (int, float)):
+                raise ParameterError("published", f"{self._name}: {dict(item)!r} needs one value")
             result[known[wanted]] = float(item["value"])
         return result
 

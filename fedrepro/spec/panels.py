@@ -8,14 +8,13 @@ they find, they find before anything runs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.spec import axes, layout
-from fedrepro.spec.axes import Reads
 from fedrepro.spec.model import Curve, Figure, Panel
 
 # -- the values an option takes ----------------------------------------------------------------------------------------
@@ -115,7 +114,9 @@ class CurvesOptions(Options):
     ylabel: str = option("", TEXT, "the label of the y axis, where the metric's own does not serve")
     parameter: str = option("", NAME, _PARAMETER)
     final: int = option(1, COUNT, _FINAL)
-    zoom: float | None = option(None, SHARE, "the y axis shows what the curves do beyond this share of the x axis")
+    zoom: float | None = option(
+        None, SHARE, "the y axis shows what the curves do beyond this share of the x axis, not their first steep fall"
+    )
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class TableOptions(Options):
     columns: tuple[str, ...] = option((), NAMES, "what tells the columns apart: keys of the curves, or metric")
     metrics: tuple[str, ...] = option((), NAMES, "the metrics that the key metric stands for; without them y alone")
     scale: float = option(1.0, NUMBER, "our numbers are multiplied by it: 100 for percent")
-    digits: int | None = option(None, DIGITS, "decimals; without it four significant digits")
+    digits: int | None = option(None, DIGITS, "decimals; without it whole numbers in full, others to four digits")
     final: int = option(1, COUNT, "a cell is the mean over so many last records of a trial")
     reach: float | None = option(None, NUMBER, "a cell is where on the axis a trial is first as good as this instead")
     axis: str = option("round", NAME, "the axis on which reach counts: an axis of x, or a recorded metric")
@@ -257,7 +258,7 @@ def problems(panel: Panel) -> Iterator[ParameterError]:
     kind = KINDS[panel.kind]
     found = [*_wrong_options(kind, panel), *_wrong_marks(kind, panel)]
     yield from found
-    for check in () if found else _CHECKS[panel.kind]:
+    for check in [] if found else _CHECKS[panel.kind]:
         try:
             check(panel)
         except ParameterError as error:
@@ -270,8 +271,7 @@ def _wrong_options(kind: type[Options], panel: Panel) -> Iterator[ParameterError
         if name not in known:
             yield ParameterError(
                 "options",
-                f"panel '{panel.id}' ({panel.kind}) has no option '{name}'{nearest(name, known)} "
-                f"(options: {', '.join(known)})",
+                f"{_where(panel)} has no option '{name}'{nearest(name, known)} (options: {', '.join(known)})",
             )
         elif value is not None and not known[name].fits(value):
             yield ParameterError(name, f"panel '{panel.id}': {name} is {known[name].words}, not {value!r}")
@@ -284,7 +284,11 @@ def _wrong_marks(kind: type[Options], panel: Panel) -> Iterator[ParameterError]:
         for item in items:
             wrong = _wrong_mark(item, keys)
             if wrong:
-                yield ParameterError(name, f"panel '{panel.id}' ({panel.kind}){wrong}")
+                yield ParameterError(name, f"{_where(panel)}{wrong}")
+
+
+def _where(panel: Panel) -> str:
+    return f"panel '{panel.id}' ({panel.kind})"
 
 
 def _wrong_mark(item: Any, keys: Published) -> str:
@@ -302,35 +306,31 @@ def _wrong_mark(item: Any, keys: Published) -> str:
     return ""
 
 
-def _check_curves(panel: Panel) -> None:
+def _check_axis(panel: Panel) -> None:
+    """Curves run along the axis of x, or have a value of that name."""
     axis = axes.of(panel)
     if axis.divided:
         variables(panel)
-    if axis.reads is Reads.PARAMETER:
+    if not axis.along:
         layout.lines(panel.curves, swept(panel))
-    for item in (*panel.published, *CurvesOptions.of(panel).lines):
-        _check_position(panel, item)
 
 
-def _check_position(panel: Panel, item: Mapping[str, Any]) -> None:
-    """A point has x and y, or as many of one as of the other; a line has one number."""
-    sizes = {
-        name: len(v) if isinstance(v := item[name], (list, tuple)) else None for name in ("x", "y") if name in item
-    }
-    if not sizes:
-        raise ParameterError("published", f"panel '{panel.id}' ({panel.kind}): {dict(item)!r} needs x, y or both")
-    if len(set(sizes.values())) > 1 or (len(sizes) == 1 and None not in sizes.values()):
-        raise ParameterError(
-            "published", f"panel '{panel.id}' ({panel.kind}): {dict(item)!r} needs as many values of x as of y"
-        )
+def _check_positions(panel: Panel) -> None:
+    """A line has one number, a point x and y, several points as many of one as of the other."""
+    for name, items in (("published", panel.published), ("lines", CurvesOptions.of(panel).lines)):
+        for item in items:
+            sizes = [_size(item[key]) for key in ("x", "y") if key in item]
+            if not sizes:
+                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs x or y, or both")
+            if len(set(sizes)) > 1 or (len(sizes) == 1 and sizes[0] is not None):
+                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs as many values of x as of y")
 
 
 def _check_bars(panel: Panel) -> None:
-    name = swept(panel)
-    bars, groups = list(layout.lines(panel.curves, name)), layout.groups(panel.curves, name)
+    """Every curve has a value to be grouped by, and published numbers with an x name a bar."""
+    swept_by = swept(panel)
+    bars, groups = list(layout.lines(panel.curves, swept_by)), layout.groups(panel.curves, swept_by)
     for item in panel.published:
-        if isinstance(item.get("y"), (list, tuple)) or "y" not in item:
-            raise ParameterError("published", f"panel '{panel.id}' (bars): {dict(item)!r} needs one y")
         for key, valid in (("label", bars), ("x", groups)) if "x" in item else ():
             text = str(item.get(key, ""))
             if text not in valid:
@@ -340,28 +340,83 @@ def _check_bars(panel: Panel) -> None:
                 )
 
 
-def _check_table(panel: Panel) -> None:
-    options = TableOptions.of(panel)
-    if options.saving_from is not None:
-        layout.reference(panel, options.saving_from)
+def _check_heights(panel: Panel) -> None:
+    for name, items in (("published", panel.published), ("lines", BarsOptions.of(panel).lines)):
+        for item in items:
+            if "y" not in item or _size(item["y"]) is not None:
+                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs one number y")
+
+
+def _size(value: Any) -> int | None:
+    """How many numbers a list holds; None for a single number."""
+    return len(value) if isinstance(value, (list, tuple)) else None
+
+
+def _check_reference(panel: Panel) -> None:
+    wanted = TableOptions.of(panel).saving_from
+    if wanted is not None:
+        layout.reference(panel, wanted)
+
+
+def _check_cells(panel: Panel) -> None:
     table(panel).published()
-    for metric in options.metrics:
+
+
+def _check_cell_metrics(panel: Panel) -> None:
+    for metric in TableOptions.of(panel).metrics:
         _check_metric(panel, "metrics", metric)
-    axis = axes.AXES.get(options.axis)
+
+
+def _check_reach(panel: Panel) -> None:
+    """The axis of ``reach`` is one that curves run along."""
+    name = TableOptions.of(panel).axis
+    axis = axes.AXES.get(name)
     if axis is None:
-        _check_metric(panel, "axis", options.axis)
-    elif axis.reads is Reads.PARAMETER:
-        raise ParameterError("axis", f"table '{panel.id}': '{options.axis}' is no axis along which a curve runs")
+        _check_metric(panel, "axis", name)
+    elif not axis.along:
+        raise ParameterError("axis", f"table '{panel.id}': '{name}' is no axis that curves run along")
     elif axis.divided:
         variables(panel)
 
 
-def _check_scatter(panel: Panel) -> None:
-    options = ScatterOptions.of(panel)
+def _check_embedding(panel: Panel) -> None:
     for curve in panel.curves:
         embedding(panel, curve)
-    if options.score:
-        _check_metric(panel, "score", options.score)
+
+
+def _check_score(panel: Panel) -> None:
+    score = ScatterOptions.of(panel).score
+    if score:
+        _check_metric(panel, "score", score)
+
+
+def _check_arrays(panel: Panel) -> None:
+    """The arrays a scatter panel names are among those its runs keep."""
+    options = ScatterOptions.of(panel)
+    arrays = list(dict.fromkeys(a for c in panel.curves for a in c.setting.artifacts))
+    if options.align and options.align not in (*(c.label for c in panel.curves), *arrays):
+        raise no_grouping(panel, options.align, arrays)
+    for name in ("xy", "group", "truth"):
+        array = getattr(options, name)
+        if array and array not in arrays:
+            raise ParameterError(
+                name,
+                f"panel '{panel.id}': no run keeps the array '{array}'{nearest(array, arrays)} "
+                f"(artifacts: {', '.join(arrays) or 'none'})",
+            )
+    if arrays and not options.xy:
+        raise no_coordinates(panel)
+
+
+def no_grouping(panel: Panel, wanted: str, arrays: Iterable[str]) -> ParameterError:
+    """The error of a scatter panel whose option ``align`` names neither a curve nor one of the ``arrays``."""
+    valid = [*(c.label for c in panel.curves), *arrays]
+    return ParameterError("align", f"panel '{panel.id}' has no curve or array '{wanted}'{nearest(wanted, valid)}")
+
+
+def no_coordinates(panel: Panel) -> ParameterError:
+    """The error of a scatter panel of arrays that does not say which one holds the coordinates."""
+    return ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array with the coordinates of its points")
 
 
 def _check_metric(panel: Panel, name: str, metric: str) -> None:
@@ -374,9 +429,10 @@ def _check_metric(panel: Panel, name: str, metric: str) -> None:
         )
 
 
-_CHECKS: dict[str, Callable[[Panel], None]] = {
-    "curves": _check_curves,
-    "bars": _check_bars,
-    "table": _check_table,
-    "scatter": _check_scatter,
+_CHECKS: dict[str, tuple[Callable[[Panel], None], ...]] = {
+    "curves": (_check_axis, _check_positions),
+    "bars": (_check_bars, _check_heights),
+    "table": (_check_reference, _check_cells, _check_cell_metrics, _check_reach),
+    "scatter": (_check_embedding, _check_score, _check_arrays),
 }
+"""What is checked of each kind of panel, once each option has a value it can have."""

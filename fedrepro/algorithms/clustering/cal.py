@@ -54,9 +54,12 @@ _MOST_STEPS = 300
 class CAL(OneShot):
     """Parameters of CAL.
 
-    z : outliers among all samples, at least 0, less than N. alpha : greater than 0. beta : 0.25 <= beta < 0.5.
-    sites : ``random`` for t = 2 z / P, ``any`` for t = z. second : ``k-means--``, or ``k-means`` without outliers.
-    seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released`` (see above).
+    z : outliers among all samples, at least 0, less than N. alpha : samples drawn for a ball, over
+    kappa = max(log N_p, K), greater than 0. beta : share of the samples left that a ball holds, 0.25 <= beta < 0.5.
+    sites : outliers that a client makes room for: ``random`` for t = 2 z / P, ``any`` for t = z.
+    second : what the server runs: ``k-means--``, or ``k-means`` without outliers.
+    seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released``: exactly ceil(beta n)
+    samples leave at a time, and the points of S' are dropped after the assignment.
     """
 
     z: int = 256

@@ -48,17 +48,20 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class FedMAvg:
+class FedMAvg(Method):
     """Parameters of FedMAvg.
 
-    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps, at least 1.
-    Q2 : W steps, at least 1, or Qhat : Q2 = floor(Qhat/s) + 1 in round s (Qhat = 10 where neither is given).
-    participation : ``pcc`` or ``pcp``. pcp_repeat : under pcp a client drawn r times runs r Q1 H steps, as in the
-    authors' program, instead of Q1. gamma1 : at least 1. gamma2 : greater than 0.
+    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps of a client, at least 1.
+    Q2 : local W steps in every round, at least 1; None where Qhat is given. Qhat : for Q2 = floor(Qhat/s) + 1 in round
+    s, at least 1; None where Q2 is given, and 10 where neither is.
+    participation : who takes H steps: ``pcc``, all P clients, or ``pcp``, only those drawn.
+    pcp_repeat : under pcp a client drawn r times runs r Q1 H steps, as in the authors' program, instead of Q1.
+    gamma1 : safety factor of the H step's c_p, at least 1. gamma2 : factor of the W step's d, greater than 0.
     d_schedule : ``constant``, or ``linear`` for d = gamma2 (s + 1) L_W (fedc, Theorem 1, with gamma2 = 1).
     d_mode : ``global`` for L_W of all clients' H, ``local`` for lambda_max(B_p) of each client (discrepancy fedmf.6).
     """

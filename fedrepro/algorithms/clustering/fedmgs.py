@@ -39,15 +39,18 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, number, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class FedMGS:
+class FedMGS(Method):
     """Parameters of FedMGS.
 
     m : clients that take part in a round, 1 .. P; None for all. Q1 : H steps of a client, at least 1.
-    Q2 : W steps of the server, at least 1. gamma1, gamma2 : safety factors of the step sizes, at least 1.
+    Q2 : W steps of the server, at least 1. gamma1 : safety factor of the H step's c_p, at least 1.
+    gamma2 : safety factor of the W step's d, at least 1.
+
     Q1 = Q2 = 1 with m = P is plain gradient sharing (fedmf, references [13], [14]).
     """
 

@@ -29,11 +29,12 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class FedPALM:
+class FedPALM(Method):
     """Parameters of FedPALM.
 
     Q : local steps in a round, H and W steps together: even, at least 2. gamma : safety factor, at least 1.

@@ -13,6 +13,7 @@ fedc section V-D.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class KMeansPlusPlus(OneShot):
     n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
     starts).
     """
+
+    silent: ClassVar[bool] = True
 
     n_init: int = 1
 

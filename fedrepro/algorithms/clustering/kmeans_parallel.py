@@ -40,7 +40,7 @@ from fedrepro.registry import Algorithm, add_algorithm
 class KMeansParallel(OneShot):
     """Parameters of K-means||.
 
-    oversampling : samples wanted in a pass over K, greater than 0. passes : at least 1.
+    oversampling : samples wanted in a pass over K, greater than 0. passes : passes over the samples, at least 1.
     sampling : ``independent`` for each sample, or ``exact`` for exactly oversampling K distinct ones (rounded down).
     lloyd : Lloyd iterations over the clients at most, at least 0. seeding : ``weighted`` or ``plain`` k-means++ seeds
     of the candidates.

@@ -6,7 +6,7 @@ Points are rows here, as in ``problem.X``: (n, M), dense or CSR. Distances are s
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from scipy import sparse
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Method
 from fedrepro.seeds import streams
 
 SEEDINGS = ("weighted", "plain")
@@ -25,7 +26,7 @@ _BLOCK_ENTRIES = 1 << 21
 """Distances are formed for blocks of points, so that a block of the distance matrix stays at about 16 MB."""
 
 
-class OneShot(ABC):
+class OneShot(Method):
     """A method whose subclass finds K centres once (``centres``); every sample then goes to the nearest."""
 
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one

@@ -11,7 +11,7 @@ e <- D + e - C(D + e) for its next message (``feedback: true``), or sends C(D) a
 
 With feedback the errors of a client do not add up: after any number of rounds the sum of what was sent misses the sum
 of the changes by the last e alone. For e to stay small, C must lose less than the whole matrix, so the quantizer is
-scaled down by Fact 1 of the GCCA paper (``u: bound``); without feedback it is left unbiased (u = 1).
+scaled down by gcca Fact 1 (``u: bound``); without feedback it is left unbiased (u = 1).
 
 q bits an entry and 32 for the step are counted for each matrix; where q is null 32 an entry, nothing is lost and the
 numbers are those of the unquantized method. The objective is that of the true H, not of what the server knows of it.
@@ -29,8 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.algorithms.clustering.descent import (
     descend_H,
     descend_W,
@@ -41,6 +39,8 @@ from fedrepro.algorithms.clustering.descent import (
     update_all,
     update_some,
 )
+from fedrepro.algorithms.clustering.fedmavg import FedMAvg
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.compressors import Compressor, ErrorFeedback, Identity, MaxNorm, Message
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import flag

@@ -16,13 +16,16 @@ relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` are t
 those of the authors' program, the papers being silent on them (discrepancy fedmf.7, discrepancy fedc.3).
 
 The centralized benchmark ``sncp`` is this loop around PALM, one H step and one W step an iteration; nothing is sent.
+
+Source: Wang, Chang, Cui and Pang, "Clustering by Orthogonal NMF Model and Non-Convex Penalty Optimization",
+Algorithm 1; fedmf section V-F; fedc section V-D; docs/derivations/sncp.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -39,10 +43,12 @@ from fedrepro.registry import Algorithm, add_algorithm
 class SNCP:
     """The loop, to be put before a method in the bases of a class; its parameters join the method's.
 
-    tol : rho is raised after a round with eps < tol, at least 0. factor : by how much, greater than 1.
-    rho0, cap : first and largest rho, relative to ||X||^2/N, 0 < rho0 <= cap.
-    period : rho is also raised after every ``period``-th round; None for never.
-    limit : last round at most; None for no limit. stop : the run ends after a round with eps < stop, at least 0.
+    tol : rho is raised after a round with eps < tol, at least 0. factor : what rho is multiplied by then, greater
+    than 1.
+    rho0 : first rho, relative to ||X||^2/N, greater than 0. cap : largest rho, relative to ||X||^2/N, at least rho0.
+    period : rho is also raised after every ``period``-th round, at least 1; None for never.
+    limit : last round at most, at least 1; None for no limit. stop : the run ends after a round with eps < stop, at
+    least 0.
     """
 
     tol: float = 1e-5
@@ -97,12 +103,14 @@ class SNCP:
 
 
 @dataclass(frozen=True)
-class PALM:
+class PALM(Method):
     """Proximal alternating linearized minimization on all data in one place.
 
     One H and one W step an iteration (fedmf (15), (16) with one client; Algorithm 2 of the SNCP paper), steps
-    gamma/2 times the Lipschitz constants. gamma : safety factor, at least 1.
+    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps, at least 1.
     """
+
+    silent: ClassVar[bool] = True
 
     gamma: float = 1.02
 

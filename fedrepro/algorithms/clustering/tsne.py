@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.embedding import embed
 from fedrepro.problems.labels import contingency
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -44,16 +45,17 @@ class Embedded(State):
 
 
 @dataclass(frozen=True)
-class TSNE:
+class TSNE(Method):
     """Parameters of t-SNE.
 
-    points : at most so many samples, drawn with ``seed`` where there are more; None for all. perplexity : effective
-    number of neighbours, greater than 0, less than the number of samples shown. components : principal components
-    kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
-    start : ``pca`` or ``random`` initial places. seed : of everything random, at least 0.
+    points : at most so many samples, at least 4, drawn with ``seed`` where there are more; None for all. perplexity :
+    effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
+    components kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
+    start : initial places: ``pca`` or ``random``. seed : of everything random, at least 0.
     """
 
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
+    silent: ClassVar[bool] = True
 
     points: int | None = None
     perplexity: float = 30.0
@@ -95,26 +97,14 @@ class TSNE:
         self.check(N=problem.N)
         state = problem.start(init, rng)
         shown, places = self._shown(problem.N), np.full((problem.N, 2), np.nan)
-        places[shown] = self.embed(problem.X[np.argsort(problem.order)[shown]])
+        places[shown] = embed(
+            problem.X[np.argsort(problem.order)[shown]],
+            perplexity=self.perplexity,
+            components=self.components,
+            start=self.start,
+            seed=self.seed,
+        )
         yield Embedded(**vars(state), embedding=places)
-
-    def embed(self, X: Any) -> np.ndarray:
-        """Places (n, 2) of the rows of X, (n, M), dense or CSR. One thread: the same X gives the same places."""
-        from sklearn import manifold
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1):
-            start = self.start if not sparse.issparse(X) or self.components is not None else "random"
-            model = manifold.TSNE(perplexity=self.perplexity, init=start, random_state=self.seed, n_jobs=1)
-            return np.asarray(model.fit_transform(self._reduced(X)), dtype=np.float64)
-
-    def _reduced(self, X: Any) -> Any:
-        from sklearn.decomposition import PCA, TruncatedSVD
-
-        if self.components is None or self.components >= min(X.shape):
-            return X
-        reduce = TruncatedSVD if sparse.issparse(X) else PCA
-        return reduce(self.components, random_state=self.seed).fit_transform(X)
 
     def _shown(self, N: int) -> np.ndarray:
         if self.points is None or self.points >= N:

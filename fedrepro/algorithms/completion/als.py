@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,13 +24,16 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.problems.completion import Completion, State
 from fedrepro.problems.rating_buckets import Buckets
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class ALS:
+class ALS(Method):
     """Alternating least squares has no parameters of its own; lam and gam, both greater than 0, are the problem's."""
+
+    silent: ClassVar[bool] = True
 
     def rounds(
         self,

@@ -39,17 +39,20 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
 from fedrepro.problems.completion import Completion, State, client_draws
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class FedMAvgMC:
+class FedMAvgMC(Method):
     """Parameters of FedMAvg for completion.
 
-    m : clients averaged in a round, 1 .. p. Q1, Q2 : U and W steps, at least 1.
-    reading : ``"literal"``, ``"scaled"`` or ``"released"``. c, d : step factors, greater than 0 (released: no c).
-    broadcast : whether V is sent back to the clients.
+    m : clients averaged in a round, 1 .. p. Q1 : U steps of a client, at least 1. Q2 : W steps of a client, at least 1.
+    reading : of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the curvature too;
+    ``released``, as in the authors' program. c : factor of the U step's c^k, greater than 0; ``released`` has none.
+    d : factor of the W step's d_i, greater than 0. broadcast : whether V is sent back to the clients; where it is not,
+    each goes on from its own W_i.
     """
 
     m: int = 10

@@ -39,6 +39,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, number, one_of, whole
 from fedrepro.problems.completion import Completion, State, client_draws
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -47,13 +48,15 @@ _REFRESH = 50
 
 
 @dataclass(frozen=True)
-class FedMCADMM:
+class FedMCADMM(Method):
     """Parameters of FedMC-ADMM.
 
-    m : clients in a round, 1 .. p. N : inner steps, at least 1. beta : penalty, greater than 0, or ``"auto"``.
-    c : factor of ``"auto"``, greater than 0. W_step : ``"linearized"`` (15) or ``"exact"`` (11).
-    Y0 : ``"gradient"`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``"zero"``.
-    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0. sends : ``"pair"`` or ``"sum"``.
+    m : clients in a round, 1 .. p. N : inner steps on U and on W, at least 1. beta : penalty, greater than 0, or
+    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``, greater than 0.
+    W_step : ``linearized``, N steps (15), or ``exact``, the minimiser (11).
+    Y0 : the first dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``zero``.
+    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0.
+    sends : what is counted up: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
     """
 
     m: int = 10

@@ -22,12 +22,29 @@ from fedrepro.algorithms.gcca import federated, linear_nodes
 from fedrepro.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.problems.gcca import GCCA
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class AltMaxVar:
-    """AltMaxVar. The parameters are those of ``CuteMaxVar`` that do not concern compression, with the same meaning."""
+class AltMaxVar(Method):
+    """AltMaxVar; its parameters are those of ``CuteMaxVar`` that do not concern compression.
+
+    T : gradient steps of a node in a round, at least 1.
+    b : rows of a minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J visits all rows as a
+        minibatch does: the full gradient again, at the cost of one (for time axes).
+    start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
+        factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
+    m : rank of the warm start, K <= m <= rank of every view.
+    rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
+    unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
+    step : alpha_i in units of 1 / lambda_max, greater than 0; 2 is the gradient of ||.||^2 without its half
+        (discrepancy gcca.9).
+    center : what is centred: ``none``; ``sum``, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at
+        both ends.
+    randn_std : deviation of a ``randn`` start, greater than 0; None for 1/sqrt(J)
+        (docs/derivations/initial-points.md#gcca).
+    """
 
     T: int = 10
     b: int | None = None

@@ -26,30 +26,34 @@ import numpy as np
 from fedrepro.algorithms.gcca import federated, linear_nodes
 from fedrepro.ledger import Ledger
 from fedrepro.problems.gcca import GCCA
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class CuteMaxVar:
+class CuteMaxVar(Method):
     """CuteMaxVar for the linear problem; defaults as in the paper (T: discrepancy gcca.2), without a minibatch.
 
     q : bits an entry, 2 .. 31; None sends in full, and the method is AltMaxVar.
-    T : gradient steps of a node in a round.
+    T : gradient steps of a node in a round, at least 1.
     b : rows of a minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J visits all rows as a
         minibatch does: the full gradient again, at the cost of one (for time axes).
-    start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` (None: 1/sqrt(J),
-        docs/derivations/initial-points.md#gcca) and G the polar factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1)
-        too, not orthonormal, as the authors' code starts.
+    start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
+        factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
     m : rank of the warm start, K <= m <= rank of every view.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
-    unbiased : the factor J / b of the stochastic gradient (discrepancy gcca.9).
-    step : alpha_i in units of 1 / lambda_max; 2 is the gradient of ||.||^2 without its half (discrepancy gcca.9).
-    center : ``none``; ``sum``, the centring matrix of (15) (discrepancy gcca.11); ``estimate``, both ends centre
-        Mhat_i.
+    unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
+    step : alpha_i in units of 1 / lambda_max, greater than 0; 2 is the gradient of ||.||^2 without its half
+        (discrepancy gcca.9).
+    center : what is centred: ``none``; ``sum``, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at
+        both ends.
     error_feedback : send C(X_i Q_i - Mhat_i); without it the change C(X_i Q_i - X_i Q_i of the last round) alone.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G (discrepancy gcca.13).
-    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1). compressor : ``quantizer``, or ``top-k``, which
-        sends the share ``kept`` of largest entries in full instead of quantizing (not in the paper).
+    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
+    compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
+    kept : share of the entries that top-k sends, greater than 0, at most 1.
+    randn_std : deviation of a ``randn`` start, greater than 0; None for 1/sqrt(J)
+        (docs/derivations/initial-points.md#gcca).
     """
 
     q: int | None = 3

@@ -18,6 +18,7 @@ from fedrepro.compressors import Compressor, Identity, Link, MaxNorm, TopK
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.problems.maxvar import server_step
 
 CENTERINGS = ("none", "sum", "estimate")
 DIRECTIONS = ("both", "uplink")
@@ -66,38 +67,6 @@ class Sending:
     up: Compressor
     down: Compressor
     error_feedback: bool = True
-
-
-def polar(Y: np.ndarray) -> np.ndarray:
-    """U V' of the thin SVD of Y (J, K): the matrix with orthonormal columns nearest to Y, eq. (9), (16).
-
-    Computed as Y (Y'Y)^(-1/2) where Y'Y is well conditioned (error about 1e-16 times the ratio of its extreme
-    eigenvalues, at most 1e-11), else by the SVD. Not finite where Y is not.
-    """
-    gram = Y.T @ Y
-    if not np.isfinite(gram).all():
-        return np.full_like(Y, np.nan)
-    values, V = np.linalg.eigh(gram)
-    if values[0] > 1e-5 * values[-1]:
-        return np.asarray(Y @ ((V / np.sqrt(values)) @ V.T))
-    U, _, Vt = np.linalg.svd(Y, full_matrices=False)
-    return np.asarray(U @ Vt)
-
-
-def server_step(estimates: Sequence[np.ndarray], G: np.ndarray | None, rho: float, center: bool) -> np.ndarray:
-    """G of eq. (14): the polar factor of Y = sum_i (I - 11'/J) Mhat_i + rho G, eq. (15), (16).
-
-    estimates : Mhat_i, (J, K) each. rho : 1 / alpha_G. center : apply the centring matrix. ``G`` is the present one,
-    None before there is one (then eq. (9), (10), discrepancy gcca.7).
-    """
-    Y = np.array(estimates[0])
-    for estimate in estimates[1:]:
-        Y += estimate
-    if center:
-        Y -= Y.mean(axis=0)
-    if rho > 0 and G is not None:
-        Y += rho * G
-    return polar(Y)
 
 
 def centered(M: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ docs/derivations/gcca-steps.md, docs/derivations/initial-points.md#gcca.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,7 @@ def check_shape(method: Any, J: int | None, N: int | None, K: int | None) -> Non
         raise ParameterError("m", f"must be at most the number of columns of a view, {N}, not {method.m}")
 
 
-def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
     """Predicted (flops, bytes read) of a round: T minibatch or full gradients and one product X_i Q_i a view."""
     J, N, K, views = facts.get("J") or 1000, facts.get("N") or 100, facts.get("K") or 5, facts.get("I") or 3
     rows = params["T"] * 2 * (J if params["b"] is None else params["b"]) + J

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.aligned_views import leading
 from fedrepro.problems.gcca import GCCA
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -54,8 +55,10 @@ def _solve(problem: GCCA, m: int, r: float) -> tuple[np.ndarray, list[np.ndarray
 
 
 @dataclass(frozen=True)
-class MVLSA:
+class MVLSA(Method):
     """MVLSA. m : rank the views are cut down to, K <= m <= rank. r : ridge, at least 0 (0 in the paper's figures)."""
+
+    one_shot: ClassVar[bool] = True
 
     m: int = 10
     r: float = 0.0

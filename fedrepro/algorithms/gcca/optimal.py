@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fedrepro.algorithms.gcca.federated import State
 from fedrepro.ledger import Ledger
 from fedrepro.problems.gcca import GCCA
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class Optimal:
+class Optimal(Method):
     """The exact MAX-VAR solution; no parameters."""
+
+    one_shot: ClassVar[bool] = True
+    silent: ClassVar[bool] = True
 
     def rounds(
         self,

@@ -39,8 +39,9 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     error_feedback : send C(M_i - Mhat_i); without it the change C(M_i - M_i of the last round) alone.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G, as the released program for
         EHR does (discrepancy gcca.13).
-    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1). compressor : ``quantizer``, or ``top-k``, which
-        sends the share ``kept`` of largest entries in full instead of quantizing (not in the paper).
+    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
+    compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
+    kept : share of the entries that top-k sends, greater than 0, at most 1.
     """
 
     q: int | None = 3

@@ -25,6 +25,7 @@ from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
+from fedrepro.protocols import Method
 from fedrepro.seeds import streams
 
 UNITS = ("epoch", "step")
@@ -34,22 +35,24 @@ OPTIMIZERS = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
-class DeepParameters:
+class DeepParameters(Method):
     """What both deep methods have; defaults are those of the 2-D example (Sec. V-B.2).
 
-    hidden : widths of the hidden layers, first to last.
-    T, inner_unit : a node makes T ``epoch``s over its rows, or T ``step``s, in a round. The paper says 10 iterations;
-        its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
-    b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement. Epochs take them in the
-        data's own order, as the released program does, or with ``shuffle`` in a new random order every epoch; an
-        epoch's last batch is filled up with its first rows.
-    lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd``, no momentum.
+    hidden : widths of the hidden layers, first to last, at least 1 each.
+    T : epochs or steps of a node in a round, at least 1. inner_unit : what T counts: ``epoch`` or ``step``. The paper
+        says 10 iterations; its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
+    b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement; epochs take all of them,
+        the last batch filled up with the first rows.
+    shuffle : whether an epoch takes the rows in a new random order, instead of the data's own as the released program.
+    lr : step size of the optimizer, greater than 0. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
+        no momentum.
     loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
         part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
         together by a factor that Adam all but cancels.
     target_scale : s = sqrt(J) with ``rows``, so that the targets of a network have entries of size one and not
         1/sqrt(J); ``none`` for s = 1. Nothing else of the method depends on s.
-    batch_norm, bias : of the network. double : arithmetic of the networks in float64, as in the released program.
+    batch_norm : whether the network has batch norm. bias : whether its layers have biases. double : whether it computes
+        in float64, as in the released program.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
     center : ``estimate``, both ends subtract the column means of Mhat_i (the released program); ``sum``, the centring
         matrix of (15); ``none``.
@@ -94,7 +97,7 @@ class DeepParameters:
             federated.batch_within(self.b, J)
 
     @staticmethod
-    def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
         """Predicted (flops, bytes read) of a round: both passes of every step, and one forward pass of all rows."""
         J, N, K, views = facts.get("J") or 1000, facts.get("N") or 500, facts.get("K") or 10, facts.get("I") or 3
         net = Mlp(N, tuple(params["hidden"]), K)

@@ -18,14 +18,16 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import whole
 from fedrepro.problems.gcca_deep import DeepGCCA, Raw
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
 @dataclass(frozen=True)
-class RawView:
+class RawView(Method):
     """view : which one, counted from 1."""
 
     one_shot: ClassVar[bool] = True
+    silent: ClassVar[bool] = True
 
     view: int = 1
 

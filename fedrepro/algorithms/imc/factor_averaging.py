@@ -10,7 +10,7 @@ would make it unbiased, so eta here is d times the eta of an unbiased step (docs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,16 @@ import numpy as np
 from fedrepro.errors import UserError
 from fedrepro.parameters import clients_at_most, number, whole
 from fedrepro.problems.imc import IMC
+from fedrepro.protocols import Method
 from fedrepro.seeds import Streams
 
 
 @dataclass(frozen=True)
-class FactorAveraging:
-    """Parameters: eta, step size, > 0; tau, local steps, at least 1; m, clients of a round, None for all.
+class FactorAveraging(Method):
+    """What both methods have.
+
+    eta : step size, greater than 0. tau : local steps of a client, at least 1. m : clients of a round, 1 .. M; None for
+    all.
 
     The paper states none of them (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings).
     """
@@ -45,7 +49,7 @@ class FactorAveraging:
         clients_at_most(self.m, M)
 
     @staticmethod
-    def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
         """Operations and bytes of a round: steps on single entries, whose calls take longer than their arithmetic."""
         return 1.2e5 * params["tau"], 0.0
 

@@ -25,7 +25,7 @@ from fedrepro.seeds import streams
 
 @dataclass(frozen=True)
 class IMCPerFedSI(FactorAveraging):
-    """Parameters: eta, tau, m of ``FactorAveraging``."""
+    """The parameters are those of ``FactorAveraging``."""
 
     def rounds(
         self,

@@ -30,7 +30,11 @@ READINGS = ("N1", "N2", "N3")
 
 @dataclass(frozen=True)
 class IMCPlain(FactorAveraging):
-    """Parameters: eta, tau, m of ``FactorAveraging``, and the reading, N1, N2 or N3."""
+    """The parameters are those of ``FactorAveraging``, and the reading.
+
+    reading : of the paper's "vanilla FedAvg": ``N1``, L* factorized with V averaged; ``N2``, row m of V stays with
+    client m; ``N3``, one vector u for all clients.
+    """
 
     reading: str = "N1"
 

@@ -14,7 +14,7 @@ the same minibatches in the same trial.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from fedrepro.nets.convnet import Net, layer, trained
 from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.personal import Personal, State
+from fedrepro.protocols import Method
 from fedrepro.seeds import Streams
 
 _FASTER = 6.0
@@ -33,12 +34,13 @@ _FASTER = 6.0
 
 
 @dataclass(frozen=True)
-class LocalTraining:
+class LocalTraining(Method):
     """Parameters that all methods have.
 
-    lr : step size, > 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : in [0, 1), reset every
-    round. batch : samples of a minibatch. epochs : local epochs. weighting : of the average over the clients drawn,
-    ``uniform`` (the paper's algorithm) or ``samples`` (the paper's objective (2), by number of train images).
+    lr : step size, greater than 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
+    training, 0 .. 0.999, reset every round. batch : samples of a minibatch, at least 1. epochs : local epochs of a
+    round, at least 1. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
+    ``samples`` (the paper's objective (2), by number of train images).
     """
 
     lr: float = 0.05
@@ -72,7 +74,7 @@ class LocalTraining:
         return sizes / sizes.sum()
 
     @staticmethod
-    def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
         """Floating-point operations and bytes of a round, roughly: both passes over the drawn share of the images."""
         widths = tuple(facts.get("widths") or (64, 64, 64, 256))
         net = Net(facts.get("size") or 28, 1, facts.get("classes") or 100, widths)

@@ -12,7 +12,7 @@ Source: perfedsi Appendix B and section 2; docs/derivations/shift-regression.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,18 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, whole
 from fedrepro.problems.shift import Shift, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
 
 @dataclass(frozen=True)
-class ShiftAveraging:
-    """Parameters: side, use z or not; eta, step size, > 0; tau, local steps; m, clients of a round, None for all."""
+class ShiftAveraging(Method):
+    """Parameters of FedAvg and PerFedSI.
+
+    side : whether z is an input. eta : step size, greater than 0. tau : local steps, at least 1. m : clients of a
+    round, 1 .. M; None for all.
+    """
 
     side: bool = False
     eta: float = 0.1
@@ -80,7 +85,7 @@ class ShiftAveraging:
                 return
 
     @staticmethod
-    def cost(params: dict[str, Any], facts: dict[str, Any]) -> tuple[float, float]:
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
         """Operations and bytes of a round: small products, whose calls take longer than their arithmetic."""
         return 5e5 * params["tau"], 0.0
 

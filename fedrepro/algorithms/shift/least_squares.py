@@ -20,17 +20,22 @@ import numpy as np
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import one_of
 from fedrepro.problems.shift import Shift, State
+from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 SOLUTIONS = ("global", "side", "local", "theory")
 
 
 @dataclass(frozen=True)
-class ShiftExact:
-    """Parameter: which solution, ``global``, ``side`` (global, with side information), ``local`` or ``theory``."""
+class ShiftExact(Method):
+    """Solutions in closed form.
+
+    solution : ``global``, ``side`` (global, with side information), ``local`` or ``theory``.
+    """
 
     solution: str = "global"
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
+    silent: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""

@@ -8,6 +8,8 @@ import numpy as np
 
 from fedrepro.errors import UserError
 
+IN_RUNS = "computes"  # drawings are shrunk while they are loaded, too; see fedrepro.runs.code
+
 FORMATS = ("PNG", "JPEG", "BMP")
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from fedrepro.errors import UserError
 
+IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays; see fedrepro.runs.code
+
 LIMIT = 2_000_000_000
 
 

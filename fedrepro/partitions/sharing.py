@@ -1,18 +1,10 @@
-"""What partitions share: checks of their sizes, and repair of clients left without samples."""
+"""Sharing out: the labels to share out by, whole shares of a total, and repair of clients left without samples."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import whole
-
-
-def clients_fit(P: int, N: int | None) -> None:
-    """Raise ParameterError unless P clients can each get at least one of N samples (N None: not known yet)."""
-    whole("P", P)
-    if N is not None and P > N:
-        raise ParameterError("P", f"must be at most the number of samples N = {N}, not {P}")
 
 
 def labels_of(labels: np.ndarray | None, partition: str) -> np.ndarray:

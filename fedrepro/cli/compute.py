@@ -1,0 +1,176 @@
+"""The commands ``validate``, ``plan`` and ``run``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fedrepro.cli.options import results_option, set_option, spec_arguments, stand_in_option, tier_option
+from fedrepro.errors import UserError, nearest
+from fedrepro.spec.find import load_all
+from fedrepro.spec.tiers import TIERS
+
+
+@click.command()
+@spec_arguments
+@set_option
+def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
+    """Check specs at every tier without running anything; all errors at once.
+
+    \b
+    Examples:
+      fedrepro validate experiments/fedc/fig5.yaml
+      fedrepro validate experiments/*/*.yaml
+    """
+    from fedrepro.spec.nodes import SpecErrors
+
+    messages: dict[str, None] = {}
+    for tier in TIERS:
+        try:
+            load_all(specs, tier, sets)
+        except SpecErrors as error:
+            messages.update(dict.fromkeys(error.messages))
+    if messages:
+        raise SpecErrors(list(messages))
+    click.echo(f"{len(specs)} spec{'s' if len(specs) > 1 else ''} valid at the tiers {', '.join(TIERS)}")
+
+
+@click.command()
+@spec_arguments
+@tier_option
+@set_option
+@stand_in_option
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
+@results_option
+def plan(
+    specs: tuple[str, ...], tier: str, sets: tuple[str, ...], stand_in: bool, jobs: int | None, results_dir: Path
+) -> None:
+    """Show runs to do, runs reused, predicted time and memory, without running.
+
+    \b
+    Examples:
+      fedrepro plan experiments/fedc/fig5.yaml
+      fedrepro plan experiments/fedc/*.yaml --tier paper
+    """
+    from fedrepro.runs import plan as planning
+    from fedrepro.runs import predict, runner
+    from fedrepro.runs.restore import held
+    from fedrepro.runs.store import Store
+
+    figures = load_all(specs, tier, sets)
+    made = planning.make(figures, stand_in)
+    folders = runner.Folders(results_dir)
+    store, timings = Store(folders.store), predict.Timings(folders.store)
+    there = {run for number in range(len(figures)) for run in held(made, number, results_dir)}
+    there |= {run for run in made.runs if store.has(run)}
+    jobs = jobs or runner.default_jobs()
+    for figure, series, missing in zip(figures, made.by_figure, made.missing, strict=True):
+        runs = [run for found in series.values() for run in found]
+        todo = [run for run in runs if run.id not in there]
+        click.echo(
+            f"{figure.paper}/{figure.figure} ({tier}): {len(series)} settings x {figure.trials} trials; "
+            f"{len(runs) - len(todo)} runs reused, {len(todo)} to do"
+        )
+        for name, why in missing.items():
+            click.secho(f"  cannot run: {name}: {why}", fg="yellow")
+    todo = [run for run in made.runs.values() if run.id not in there]
+    wanted = sum(len(found) for series in made.by_figure for found in series.values())
+    seconds = sum(timings.seconds(run) for run in todo) / jobs
+    known = sum(timings.measured(run) for run in todo)
+    click.echo(
+        f"in all: {len(made.runs)} distinct runs ({wanted} wanted by the panels' settings), {len(todo)} to do, "
+        f"about {_duration(seconds)} with {jobs} workers, about {predict.memory(todo, jobs) / 1e9:.1f} GB"
+    )
+    if todo:
+        click.echo(f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest by arithmetic")
+
+
+@click.command()
+@spec_arguments
+@tier_option
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@click.option("--only", metavar="PANEL", help="Compute one panel's runs only.")
+@set_option
+@stand_in_option
+@click.option("--fresh", is_flag=True, help="Forget finished runs of these figures and compute them again.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@results_option
+def run(
+    specs: tuple[str, ...],
+    tier: str,
+    jobs: int | None,
+    only: str | None,
+    sets: tuple[str, ...],
+    stand_in: bool,
+    fresh: bool,
+    quiet: bool,
+    results_dir: Path,
+) -> None:
+    """Compute figures; finished runs are reused, a killed sweep resumes where it stopped.
+
+    \b
+    Examples:
+      fedrepro run experiments/fedc/fig5.yaml
+      fedrepro run fedc/fig5 --tier paper --jobs 2
+      fedrepro run fedc/fig1 --only b --set rounds=50
+      fedrepro run experiments/*/*.yaml --stand-in
+    """
+    from fedrepro.runs import plan as planning
+    from fedrepro.runs import runner
+    from fedrepro.runs.write import finished
+
+    figures = load_all(specs, tier, sets)
+    keep = _only(figures, only)
+    made = planning.make(figures, stand_in)
+    _tell_missing(made)
+    folders = runner.Folders(results_dir)
+    if not fresh and all(finished(made, n, results_dir) for n in range(len(figures))):
+        names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
+        click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
+        return
+    outcome = runner.run(made, folders, jobs=jobs or runner.default_jobs(), only=keep, fresh=fresh, quiet=quiet)
+    for written in outcome.written:
+        click.echo(runner.describe(written))
+    click.echo(
+        f"{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
+        f"{outcome.diverged} diverged, in {_duration(outcome.seconds)}"
+    )
+    for id_, why in list(outcome.failed.items())[:20]:
+        click.secho(f"  {made.runs[id_].setting.series}, trial {made.runs[id_].trial}: {why}", fg="red", err=True)
+    if outcome.interrupted:
+        click.echo("interrupted: what is finished is kept; the same command goes on from here", err=True)
+        sys.exit(130)
+    if outcome.failed:
+        sys.exit(1)
+    if not made.runs:
+        raise UserError("nothing could be computed: every setting lacks its dataset (see above)")
+
+
+def _tell_missing(made: Any) -> None:
+    for why in dict.fromkeys(text for missing in made.missing for text in missing.values()):
+        click.secho(f"left out: {why}", fg="yellow", err=True)
+    for name in sorted({source.dataset for source in made.sources.values() if source.state == "stand-in"}):
+        click.secho(
+            f"stand-in data for {name}: marked on every figure, never counts for a claim", fg="yellow", err=True
+        )
+
+
+def _only(figures: list[Any], panel: str | None) -> list[set[str] | None]:
+    """The series of one panel for each figure, or None where all are wanted."""
+    if panel is None:
+        return [None for _ in figures]
+    known = {p.id for f in figures for p in f.panels}
+    if panel not in known:
+        raise UserError(
+            f"--only {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
+        )
+    return [{c.setting.series for p in f.panels if p.id == panel for c in p.curves} for f in figures]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

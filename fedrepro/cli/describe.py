@@ -1,0 +1,155 @@
+"""The command ``describe``."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedrepro.cli.listing import aligned
+from fedrepro.spec.find import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from fedrepro.glossary.things import Parameter, Thing
+    from fedrepro.protocols import Metric
+
+NARROWEST, WIDEST = 60, 100
+"""Columns of text at least and at most, whatever the terminal has."""
+LONG = 18
+"""Defaults of more characters than this stand before the meaning instead of in a column of their own."""
+
+WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
+"""What is said of a fact that does not hold, and of one that does."""
+
+
+def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The names that begin so, for the shell; longer ones once there is a dot."""
+    from fedrepro.glossary.lookup import names
+
+    return [name for name in names() if name.startswith(incomplete) and ("." in incomplete or "." not in name)]
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_name)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+def describe(names: tuple[str, ...], as_json: bool) -> None:
+    """Say what a name in a spec stands for: parameters, defaults and ranges, metrics, source, and the figures using it.
+
+    NAME is an algorithm, problem, dataset, partition, metric, kind or option of panels, or axis; where it is several
+    of these, all are shown. `problem.metric` and `kind.option` leave no doubt.
+
+    \b
+    Examples:
+      fedrepro describe fedmgs
+      fedrepro describe clustering.objective mnist
+      fedrepro describe table --json
+    """
+    from fedrepro.glossary.lookup import describe as look_up
+
+    found = look_up(names, EXPERIMENTS)
+    if as_json:
+        click.echo(json.dumps([thing.plain() for thing in found], indent=1, ensure_ascii=False))
+        return
+    width = min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
+    for number, thing in enumerate(found):
+        click.echo("\n" if number else "", nl=False)
+        click.secho(f"{thing.kind} {thing.name}", bold=True)
+        click.echo("\n".join(page(thing, width)))
+
+
+def page(thing: Thing, width: int) -> list[str]:
+    """The lines that describe one thing, below its heading."""
+    facts = [(_title(key), _fact(key, value)) for key, value in thing.facts.items()]
+    head = [*_wrapped(thing.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]
+    sections = {
+        "options" if thing.kind == "panel kind" else "parameters": _parameters(thing, width - 4),
+        "metrics": _columns([(m.name, m.better, _metric(m)) for m in thing.metrics], width - 4),
+        **{f"an item of {key}": _columns(list(keys.items()), width - 4) for key, keys in thing.keys.items()},
+    }
+    for key, figures in thing.figures.items():
+        sections[_title(key)] = _wrapped(", ".join(figures), width - 4)
+    if not any(thing.figures.values()):
+        sections["used by"] = ["no figure"]
+    lines = _indented(head, "  ")
+    for title, body in sections.items():
+        lines += ["", click.style(f"  {title}", bold=True), *_indented(body, "    ")] if body else []
+    return lines
+
+
+def _parameters(thing: Thing, width: int) -> list[str]:
+    """Name, default and meaning of each parameter, and what is to be said of the defaults."""
+    preset = [p for p in thing.parameters if p.preset]
+    rows = [(p.name, _default(p), _meaning(p)) for p in thing.parameters]
+    notes = []
+    if preset:
+        others = [f"{p.name} = {_value(p.otherwise)}" for p in preset if p.default != p.otherwise]
+        where = f", where {thing.facts['class'].rpartition('.')[2]} has {', '.join(others)}" if others else ""
+        notes.append(f"* set by the name {thing.name}{where}")
+    if any(p.default is None and not p.required for p in thing.parameters):
+        notes.append("None is written null in a spec.")
+    return [*_columns(rows, width), *(line for note in notes for line in _wrapped(note, width))]
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "(required)"
+    text = _value(parameter.default)
+    return ("..." if len(text) > LONG else text) + " *" * parameter.preset
+
+
+def _meaning(parameter: Parameter) -> str:
+    text = _value(parameter.default)
+    return f"{parameter.meaning}; default: {text}" if len(text) > LONG else parameter.meaning
+
+
+def _metric(metric: Metric) -> str:
+    label = " ".join(metric.label.split())
+    return metric.summary if label == metric.name else f"{label}: {metric.summary}"
+
+
+def _title(key: str) -> str:
+    return {"stand_in": "stand-in"}.get(key, key.replace("_", " "))
+
+
+def _fact(key: str, value: Any) -> str:
+    if isinstance(value, bool) and key in WORDS:
+        return WORDS[key][value]
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {'?' if one is None else _value(one)}" for name, one in value.items())
+    return ", ".join(map(_value, value)) if isinstance(value, (list, tuple)) else _value(value)
+
+
+def _value(value: Any) -> str:
+    """A value about as a spec has it; an empty text or list is no value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return re.sub(r"e([+-])0+", r"e\1", f"{value:.12g}")
+    if isinstance(value, (list, tuple)) and value:
+        return f"[{', '.join(map(_value, value))}]"
+    return "none" if value in ("", (), []) else str(value)
+
+
+def _columns(rows: Iterable[tuple[str, ...]], width: int) -> list[str]:
+    """Rows with aligned columns, of which the last one is wrapped."""
+    rows = list(rows)
+    heads = aligned(row[:-1] for row in rows)
+    margin = max(map(len, heads), default=0) + 2
+    lines = []
+    for head, row in zip(heads, rows, strict=True):
+        first, *others = _wrapped(row[-1], width - margin) or [""]
+        lines += [f"{head.ljust(margin)}{first}".rstrip(), *_indented(others, " " * margin)]
+    return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _indented(lines: list[str], by: str) -> list[str]:
+    return [f"{by}{line}".rstrip() for line in lines]

@@ -1,0 +1,59 @@
+"""Loading a registered dataset by its name: parameters checked, arrays found in the data home, randomness handed on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fedrepro import registry, seeds
+from fedrepro.data.copies import folder
+from fedrepro.errors import ParameterError, UserError, nearest
+
+IN_RUNS = "computes"  # how arrays and random numbers come to a run; see fedrepro.runs.code
+
+
+def load(
+    dataset: str,
+    params: Mapping[str, Any],
+    rng: np.random.Generator | None = None,
+    stand_in: bool = False,
+) -> Any:
+    """The arrays of a registered dataset: Samples, Ratings, Views or Images (see ``fedrepro.datasets.types``).
+
+    ``rng`` is handed to datasets that draw; by default it is the data axis' generator for these parameters.
+    ``stand_in=True`` gives the labelled surrogate of a dataset that needs files. Raises DataAbsent and ParameterError.
+    """
+    entry = find(dataset)
+    _known(entry, params)
+    wanted = entry.make(**params)
+    rng = rng or seeds.generator("data", dataset=dataset, params=dict(params))
+    if stand_in and entry.source is not None:
+        if entry.stand_in is None:
+            raise UserError(f"{dataset} has no stand-in")
+        return entry.stand_in(wanted, rng)
+    drawn = {"rng": rng} if entry.draws else {}
+    if entry.source is None:
+        return wanted.load(**drawn)
+    return wanted.load(folder(entry.source, {**entry.parameters(), **params}), **drawn)
+
+
+def find(dataset: str) -> registry.Dataset:
+    """The dataset of that name; a UserError names the nearest one."""
+    known = registry.datasets()
+    if dataset not in known:
+        raise UserError(f"'{dataset}' is not a dataset{nearest(dataset, known)} (datasets: {', '.join(sorted(known))})")
+    return known[dataset]
+
+
+def _known(entry: registry.Dataset, params: Mapping[str, Any]) -> None:
+    """Raise ParameterError for a parameter the dataset does not have, or one that must be given and is not."""
+    defaults = entry.parameters()
+    for name in params:
+        if name not in defaults:
+            raise ParameterError(name, f"{entry.name} has no such parameter{nearest(name, defaults)}")
+    for name, default in defaults.items():
+        if default is dataclasses.MISSING and name not in params:
+            raise ParameterError(name, f"{entry.name} needs it")

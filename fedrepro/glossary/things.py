@@ -1,0 +1,245 @@
+"""Everything a name can stand for, described: algorithms, problems, datasets, partitions, metrics, panels and axes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedrepro import registry
+from fedrepro.data.copies import source, state
+from fedrepro.errors import ParameterError
+from fedrepro.glossary import docstrings
+from fedrepro.glossary.uses import Use
+from fedrepro.protocols import Metric
+from fedrepro.spec import panels
+from fedrepro.spec.axes import Axis
+from fedrepro.spec.panels import KINDS, Explained, Published
+
+Uses = Mapping[Use, list[str]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key of a spec: its default, where it need not be given, and what it means, its range included.
+
+    ``preset`` says that the default is that of the registered name; the class itself has ``otherwise``.
+    """
+
+    name: str
+    default: Any
+    meaning: str
+    required: bool = False
+    preset: bool = False
+    otherwise: Any = None
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing that a name stands for.
+
+    ``facts`` are further statements in the order in which they are to be read: texts, lists, mappings and truth values.
+    ``figures`` are those that use it, by what they do with it.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    facts: Mapping[str, Any]
+    figures: Mapping[str, list[str]]
+    parameters: tuple[Parameter, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """As mappings and lists, for JSON."""
+        found = {"kind": self.kind, "name": self.name, "summary": self.summary, **self.facts}
+        if self.parameters:
+            found["parameters"] = [_plain(parameter) for parameter in self.parameters]
+        if self.metrics:
+            found["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
+        return {**found, **self.keys, "figures": dict(self.figures)}
+
+
+def _plain(parameter: Parameter) -> dict[str, Any]:
+    found = dataclasses.asdict(parameter)
+    left_out = [key for key in ("required", "preset") if not found[key]] + ["otherwise"] * (not parameter.preset)
+    return {key: value for key, value in found.items() if key not in (*left_out, *["default"] * parameter.required)}
+
+
+# -- methods, and what they run on -------------------------------------------------------------------------------------
+
+
+def algorithm(entry: registry.Algorithm, uses: Uses) -> Thing:
+    """A registered algorithm: under this name, its parameters have the values the name presets."""
+    others = [a.name for a in registry.algorithms().values() if a.cls is entry.cls and a.name != entry.name]
+    facts = {
+        "label": entry.label,
+        "about": _about(entry.cls),
+        "class": _where(entry.cls),
+        "other_names": others,
+        "problem": entry.problem,
+        "papers": [f"{paper}: {registry.PAPERS[paper]}" for paper in entry.papers if paper in registry.PAPERS],
+        "rounds": not entry.cls.one_shot,
+        "messages": not entry.cls.silent,
+        "source": _source(entry.cls),
+    }
+    own = {f.name: f.default for f in dataclasses.fields(entry.cls)}
+    parameters = [
+        dataclasses.replace(p, preset=p.name in entry.preset, otherwise=own[p.name])
+        for p in _parameters(entry.cls, entry.parameters())
+    ]
+    return _thing("algorithm", entry.name, entry.summary, facts, uses, parameters)
+
+
+def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
+    """A registered problem."""
+    facts = {
+        "about": _about(entry.cls),
+        "class": _where(entry.cls),
+        "data": entry.data_kind,
+        "datasets": [d.name for d in registry.datasets().values() if d.kind == entry.data_kind],
+        "methods": [a.name for a in registry.algorithms().values() if a.problem == entry.name],
+        "always_recorded": list(entry.default_metrics),
+        "source": _source(entry.cls),
+    }
+    thing = _thing("problem", entry.name, entry.summary, facts, uses, _parameters(entry.cls, entry.parameters))
+    return dataclasses.replace(thing, metrics=tuple(entry.metrics.values()))
+
+
+def dataset(entry: registry.Dataset, uses: Uses) -> Thing:
+    """A registered dataset, and the state of its files."""
+    facts = {
+        "about": _about(entry.cls),
+        "class": _where(entry.cls),
+        "data": entry.kind,
+        "problems": [p.name for p in registry.problems().values() if p.data_kind == entry.kind],
+        "shape": _shape(entry),
+        "trials": "each has data of its own" if entry.draws else "all have the same data",
+        **_files(entry),
+        "source": _source(entry.cls),
+    }
+    return _thing("dataset", entry.name, entry.summary, facts, uses, _parameters(entry.cls, entry.parameters()))
+
+
+def _files(entry: registry.Dataset) -> dict[str, Any]:
+    """What is known of a dataset's files; one without any is made when it is loaded, or names a file itself."""
+    if entry.source is None:
+        return {}
+    files, now = source(entry.source), state(entry.source)
+    return {
+        "files": f"{now.state}: {now.note}" if now.note else now.state,
+        "homepage": files.homepage,
+        "licence": files.licence,
+        "stand_in": docstrings.opening(entry.stand_in.__doc__) if entry.stand_in is not None else "none",
+    }
+
+
+def _shape(entry: registry.Dataset) -> dict[str, Any]:
+    """What is known of the data with default parameters before any is read."""
+    if dataclasses.MISSING in entry.parameters().values():
+        return {}
+    try:
+        return entry.shape()
+    except ParameterError:
+        return {}
+
+
+def partition(entry: registry.Partition, uses: Uses) -> Thing:
+    """A registered partition."""
+    facts = {"about": _about(entry.cls), "class": _where(entry.cls), "source": _source(entry.cls)}
+    own = Parameter("per_trial", False, "whether every trial draws a partition of its own (a key of every partition)")
+    parameters = [*_parameters(entry.cls, entry.parameters()), own]
+    return _thing("partition", entry.name, entry.summary, facts, uses, parameters)
+
+
+def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Thing:
+    """A metric of a problem."""
+    found = entry.metrics[name]
+    facts = {
+        "label": " ".join(found.label.split()),
+        "better": found.better,
+        "problem": entry.name,
+        "recorded": "always" if name in entry.default_metrics else "where a figure asks for it",
+    }
+    full = f"{entry.name}.{name}"
+    figures = {"drawn_by": uses.get(("draws", full), []), "only_recorded_by": uses.get(("records", full), [])}
+    return Thing("metric", full, found.summary, facts, figures)
+
+
+# -- panels ------------------------------------------------------------------------------------------------------------
+
+
+def panel_kind(name: str, uses: Uses) -> Thing:
+    """A kind of panel with its options."""
+    cls = KINDS[name]
+    takes = [Parameter(e.name, e.default, f"{e.doc} ({e.values})") for e in panels.describe(name)]
+    thing = _thing("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, takes)
+    keys = {"published": _keys(cls.published), "lines": _keys(cls.marks)}
+    return dataclasses.replace(thing, keys={title: found for title, found in keys.items() if found})
+
+
+def _keys(published: Published) -> dict[str, str]:
+    return {**published.texts, **published.numbers}
+
+
+def options() -> list[tuple[Explained, tuple[str, ...]]]:
+    """Every option of panels with the kinds that know it; it stands there again where kinds explain it differently."""
+    found: dict[str, tuple[Explained, tuple[str, ...]]] = {}
+    for kind in KINDS:
+        for one in panels.describe(kind):
+            _, others = found.get(repr(one), (one, ()))
+            found[repr(one)] = (one, (*others, kind))
+    return list(found.values())
+
+
+def panel_option(option: Explained, kinds: Iterable[str], uses: Uses) -> Thing:
+    """An option of panels, as these kinds know it."""
+    facts = {"panels": list(kinds), "default": option.default, "takes": option.values}
+    figures = {figure for kind in kinds for figure in uses.get(("panel option", f"{kind}.{option.name}"), [])}
+    return Thing("panel option", option.name, option.doc, facts, {"used_by": sorted(figures)})
+
+
+def axis(found: Axis, uses: Uses) -> Thing:
+    """An x axis with a name of its own."""
+    facts = {
+        "reads": found.reads.value,
+        "columns": list(found.columns),
+        "divided_by": "the panel's option `variables`" if found.divided else "",
+        "claims": "may name it" if found.claims else "may not name it",
+    }
+    summary = found.label or "a value of the curves, which the panel's option `parameter` names"
+    return _thing("axis", found.name, summary, facts, uses)
+
+
+# -- shared pieces -----------------------------------------------------------------------------------------------------
+
+
+def _thing(
+    kind: str, name: str, summary: str, facts: Mapping[str, Any], uses: Uses, parameters: Iterable[Parameter] = ()
+) -> Thing:
+    said = {key: value for key, value in facts.items() if value not in ("", [], {})}
+    return Thing(kind, name, summary, said, {"used_by": uses.get((kind, name), [])}, tuple(parameters))
+
+
+def _parameters(cls: type[Any], defaults: Mapping[str, Any]) -> list[Parameter]:
+    meanings = docstrings.meanings(cls, defaults)
+    required = [name for name, default in defaults.items() if default is dataclasses.MISSING]
+    return [
+        Parameter(name, None if name in required else default, meanings[name], required=name in required)
+        for name, default in defaults.items()
+    ]
+
+
+def _where(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _about(cls: type[Any]) -> str:
+    return docstrings.opening(importlib.import_module(cls.__module__).__doc__)
+
+
+def _source(cls: type[Any]) -> str:
+    return docstrings.source(importlib.import_module(cls.__module__).__doc__)

@@ -1,0 +1,160 @@
+"""What panels of every kind share: what they hand to the figure, and axes with labels, limits and reference lines.
+
+A published number or reference line ``{"y", "label"}`` is a horizontal line, ``{"x", "label"}`` a vertical one, ``{"x",
+"y", "label"}`` a star (or several, where x and y are lists); an ``algorithm`` among its keys lends its colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.plotting import style
+from fedrepro.spec import axes, panels
+from fedrepro.spec.model import Panel
+from fedrepro.spec.panels import BarsOptions, CurvesOptions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MplFigure
+
+SIZE = (4.3, 3.4)
+"""Width and height in inches of a panel with axes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a legend: its text and the keyword arguments of the sample line beside it (none: no sample)."""
+
+    label: str
+    line: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A panel worked out and ready to paint, before the layout is known.
+
+    size : width and height in inches, with labels; decoration : the part of the height that is title and axis labels.
+    notes : facts the footer states once for the whole figure. paint(fig, spec, title) draws into a gridspec cell and
+    returns the axes it made.
+    """
+
+    size: tuple[float, float]
+    paint: Callable[[MplFigure, Any, str], list[Axes]]
+    entries: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()
+    decoration: float = 0.8
+
+
+def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
+    """The options of a panel with axes."""
+    return BarsOptions.of(panel) if panel.kind == "bars" else CurvesOptions.of(panel)
+
+
+# -- published numbers and reference lines -----------------------------------------------------------------------------
+
+
+def heights(panel: Panel) -> list[float]:
+    """The y of every published number and reference line that has one."""
+    items = (*panel.published, *options_of(panel).lines)
+    return [float(v) for item in items if "y" in item for v in np.atleast_1d(item["y"])]
+
+
+def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any], str]]:
+    """Each published number (dotted) and reference line (dashed and dotted) with its style and legend text."""
+    result = []
+    for items, prefix, dash in ((panel.published, "paper: ", ":"), (options_of(panel).lines, "", "-.")):
+        for item in items:
+            color = style.method(str(item["algorithm"]))[0] if "algorithm" in item else style.FAINT
+            look: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.6}
+            if "x" in item and "y" in item:
+                look = {"color": color, "linestyle": "none", "marker": "*", "markersize": 10}
+                look |= {"markeredgecolor": "white", "markeredgewidth": 0.7}
+            result.append((item, look, f"{prefix}{item.get('label', '')}".strip().rstrip(":")))
+    return result
+
+
+def published_entries(panel: Panel) -> list[Entry]:
+    """Legend entries of the published numbers, each text once."""
+    entries = {label: Entry(label, look) for _, look, label in published_style(panel)}
+    return list(entries.values())
+
+
+def draw_published(ax: Axes, panel: Panel) -> None:
+    """Draw the published numbers and reference lines of a panel."""
+    for item, look, label in published_style(panel):
+        if "x" in item and "y" in item:
+            ax.plot(np.atleast_1d(item["x"]), np.atleast_1d(item["y"]), label=label, zorder=5, **look)
+        elif "y" in item:
+            ax.axhline(float(item["y"]), label=label, zorder=1.8, **look)
+        elif "x" in item:
+            ax.axvline(float(item["x"]), label=label, zorder=1.8, **look)
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------
+
+
+def finish(ax: Axes, panel: Panel, title: str) -> None:
+    """Scales, axis labels and title of a panel."""
+    ax.set_xscale(panel.xscale)
+    ax.set_yscale(panel.yscale)
+    ax.set_xlabel(_wrap(_x_label(panel), SIZE[0]))
+    ax.set_ylabel(_wrap(options_of(panel).ylabel or axes.metric_label(panel, panel.y), SIZE[1]))
+    set_title(ax, title, SIZE[0])
+
+
+def _x_label(panel: Panel) -> str:
+    """The spec's own label, or that of the axis, or the name of the swept parameter."""
+    axis = axes.of(panel)
+    own = options_of(panel).xlabel
+    return own or (axis.label if axis.along else panels.swept(panel))
+
+
+def _wrap(label: str, inches: float) -> str:
+    return style.wrap(label, inches - 0.75, style.FONT)
+
+
+def set_title(ax: Axes, title: str, inches: float) -> None:
+    """Panel title above the left corner."""
+    if title:
+        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9)
+
+
+def set_limits(ax: Axes, panel: Panel) -> None:
+    """The spec's own limits, and tick labels a reader can read on axes of large numbers and on short log axes."""
+    if panel.xlim != (None, None):
+        ax.set_xlim(*panel.xlim)
+    if panel.ylim != (None, None):
+        ax.set_ylim(*panel.ylim)
+    far = ax.get_xlim()[1]
+    if panel.xscale == "linear" and axes.of(panel).along and far >= 1e5:
+        power = int(np.floor(np.log10(far)))
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
+        ax.set_xlabel(_wrap(f"{_x_label(panel)} / $10^{{{power}}}$", SIZE[0]))
+    if panel.yscale == "log":
+        _plain_ticks(ax)
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """On a log axis of less than two decades: numbers as they are, and enough of them."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    bottom, top = ax.get_ylim()
+    if bottom <= 0 or top / bottom >= 100:
+        return
+    if top / bottom < 10:
+        ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        ax.yaxis.set_minor_locator(NullLocator())
+    else:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
+    ax.set_ylim(bottom, top)
+
+
+def nothing(ax: Axes) -> None:
+    """Say in an empty panel that there is nothing to show."""
+    ax.text(0.5, 0.5, "no results", transform=ax.transAxes, ha="center", va="center", fontsize=13, color=style.FAINT)

@@ -1,0 +1,128 @@
+"""Lines: a curve's average over trials with its band, a level, and the trials that diverged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.plotting import series, style
+from fedrepro.plotting.canvas import Entry
+from fedrepro.plotting.series import Average, Source, Trial
+from fedrepro.spec import axes
+from fedrepro.spec.axes import Reads
+from fedrepro.spec.model import Curve, Panel
+from fedrepro.spec.panels import CurvesOptions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKS = 0.17
+"""Distance between markers along a line, as a fraction of the panel's diagonal."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve worked out: its average (None without a healthy trial) and its diverged trials."""
+
+    curve: Curve
+    look: style.Look
+    label: str
+    average: Average | None
+    strays: tuple[Trial, ...]
+    empty: bool = False
+
+    @property
+    def level(self) -> bool:
+        """A method without rounds: a horizontal line at its final value."""
+        return self.curve.role == "level"
+
+    def values(self) -> list[np.ndarray]:
+        """The sequences that are drawn: the average and the diverged trials."""
+        return [a for a in (*([self.average.mean] if self.average else []), *(t.y for t in self.strays)) if a.size]
+
+
+def read(panel: Panel, source: Source) -> list[Line]:
+    """Every curve of the panel with its average; a curve without results keeps its place in the legend."""
+    how = CurvesOptions.of(panel).average
+    x = panel.x if axes.of(panel).along else "round"
+    runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
+    most = max((len(r) for r in runs), default=0)
+    looks = style.looks(panel.curves)
+    return [_line(panel, curve, look, r, most, how) for curve, look, r in zip(panel.curves, looks, runs, strict=True)]
+
+
+def _line(panel: Panel, curve: Curve, look: style.Look, runs: list[Trial], most: int, how: str) -> Line:
+    log = panel.yscale == "log"
+    runs = [_visible(t, panel.xscale == "log" and curve.role != "level", log) for t in runs]
+    if curve.role == "level":
+        runs = [replace(t, x=t.x[-1:] * 0, y=t.y[-1:]) for t in runs]
+    strays = tuple(t for t in runs if t.status == "diverged")
+    average = series.average(runs, how)
+    strays_drawn = tuple(t for t in strays if t.x.size)
+    if average is None and not strays_drawn:
+        return Line(curve, look, f"{curve.label}: {_why_empty(runs, panel)}", None, (), empty=True)
+    label = curve.label + series.trouble(runs)
+    if len(runs) < most:
+        label += f" ({len(runs)} of {most} trials)"
+    return Line(curve, look, label, average, strays_drawn)
+
+
+def _visible(trial: Trial, logx: bool, logy: bool) -> Trial:
+    keep = np.ones(trial.x.size, dtype=bool)
+    if logx:
+        keep &= trial.x > 0
+    if logy:
+        keep &= trial.y > 0
+    return replace(trial, x=trial.x[keep], y=trial.y[keep])
+
+
+def _why_empty(runs: Sequence[Trial], panel: Panel) -> str:
+    if not runs:
+        return "no results"
+    statuses = {t.status for t in runs}
+    if len(statuses) == 1 and statuses != {"ok"}:
+        return statuses.pop()
+    if axes.of(panel).reads is Reads.TIMING:
+        return "no times"
+    return "nothing to draw"
+
+
+def draw(ax: Axes, line: Line, place: int) -> None:
+    """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line of its own."""
+    look, average = line.look, line.average
+    if line.level:
+        if average is not None:
+            _draw_level(ax, line, average)
+        return
+    for trial in line.strays:
+        ax.plot(trial.x, trial.y, linewidth=1.0 if average else 1.7, **look.line(), zorder=2.5)
+    if average is None:
+        return
+    if average.spread:
+        ax.fill_between(average.x, average.low, average.high, color=look.color, alpha=0.16, linewidth=0)
+    every = (0.03 + 0.045 * (place % 4), MARKS) if average.x.size > 10 else None
+    ax.plot(average.x, average.mean, **look.line(), **look.points(), markevery=every, label=line.label)
+
+
+def _draw_level(ax: Axes, line: Line, average: Average) -> None:
+    if average.spread:
+        ax.axhspan(average.low[-1], average.high[-1], color=line.look.color, alpha=0.12, linewidth=0)
+    ax.axhline(average.mean[-1], label=line.label, **_level_style(line.look))
+
+
+def _level_style(look: style.Look) -> dict[str, Any]:
+    return {"color": look.color, "linestyle": (0, (8, 2.2)), "linewidth": 1.5}
+
+
+def entry(line: Line) -> Entry:
+    """The legend entry of a curve."""
+    if line.empty:
+        return Entry(line.label)
+    if line.level:
+        return Entry(line.label, _level_style(line.look))
+    if line.average is None:
+        return Entry(line.label, {**line.look.line(), "marker": "x", "markeredgewidth": 2.0, "markersize": 7})
+    return Entry(line.label, {**line.look.line(), **line.look.points()})

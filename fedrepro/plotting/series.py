@@ -1,0 +1,161 @@
+"""From the rows of a result table to the numbers that are drawn: trials, averages over trials, final values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec import axes, panels
+from fedrepro.spec.axes import Axis, Reads
+from fedrepro.spec.model import Curve, Figure, Panel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a figure is drawn from: its spec, its tidy results, their sidecar, and the points of scatter panels."""
+
+    figure: Figure
+    frame: pd.DataFrame
+    sidecar: Sidecar = field(default_factory=Sidecar)
+    points: pd.DataFrame | None = None
+
+    def stands_in(self, curves: Iterable[Curve]) -> str:
+        """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
+        standing = set(self.sidecar.stand_ins)
+        return " (stand-in)" if all(c.setting.dataset in standing for c in curves) else ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The finite measurements of one run: ``status`` is ``ok``, ``diverged`` or ``failed``; x strictly increases."""
+
+    number: int
+    status: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Average:
+    """Mean (or median) over trials at each x; ``spread`` names the band ``low`` .. ``high``, '' where there is none."""
+
+    x: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    spread: str
+
+
+def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
+    """All trials of a curve in the results, the failed ones with empty arrays, by trial number."""
+    frame = source.frame
+    rows = frame[frame["series"] == curve.setting.series]
+    result = []
+    for number in sorted(rows["trial"].unique().tolist()):
+        part = rows[rows["trial"] == number]
+        status = str(part["status"].iloc[0])
+        part = part[part["metric"] == (metric or panel.y)].sort_values("round", kind="stable")
+        xs = _along(source, curve, panel, axes.find(panel, x), int(number), part)
+        ys = part["value"].to_numpy(dtype=float)
+        keep = np.isfinite(xs) & np.isfinite(ys)
+        xs, ys = xs[keep], ys[keep]
+        last = np.append(xs[1:] > xs[:-1], True)[: xs.size]  # of several records at one x, the last
+        result.append(Trial(int(number), status, xs[last], ys[last]))
+    return result
+
+
+def _along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: pd.DataFrame) -> np.ndarray:
+    """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
+    if axis.reads is Reads.COLUMN:
+        total = np.sum([rows[name].to_numpy(dtype=float) for name in axis.columns], axis=0)
+        return total / panels.variables(panel) if axis.divided else total
+    if axis.reads is Reads.TIMING:
+        clock = source.sidecar.timing.get(curve.setting.series, {}).get(trial)
+        if clock is None or not clock.rounds:
+            return np.full(len(rows), np.nan)
+        return np.interp(rows["round"].to_numpy(dtype=float), clock.rounds, clock.seconds)
+    frame = source.frame  # another metric of the same run
+    own = frame[(frame["series"] == curve.setting.series) & (frame["trial"] == trial) & (frame["metric"] == axis.name)]
+    return own.set_index("round")["value"].reindex(rows["round"]).to_numpy(dtype=float)
+
+
+def spread(values: np.ndarray, average: str = "mean") -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """Centre, low, high over the first axis, and what the band is: min to max for up to 3 trials, else one sd.
+
+    A band of +-1 sd around the mean that would reach 0 or below while every trial is positive ends at the smallest
+    trial instead, since a log axis has no place for it. Medians always go with min to max.
+    """
+    n = values.shape[0]
+    if average == "median":
+        centre = np.median(values, axis=0)
+    else:
+        centre = values.mean(axis=0)
+    low, high = values.min(axis=0), values.max(axis=0)
+    if n == 1:
+        return centre, centre, centre, ""
+    if n <= 3 or average == "median":
+        return centre, low, high, "min–max"
+    sd = values.std(axis=0, ddof=1)
+    below = np.where((low > 0) & (centre - sd <= 0), low, centre - sd)
+    return centre, below, centre + sd, "±1 sd"
+
+
+def average(runs: Sequence[Trial], how: str = "mean") -> Average | None:
+    """Average of the healthy trials at every x any of them has; None without a healthy trial.
+
+    A trial that stopped early keeps its last value from there on; between its records it is interpolated (trials of one
+    setting record the same rounds, so this matters for time axes only).
+    """
+    healthy = [t for t in runs if t.status == "ok" and t.x.size]
+    if not healthy:
+        return None
+    grid = np.unique(np.concatenate([t.x for t in healthy]))
+    values = np.stack([np.interp(grid, t.x, t.y) for t in healthy])
+    return Average(grid, *spread(values, how))
+
+
+def final(trial: Trial, last: int = 1) -> float:
+    """The mean of the last ``last`` records of a healthy trial, else nan."""
+    return float(trial.y[-last:].mean()) if trial.status == "ok" and trial.y.size else float("nan")
+
+
+@dataclass(frozen=True)
+class Finals:
+    """The final values of one curve over trials: centre, spread, and in words what became of the other trials."""
+
+    centre: float
+    low: float
+    high: float
+    spread: str
+    bad: str = ""
+
+
+def finals(source: Source, curve: Curve, panel: Panel, *, last: int = 1, how: str = "mean") -> Finals:
+    """Centre and spread over the healthy trials of their means over the ``last`` records; nan without one."""
+    runs = trials(source, curve, panel)
+    values = np.array([final(t, last) for t in runs])
+    values = values[np.isfinite(values)]
+    bad = trouble(runs)
+    if not runs:
+        bad = ", no results"
+    if values.size == 0:
+        return Finals(np.nan, np.nan, np.nan, "", bad or ", no value")
+    centre, low, high, band = spread(values[:, None], how)
+    return Finals(float(centre[0]), float(low[0]), float(high[0]), band, bad)
+
+
+def trouble(runs: Sequence[Trial]) -> str:
+    """How a legend says that some trials, or all, diverged or failed."""
+    said = ""
+    for status in ("diverged", "failed"):
+        n = sum(t.status == status for t in runs)
+        if n:
+            said += f", {status}" if n == len(runs) else f" ({n} of {len(runs)} {status})"
+    return said

@@ -1,0 +1,162 @@
+"""What is asked of a method, a problem, a dataset and a partition: all of it, in one place.
+
+A method is a frozen dataclass of its parameters and scores nothing; a problem holds the data, gives initial points and
+measures the states that a method yields. ``fedrepro.runs.drive`` brings the two together. Datasets and partitions are
+frozen dataclasses of their parameters too. Classes of every kind derive from the protocols here, which hold the
+defaults of what need not be said; own ones may also just have the same members.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from fedrepro.ledger import Ledger
+
+IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.code
+
+Facts = Mapping[str, Any]
+"""What is known of data before it is read (M, N, K, P ...); None where only the file tells."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number a problem can measure on a state: its axis label, which way is better, and what it means."""
+
+    name: str
+    label: str
+    better: str  # "lower" or "higher"
+    summary: str
+
+
+class Method(Protocol):
+    """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
+
+    one_shot : it has no rounds and yields one state. silent : it sends no message, so that there is nothing to count.
+    """
+
+    one_shot: ClassVar[bool] = False
+    silent: ClassVar[bool] = False
+
+    @abstractmethod
+    def rounds(
+        self,
+        problem: Any,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[Any]:
+        """Yield the state at the initial point and after every round, for ever or until there is nothing more to do.
+
+        problem : what it runs on, which it does not change. rng : source of everything random. ledger : where every
+        message is counted. init : the initial point, ``problem.initial(trial)`` or explicit factors; None for one drawn
+        by ``rng``. clients : the clients of each round, instead of drawing them (to replay a run).
+        """
+        ...
+
+    def check(self, **facts: Any) -> None:
+        """Raise ParameterError where the parameters cannot work for data of which ``facts`` are known."""
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Facts) -> tuple[float, float] | None:
+        """Operations and bytes read in one round with these parameters, to predict times; None: two passes over X."""
+        return None
+
+
+class Problem(Protocol):
+    """What methods run on, held in memory.
+
+    name : as specs and seeds know it. metrics : what ``measure`` knows. default_metrics : what is measured where
+    nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, which are also keyword
+    arguments of the class. stored_parameters : those that ``prepare`` reads (None for all); runs that differ in others
+    share what it wrote.
+    """
+
+    name: ClassVar[str]
+    metrics: ClassVar[Mapping[str, Metric]]
+    default_metrics: ClassVar[tuple[str, ...]]
+    parameters: ClassVar[Mapping[str, Any]]
+    stored_parameters: ClassVar[tuple[str, ...] | None] = None
+
+    @staticmethod
+    @abstractmethod
+    def check(parameters: Mapping[str, Any], facts: Facts) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` as far as they are known of the data."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Problem:
+        """The problem on a dataset's arrays in memory; ``client`` says who holds what, None where nobody shares."""
+
+    @classmethod
+    @abstractmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write the arrays of ``of`` into a folder, from which processes share them by memory map."""
+
+    @classmethod
+    @abstractmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Problem:
+        """The problem that ``prepare`` wrote; equal to ``of`` the same data to the last bit."""
+
+    @abstractmethod
+    def initial(self, trial: int) -> Any:
+        """The initial point number ``trial``, the same for all methods."""
+        ...
+
+    @abstractmethod
+    def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state."""
+        ...
+
+    @abstractmethod
+    def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Named arrays of a state to keep, for pictures."""
+        ...
+
+    @staticmethod
+    @abstractmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None, from the values recorded of each metric, and of ``round``."""
+        ...
+
+
+class Loader(Protocol):
+    """A dataset: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them.
+
+    draws : ``load`` takes a generator, and every trial has data of its own.
+    """
+
+    draws: ClassVar[bool] = False
+
+    @abstractmethod
+    def shape(self) -> Facts:
+        """What is known of the data without reading any."""
+        ...
+
+    @abstractmethod
+    def load(self, *given: Any, **named: Any) -> Any:
+        """The arrays, of a kind in ``fedrepro.datasets.types``.
+
+        It is given ``path``, the folder of arrays of the copy in the data home, where the dataset is registered with
+        files, and ``rng`` where it draws. Raises ParameterError where the data cannot give what is asked for.
+        """
+        ...
+
+
+class Sharing(Protocol):
+    """A partition: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them."""
+
+    @abstractmethod
+    def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
+        """The client of each sample, user or image; images also have a part, 0 to train with and 1 to test with."""
+        ...
+
+    def check(self, *, N: int | None = None, K: int | None = None) -> None:
+        """Raise ParameterError where N samples of K classes cannot be shared out so (None: not known yet)."""

@@ -1,0 +1,92 @@
+"""What a run is: one setting for one trial, named by a hash of everything that can change its numbers.
+
+That is the data and its content, the partition, the problem, the method and its parameters, the rounds, what is
+recorded, the trial, the code that computes (``code``) and the libraries it calls. Nothing that only draws, plans,
+stores or explains is part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro import registry
+from fedrepro.runs import code, execute
+from fedrepro.seeds import canonical
+from fedrepro.spec.model import Setting
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setting for one trial, with its identity and the identity of the problem it runs on."""
+
+    id: str
+    setting: Setting
+    trial: int
+    problem_id: str
+    stand_in: bool
+    family: str  # the identity without the trial: runs of one family take the same time
+
+
+@dataclass
+class Source:
+    """Where a setting's data comes from: ``state`` present, variant, none needed, stand-in, or absent (with why)."""
+
+    dataset: str
+    state: str
+    fingerprint: str = ""
+    note: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether runs on it can be computed."""
+        return self.state not in ("absent", "damaged")
+
+
+def identify(setting: Setting, trial: int, source: Source) -> Run:
+    """The run of one setting for one trial, on data from ``source``."""
+    about_problem = _about_problem(setting, trial, source)
+    computing: list[Any] = [execute.measured, registry.algorithms()[setting.algorithm].cls]
+    facts: dict[str, Any] = {
+        **about_problem,
+        "problem parameters": dict(setting.problem_params),
+        "parameters": dict(setting.params),
+        "rounds": [setting.rounds, setting.record_every, setting.record_dense],
+        "metrics": [list(setting.metrics), list(setting.artifacts)],
+        "method code": code.digest(computing),
+        "method libraries": code.libraries(computing),
+    }
+    return Run(
+        id=_hash({**facts, "trial": trial}),
+        setting=setting,
+        trial=trial,
+        problem_id=_hash(about_problem),
+        stand_in=source.state == "stand-in",
+        family=_hash({k: v for k, v in facts.items() if k not in ("data trial", "partition trial")}),
+    )
+
+
+def _about_problem(setting: Setting, trial: int, source: Source) -> dict[str, Any]:
+    """What determines the arrays a run works on, which runs may share."""
+    problem = registry.problems()[setting.problem].cls
+    dataset = registry.datasets()[setting.dataset]
+    stand_in = dataset.stand_in if source.state == "stand-in" else None
+    computing: list[Any] = [execute.fill, stand_in or dataset.load, problem]
+    computing += [registry.partitions()[setting.partition].assign] if setting.partition else []
+    reads = problem.stored_parameters
+    shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
+    return {
+        "problem": [setting.problem, shared],
+        "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
+        "partition": [setting.partition, dict(setting.partition_params)],
+        "data trial": trial if execute.fresh_data(setting, source.state == "stand-in") else 0,
+        "partition trial": trial if setting.partition_params.get("per_trial") else 0,
+        "code": code.digest(computing),
+        "libraries": code.libraries(computing),
+    }
+
+
+def _hash(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(facts).encode()).hexdigest()[:24]

@@ -1,0 +1,133 @@
+"""Results that stand in a figure's CSV, read back as finished runs: what is there is never computed again, nor lost.
+
+The CSV holds every number of a run to the last bit, the sidecar which runs it holds and the rest that is known of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro.ledger import COUNTS
+from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.schema import Sidecar
+from fedrepro.runs.plan import Plan
+from fedrepro.runs.store import Record, Store
+from fedrepro.runs.write import plan_id
+
+
+def held(plan: Plan, number: int, root: Path) -> dict[str, Path]:
+    """The runs of a figure's plan that its results on disk hold: identity -> stem of the files."""
+    wanted = {run.id for runs in plan.by_figure[number].values() for run in runs}
+    base = stem(root, plan.figures[number])
+    found: dict[str, Path] = {}
+    for place in (base, *(beside(base, why) for why in BESIDE)):
+        sidecar = read_sidecar(place)
+        if sidecar is not None and results_file(place) is not None:
+            runs = _runs(sidecar, plan, number)
+            found |= {run: place for run in runs if run in wanted and run not in found}
+    return found
+
+
+def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
+    """Put the runs that a figure's results hold into the store, as far as it lacks them; returns how many.
+
+    Results that are not those that were written (an edited or reordered CSV) are left alone.
+    """
+    lacking = {run: place for run, place in held(plan, number, root).items() if not store.has(run)}
+    restored = 0
+    for place in dict.fromkeys(lacking.values()):
+        sidecar, table = read_sidecar(place), results_file(place)
+        if sidecar is None or table is None or content_hash(table) != sidecar.csv_sha256:
+            continue
+        names = _runs(sidecar, plan, number)
+        for series, trial, record in _records(sidecar, table, place):
+            run = next((r for r, at in names.items() if at == (series, trial)), None)
+            if run in lacking and lacking[run] == place:
+                store.write(run, record)
+                restored += 1
+    return restored
+
+
+def _runs(sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int]]:
+    """Series and trial of every run that results hold, by its identity."""
+    if sidecar.runs:
+        return {
+            run: (series, trial)
+            for series, runs in sidecar.runs.items()
+            for trial, run in enumerate(runs, start=1)
+            if run
+        }
+    if sidecar.complete and sidecar.plan == plan_id(plan, number):  # version 1 names no runs: all of them, or none
+        return {run.id: (series, run.trial) for series, runs in plan.by_figure[number].items() for run in runs}
+    return {}
+
+
+def _records(sidecar: Sidecar, table: Path, place: Path) -> Iterator[tuple[str, int, Record]]:
+    reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
+    artifacts = _artifacts(with_suffix(place, ".points.csv"))
+    rows = csv.DictReader(io.StringIO(content(table).decode()))
+    for (series, text), group in itertools.groupby(rows, key=lambda row: (row["series"], row["trial"])):
+        trial, found = int(text), list(group)
+        if found[0]["status"] == "failed":
+            continue
+        metrics: dict[str, list[float]] = {}
+        for row in found:
+            metrics.setdefault(row["metric"], []).append(float(row["value"]))
+        first = next(iter(metrics))
+        rounds = [row for row in found if row["metric"] == first]
+        timing = sidecar.timing.get(series, {}).get(trial)
+        seconds = timing.seconds if timing is not None else [float("nan")] * len(rounds)
+        yield (
+            series,
+            trial,
+            Record(
+                meta={
+                    "status": found[0]["status"],
+                    "reason": reasons.get((series, trial), ""),
+                    "setup_scalars": sidecar.setup_scalars.get(series, 0),
+                    "by_kind": {},
+                    "seconds": _seconds(sidecar, series, trial),
+                    "series": series,
+                    "trial": trial,
+                },
+                rounds=np.array([int(row["round"]) for row in rounds], dtype=np.int64),
+                counts=np.array([[int(row[name]) for name in COUNTS] for row in rounds], dtype=np.int64),
+                metrics={name: np.array(values) for name, values in metrics.items()},
+                seconds=np.array(seconds, dtype=np.float64),
+                artifacts=artifacts.get((series, trial), {}),
+            ),
+        )
+
+
+def _seconds(sidecar: Sidecar, series: str, trial: int) -> float:
+    """Of one run: the sidecar lists those of the finished trials, in order."""
+    listed = sidecar.seconds_per_run.get(series, ())
+    runs = sidecar.runs.get(series) or ("?",) * len(listed)
+    place = sum(bool(run) for run in runs[: trial - 1])
+    return float(listed[place]) if place < len(listed) else 0.0
+
+
+def _artifacts(path: Path) -> dict[tuple[str, int], dict[str, np.ndarray]]:
+    """The arrays of a points file, (elements, numbers) each."""
+    if not path.exists():
+        return {}
+    found: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+    rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
+    next(rows)
+    for (series, trial, name), group in itertools.groupby(rows, key=lambda row: tuple(row[:3])):
+        found.setdefault((series, int(trial)), {})[name] = np.array([[_number(v) for v in row[4:]] for row in group])
+    return found
+
+
+def _number(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return text == "True" if text in ("True", "False") else float(text)

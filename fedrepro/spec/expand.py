@@ -1,0 +1,253 @@
+"""From the items of ``curves`` to curves: every sweep expanded, every point checked, named and labelled."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro import registry
+from fedrepro.errors import nearest
+from fedrepro.spec.collect import Collector
+from fedrepro.spec.model import Curve, Setting
+from fedrepro.spec.nodes import Node
+from fedrepro.spec.resolve import Point, Resolver, problem_values
+
+CURVE_KEYS = ("algorithm", "dataset", "partition", "problem", "rounds", "zip", "label", "role")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How long runs are where neither panel nor curve says so, and which of their rounds are recorded."""
+
+    rounds: int
+    every: int
+    dense: int
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A curve before its panel is complete: ``label`` is what the spec calls it, ``explicit`` what it sets itself."""
+
+    setting: Setting
+    select: dict[str, Any]
+    explicit: dict[str, Any]
+    role: str
+    label: str
+
+
+class Expander:
+    """Makes the curves of panels; what is wrong is told to ``collect``."""
+
+    def __init__(self, collect: Collector, root: Node, resolve: Resolver, recording: Recording) -> None:
+        self.collect = collect
+        self.root = root
+        self.resolve = resolve
+        self.recording = recording
+
+    def curves(self, panel: Node, y: str) -> list[Curve]:
+        """The curves of a panel whose y axis is the metric ``y``."""
+        listed = panel.get("curves")
+        if listed is None:
+            self.collect.error(panel, "the key 'curves' is missing")
+            return []
+        if not isinstance(listed.value, list):
+            self.collect.error(listed, "curves must be a list; each item starts with 'algorithm:'")
+            return []
+        made = [curve for item in listed.value for curve in self._item(panel, item, y)]
+        named = [m.label or label for m, label in zip(made, _labels(made), strict=True)]
+        return [Curve(n, m.setting, {**m.select, "label": n}, m.role) for n, m in zip(named, made, strict=True)]
+
+    def _item(self, panel: Node, item: Node, y: str) -> list[_Made]:
+        """One item of ``curves`` becomes one curve for each point of its sweep."""
+        if not isinstance(item.value, dict):
+            self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
+            return []
+        role = self.collect.choice(item.get("role"), ("curve", "level"), "role", "curve")
+        label = self.collect.text(item.get("label"), "label")
+        name = item.get("algorithm")
+        if name is None:
+            self.collect.error(item, "a curve needs an 'algorithm'")
+            return []
+        found = []
+        for entry in self._algorithms(name):
+            self.collect.keys(item, [*CURVE_KEYS, *entry.parameters()], f"a curve of '{entry.name}'")
+            for point in sweep(self.collect, item):
+                made = self._point(panel, item, entry, point, y)
+                found += [_Made(*made, role, label)] if made is not None else []
+        return found
+
+    def _algorithms(self, name: Node) -> list[registry.Algorithm]:
+        table, found = registry.algorithms(), []
+        for one in name.value if isinstance(name.value, list) else [name]:
+            said = str(one.plain())
+            if said in table:
+                found.append(table[said])
+            else:
+                self.collect.error(
+                    one, f"'{said}' is not an algorithm{nearest(said, table)} (`fedrepro list algorithms` shows all)"
+                )
+        return found
+
+    def _point(
+        self, panel: Node, item: Node, entry: registry.Algorithm, point: Point, y: str
+    ) -> tuple[Setting, dict[str, Any], dict[str, Any]] | None:
+        """The setting at one point of a sweep, what selects it, and the parameters it sets; None where it cannot be."""
+        collect, told = self.collect, self.collect.told
+        problem, problem_params = self.resolve.problem(panel, point)
+        dataset = self.resolve.dataset(panel, point, item)
+        partition = self.resolve.partition(panel, point, dataset.shape if dataset else {})
+        found = collect.told == told
+        own_rounds = point.get("rounds") or panel.get("rounds")
+        rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0)
+        artifacts = collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
+        given = {k: v for k, v in point.items() if k not in CURVE_KEYS and k in entry.parameters()}
+        values = {k: v.plain() for k, v in given.items()}
+        method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
+        metrics = self._metrics(panel, problem, y) if problem is not None else ()
+        if problem is None or dataset is None or not found:
+            return None
+        self._fit(entry, problem, dataset.entry, point, item)
+        facts = {**dataset.shape, "P": partition.params.get("P") if partition else 1}
+        facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
+        if method is not None:
+            collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
+        where = dict((panel.get("problem") or self.root.get("problem") or item).items())
+        collect.attempt(lambda: problem.check(problem_params, facts), where, item, f"the problem '{problem.name}'")
+        if collect.told > told:
+            return None
+        full = {f.name: getattr(method, f.name) for f in dataclasses.fields(method)}
+        explicit = {k: values[k] for k in full if k in values}
+        names = {"dataset": dataset.alias, "partition": partition.alias if partition else ""}
+        usual = problem_values(self.root.get("problem"), problem)
+        setting = Setting(
+            series=_series(entry.name, explicit, names, problem_params, usual, rounds if own_rounds else None),
+            problem=problem.name,
+            problem_params=problem_params,
+            dataset=dataset.entry.name,
+            dataset_params=dataset.params,
+            partition=partition.entry.name if partition else None,
+            partition_params=partition.params if partition else {},
+            algorithm=entry.name,
+            params=full,
+            rounds=rounds,
+            record_every=self.recording.every,
+            record_dense=self.recording.dense,
+            metrics=metrics,
+            artifacts=tuple(node.value for node in artifacts),
+            explicit=tuple(explicit),
+            names=names,
+        )
+        select = {**full, **names, **problem_params, "algorithm": entry.name, "series": setting.series}
+        return setting, select, explicit
+
+    def _fit(
+        self,
+        entry: registry.Algorithm,
+        problem: registry.ProblemEntry,
+        dataset: registry.Dataset,
+        point: Point,
+        item: Node,
+    ) -> None:
+        """Method and dataset must be of the problem's kind."""
+        if entry.problem != problem.name:
+            self.collect.error(
+                item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
+            )
+        if dataset.kind != problem.data_kind:
+            self.collect.error(
+                point.get("dataset") or item,
+                f"the dataset '{dataset.name}' holds {dataset.kind}; the problem "
+                f"'{problem.name}' needs {problem.data_kind}",
+            )
+
+    def _metrics(self, panel: Node, problem: registry.ProblemEntry, y: str) -> tuple[str, ...]:
+        """What is recorded: what is asked for, what is usual, and the axes of all panels, as far as the problem can."""
+        asked = [node for where in (self.root, panel) for node in self.collect.words(where.get("metrics"), "metrics")]
+        for node in asked:
+            if node.value not in problem.metrics:
+                self.collect.error(
+                    node,
+                    f"'{node.value}' is not a metric of the problem '{problem.name}'"
+                    f"{nearest(node.value, problem.metrics)} (metrics: {', '.join(problem.metrics)})",
+                )
+        table = self.root.get("panels")
+        panels = [other for _, other in table.items()] if table is not None else []
+        drawn = [getattr(other.get(axis), "value", None) for other in panels for axis in ("x", "y")]
+        wanted = [y, *problem.default_metrics, *(node.value for node in asked), *drawn]
+        return tuple(name for name in problem.metrics if name in wanted)
+
+
+def sweep(collect: Collector, item: Node) -> list[dict[str, Node]]:
+    """The points of a curve's sweep: lists are crossed (a grid), lists under ``zip`` run in step."""
+    fixed = {k: v for k, v in item.items() if k not in ("algorithm", "zip", "label", "role")}
+    grid = [
+        [(key, one) for one in node.value] if isinstance(node.value, list) else [(key, node)]
+        for key, node in fixed.items()
+    ]
+    zipped = item.get("zip")
+    steps: list[list[tuple[str, Node]]] = [[]]
+    if zipped is not None:
+        columns = dict(zipped.items())
+        lengths = {k: len(v.value) if isinstance(v.value, list) else None for k, v in columns.items()}
+        if not columns or None in lengths.values() or len(set(lengths.values())) != 1:
+            collect.error(
+                zipped,
+                "zip must hold lists of one length, for instance zip: {m: [10, 100], Q1: [100, 10]} "
+                f"(lengths: {', '.join(f'{k} {v}' for k, v in lengths.items())})",
+            )
+        else:
+            both = sorted(set(columns) & set(fixed))
+            if both:
+                collect.error(zipped, f"'{both[0]}' stands both in zip and beside it; keep one")
+            rows = zip(*(v.value for v in columns.values()), strict=True)
+            steps = [list(zip(columns, row, strict=True)) for row in rows]
+    return [dict(itertools.chain(point, step)) for step in steps for point in itertools.product(*grid)]
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _series(
+    algorithm: str,
+    explicit: Mapping[str, Any],
+    names: Mapping[str, str],
+    problem: Mapping[str, Any],
+    usual: Mapping[str, Any],
+    rounds: int | None,
+) -> str:
+    """The setting's name in the results: algorithm, what the spec sets, dataset, partition, and what else differs."""
+    changed = {k: v for k, v in problem.items() if usual.get(k) != v}
+    words = [algorithm, *(f"{k}={_short(v)}" for k, v in explicit.items())]
+    words += [f"@ {names['dataset']}", *([f"/ {names['partition']}"] if names["partition"] else [])]
+    words += [f"{k}={_short(v)}" for k, v in changed.items()] + ([f"rounds={rounds}"] if rounds is not None else [])
+    return " ".join(words)
+
+
+def _labels(made: Sequence[_Made]) -> list[str]:
+    """A curve is named by its method and by what varies among the curves of the panel."""
+    table = registry.algorithms()
+    labels = []
+    for one in made:
+        setting = one.setting
+        same = [other for other in made if other.setting.algorithm == setting.algorithm]
+        keys = dict.fromkeys(k for other in same for k in other.explicit)
+        words = [table[setting.algorithm].label]
+        for key in keys:
+            shown = {_short(other.explicit.get(key)) for other in same}
+            if len(shown) > 1 and one.explicit.get(key) is not None:
+                words.append(f"{key}={_short(one.explicit[key])}")
+        for axis in ("dataset", "partition"):
+            if len({other.setting.names[axis] for other in made}) > 1:
+                words.append(setting.names[axis])
+        for key in setting.problem_params:
+            if len({_short(other.setting.problem_params.get(key)) for other in made}) > 1:
+                words.append(f"{key}={_short(one.select[key])}")
+        labels.append(" ".join(words))
+    return labels
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,162 @@
+"""What a curve stands on: from the names in a spec to registered problems, datasets and partitions with parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedrepro import registry
+from fedrepro.errors import nearest
+from fedrepro.parameters import flag
+from fedrepro.spec import nodes
+from fedrepro.spec.collect import Collector
+from fedrepro.spec.nodes import Node
+
+Point = Mapping[str, Node]
+"""What a curve says of itself at one point of its sweep."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A registered dataset or partition: how the spec calls it, every parameter, and what is known of its data."""
+
+    alias: str
+    entry: Any
+    params: dict[str, Any]
+    shape: dict[str, Any] = field(default_factory=dict)
+
+
+class Resolver:
+    """Looks names up in a spec and in the registry; what is wrong is told to ``collect``."""
+
+    def __init__(self, collect: Collector, root: Node) -> None:
+        self.collect = collect
+        self.root = root
+
+    def tables(self) -> None:
+        """Check the spec's own datasets and partitions, also those that no curve uses."""
+        for what, entries in (("dataset", registry.datasets()), ("partition", registry.partitions())):
+            table = self.root.get(f"{what}s")
+            self.collect.mapping(table, f"{what}s")
+            for alias, _ in table.items() if table is not None else ():
+                _, node = self._named(Node(alias, table.place), what, entries)  # type: ignore[union-attr]
+                if node is not None:
+                    self._params(entries[str(node.value["name"].value)], node, what)
+
+    # -- problems ----------------------------------------------------------------------------------------------------
+
+    def problem_name(self, *given: Node | None) -> str:
+        """The problem named by the last of the given nodes that names one; a mapping may only change parameters."""
+        there = [node for node in given if node is not None]
+        names = [n.get("name") if isinstance(n.value, dict) else n for n in there]
+        found = [name for name in names if name is not None]
+        if found:
+            return self.collect.choice(found[-1], registry.problems(), "problem", "")
+        if there:
+            self.collect.error(there[0], "the problem needs a 'name'")
+        return ""
+
+    def problem(self, panel: Node, point: Point) -> tuple[registry.ProblemEntry | None, dict[str, Any]]:
+        """The problem of a curve and all its parameters."""
+        node = self.root.get("problem")
+        for over in (panel.get("problem"), point.get("problem")):
+            if over is not None:
+                named = Node({"name": over}, over.place) if not isinstance(over.value, dict) else over
+                base = node if node is None or isinstance(node.value, dict) else Node({"name": node}, node.place)
+                node = nodes.merge(base, named) if base is not None else named
+        name = self.problem_name(node)
+        if not name or node is None:
+            return None, {}
+        entry = registry.problems()[name]
+        if isinstance(node.value, dict):
+            self.collect.keys(node, ["name", *entry.parameters], f"the problem '{name}'")
+        return entry, problem_values(node, entry)
+
+    # -- datasets and partitions -------------------------------------------------------------------------------------
+
+    def dataset(self, panel: Node, point: Point, item: Node) -> Found | None:
+        """The dataset of a curve."""
+        node = self._given("dataset", panel, point)
+        if node is None:
+            self.collect.error(item, "no dataset: give 'dataset:' to the curve, the panel or the spec")
+            return None
+        alias, node = self._named(node, "dataset", registry.datasets())
+        if node is None:
+            return None
+        entry = registry.datasets()[str(node.value["name"].value)]
+        params = self._params(entry, node, "dataset")
+        if params is None:
+            return None
+        made = self.collect.attempt(lambda: entry.make(**params), node.value, node, f"the dataset '{entry.name}'")
+        return Found(alias, entry, params, dict(made.shape()) if made is not None else {})
+
+    def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Found | None:
+        """The partition of a curve, checked against what is known of its data; None where it has none."""
+        node = self._given("partition", panel, point)
+        if node is None:
+            return None
+        alias, node = self._named(node, "partition", registry.partitions())
+        if node is None:
+            return None
+        entry = registry.partitions()[str(node.value["name"].value)]
+        params = self._params(entry, node, "partition")
+        if params is None:
+            return None
+        own = {k: v for k, v in params.items() if k != "per_trial"}
+        what = f"the partition '{entry.name}'"
+        per_trial = params.get("per_trial", False)
+        self.collect.attempt(lambda: flag("per_trial", per_trial), node.value, node, what)
+        made = self.collect.attempt(lambda: entry.make(**own), node.value, node, what)
+        if made is not None:
+            self.collect.attempt(lambda: made.check(N=shape.get("N"), K=shape.get("K")), node.value, node, what)
+        return Found(alias, entry, params)
+
+    def _given(self, what: str, panel: Node, point: Point) -> Node | None:
+        return point.get(what) or panel.get(what) or self.root.get(what)
+
+    def _named(self, node: Node, what: str, entries: Mapping[str, Any]) -> tuple[str, Node | None]:
+        """Resolve a name of the spec's own table, a registered name, or a mapping with a name."""
+        if isinstance(node.value, dict):
+            alias = str(getattr(node.get("name"), "value", ""))
+        elif isinstance(node.value, list):
+            self.collect.error(node, f"name one {what}; lists are crossed in a curve only")
+            return "", None
+        else:
+            alias = str(node.value)
+            table = self.root.get(f"{what}s")
+            own = table.get(alias) if table is not None else None
+            if own is None and alias not in entries:
+                valid = [*(key for key, _ in (table.items() if table is not None else ())), *entries]
+                self.collect.error(
+                    node, f"'{alias}' is not a {what}{nearest(alias, valid)} (valid: {', '.join(valid)})"
+                )
+                return alias, None
+            node = own if own is not None else Node({"name": Node(alias, node.place)}, node.place)
+        if not isinstance(node.value, dict):
+            example = f"{{name: {next(iter(entries))}}}"
+            self.collect.error(node, f"a {what} is a mapping with a 'name', for instance {example}")
+            return alias, None
+        name = node.get("name")
+        if name is None:
+            self.collect.error(node, f"the {what} '{alias}' needs a 'name' (valid: {', '.join(entries)})")
+            return alias, None
+        return alias, node if self.collect.choice(name, entries, what, "") else None
+
+    def _params(self, entry: Any, node: Node, what: str) -> dict[str, Any] | None:
+        """Every parameter of a dataset or partition; None where one is not known, or missing."""
+        defaults = entry.parameters()
+        own = ["per_trial"] if what == "partition" else []
+        valid = self.collect.keys(node, ["name", *own, *defaults], f"the {what} '{entry.name}'")
+        values = {**defaults, **{k: v.plain() for k, v in node.items() if k != "name"}}
+        missing = [key for key, value in values.items() if value is dataclasses.MISSING]
+        for key in missing:
+            self.collect.error(node, f"the {what} '{entry.name}' needs '{key}'")
+        return values if valid and not missing else None
+
+
+def problem_values(node: Node | None, problem: registry.ProblemEntry) -> dict[str, Any]:
+    """Every parameter of the problem: its defaults with the spec's values over them."""
+    given = {k: v.plain() for k, v in node.items() if k != "name"} if node is not None else {}
+    return {**problem.parameters, **{k: v for k, v in given.items() if k in problem.parameters}}

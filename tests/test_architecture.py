@@ -1,0 +1,102 @@
+"""The house: arrows point down, no circles, nobody uses another folder's private names, one name for one thing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import fedrepro
+
+ROOT = Path(fedrepro.__file__).parent
+
+SAME_NAME = {
+    "a problem and the folder of its methods": [
+        {f"algorithms.{name}", f"problems.{name}"}
+        for name in ("clustering", "completion", "gcca", "gcca_deep", "imc", "personal", "shift")
+    ],
+    "a dataset's arrays and the files they come from": [
+        {f"datasets.{name}", f"data.sources.{name}"}
+        for name in ("cifar", "europarl", "mnist", "netflix", "omniglot", "synpuf", "tcga", "tdt2")
+    ],
+    "a part and the commands that call it": [{"cli.data", "data"}, {"cli.report", "report"}],
+    "what both stages do with a file": [{"results.read", "spec.read"}],
+}
+"""Modules that share their last name, and why."""
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module(path): path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything that is executed: not what only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from statements(child)
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(module of this package, name in it) of everything a file imports, wherever it does."""
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fedrepro":
+            for alias in node.names:
+                yield node.module.removeprefix("fedrepro").removeprefix("."), alias.name
+
+
+def test_arrows_point_down() -> None:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-logo'])"]
+    found = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "1 kept, 0 broken" in found.stdout
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, path in MODULES.items():
+        for origin, what in imports(path):
+            target = f"{origin}.{what}".strip(".")
+            graph[name].add(target if target in MODULES else origin)
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path[path.index(name) :], name))
+        if name not in done:
+            for other in sorted(graph[name] - {name}):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in sorted(MODULES):
+        visit(name, ())
+
+
+def test_no_folder_uses_the_private_names_of_another() -> None:
+    for name, path in MODULES.items():
+        for origin, what in imports(path):
+            parts = [*origin.split("."), what]
+            private = [p for p in parts if p.startswith("_") and not p.startswith("__")]
+            assert not private or origin.rpartition(".")[0] == name.rpartition(".")[0], (
+                f"{name} imports {origin}.{what}"
+            )
+
+
+def test_modules_share_a_name_only_for_a_reason() -> None:
+    named: dict[str, set[str]] = defaultdict(set)
+    for name in MODULES:
+        named[name.rpartition(".")[2]].add(name)
+    shared = [names for names in named.values() if len(names) > 1]
+    allowed = [group for groups in SAME_NAME.values() for group in groups]
+    assert [sorted(names) for names in shared if names not in allowed] == []
+    assert [sorted(group) for group in allowed if group not in shared] == []
+
+
+def test_every_folder_says_what_it_is() -> None:
+    for path in ROOT.rglob("__init__.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path

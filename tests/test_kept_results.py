@@ -1,0 +1,260 @@
+"""What stands in the results is never computed again, and never lost to less than it holds."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from fedrepro.errors import UserError
+from fedrepro.results.read import read_sidecar
+from fedrepro.results.schema import VERSION, Sidecar
+from fedrepro.runs import code, execute
+from fedrepro.runs.store import Record, Store
+
+Call = Callable[..., Result]
+ARRAYS = """
+paper: beyond
+figure: arrays
+problem: {name: clustering}
+trials: 2
+rounds: 2
+dataset: {name: synthetic, variant: clean, M: 12, N: 30, K: 3}
+partition: {name: uniform, P: 3}
+artifacts: [W, found, labels]
+panels:
+  a:
+    x: seconds
+    curves: [{algorithm: fedmgs, m: [2, 3]}]
+"""
+
+
+def files(tmp_path: Path, figure: str = "small", tier: str = "quick") -> dict[str, bytes]:
+    """The CSVs of a figure by their suffixes."""
+    folder = tmp_path / "results" / tier / "beyond"
+    return {p.name.removeprefix(figure): p.read_bytes() for p in folder.glob(f"{figure}*.csv*")}
+
+
+def forget(tmp_path: Path) -> None:
+    """What a clone of the repository does not have."""
+    for name in (".runs", ".scratch", ".locks"):
+        if (tmp_path / "results" / name).exists():
+            __import__("shutil").rmtree(tmp_path / "results" / name)
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs that are computed, in this process (one worker), by their series and trial."""
+    found: list[str] = []
+    whole = execute.measured
+
+    def measured(setting, trial, problem):
+        found.append(f"{setting.series} {trial}")
+        return whole(setting, trial, problem)
+
+    monkeypatch.setattr(execute, "measured", measured)
+    return found
+
+
+def test_a_clone_starts_from_the_results_it_has(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    assert fedrepro("run", small, "-j", 1).exit_code == 0
+    complete = files(tmp_path)
+    forget(tmp_path)
+    computed.clear()
+    again = fedrepro("run", small, "-j", 1)
+    assert "finished, nothing to do" in again.output
+    assert fedrepro("plan", small).output.splitlines()[0].endswith("8 runs reused, 0 to do")
+    longer = fedrepro("run", small, "-j", 1, "--set", "trials=3")
+    assert "8 reused" in longer.output
+    assert len(computed) == 4
+    assert all(name.endswith(" 3") for name in computed)
+    assert files(tmp_path)[".csv"].startswith(complete[".csv"].splitlines(keepends=True)[0])
+
+
+def test_a_part_of_the_figure_leaves_the_whole_as_it_stands(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)
+    for arguments in (["--only", "a"], ["--set", "trials=1"]):
+        forget(tmp_path)
+        computed.clear()
+        assert fedrepro("run", small, "-j", 1, *arguments).exit_code == 0
+        assert computed == []
+        assert files(tmp_path)[".csv"] == complete[".csv"]
+
+
+def test_compressed_results_are_extended_and_not_shadowed(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)[".csv"]
+    path = tmp_path / "results" / "quick" / "beyond" / "small.csv"
+    path.with_name("small.csv.gz").write_bytes(gzip.compress(complete))
+    path.unlink()
+    forget(tmp_path)
+    computed.clear()
+    assert "finished, nothing to do" in fedrepro("run", small, "-j", 1).output
+    fedrepro("run", small, "-j", 1, "--only", "a")
+    assert computed == []
+    assert {name: gzip.decompress(body) for name, body in files(tmp_path).items()} == {".csv.gz": complete}
+    fedrepro("run", small, "-j", 1, "--set", "trials=3")
+    assert list(files(tmp_path)) == [".csv"]
+    assert len(computed) == 4
+
+
+def test_missing_trials_only_are_computed_and_the_bytes_are_those_of_one_go(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)
+    forget(tmp_path)
+    for path in (tmp_path / "results" / "quick" / "beyond").iterdir():
+        path.unlink()
+    fedrepro("run", small, "-j", 1, "--set", "trials=1")
+    forget(tmp_path)
+    computed.clear()
+    fedrepro("run", small, "-j", 1)
+    assert len(computed) == 4
+    assert files(tmp_path) == complete
+
+
+def test_arrays_and_timings_come_back_too(tmp_path: Path, fedrepro: Call, computed: list[str]) -> None:
+    spec = tmp_path / "arrays.yaml"
+    spec.write_text(ARRAYS)
+    assert fedrepro("run", spec, "-j", 1).exit_code == 0
+    complete = files(tmp_path, "arrays")
+    assert set(complete) == {".csv", ".points.csv"}
+    before = read_sidecar(tmp_path / "results" / "quick" / "beyond" / "arrays")
+    forget(tmp_path)
+    computed.clear()
+    fedrepro("run", spec, "-j", 1, "--only", "a", "--set", "title=other")
+    assert computed == []
+    assert files(tmp_path, "arrays") == complete
+    after = read_sidecar(tmp_path / "results" / "quick" / "beyond" / "arrays")
+    assert before is not None
+    assert after is not None
+    assert after.timing == before.timing
+    assert after.seconds_per_run == before.seconds_per_run
+    assert after.setup_scalars == before.setup_scalars
+
+
+def test_results_that_were_edited_are_not_taken_for_finished_runs(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)
+    path = tmp_path / "results" / "quick" / "beyond" / "small.csv"
+    head, *rows = complete[".csv"].splitlines(keepends=True)
+    path.write_bytes(head + b"".join(reversed(rows)))
+    forget(tmp_path)
+    computed.clear()
+    fedrepro("run", small, "-j", 1)
+    assert len(computed) == 8
+    assert files(tmp_path) == complete
+
+
+def test_less_of_other_code_goes_beside_until_it_holds_as_much(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    complete = files(tmp_path)[".csv"]
+    digest = code.digest
+    monkeypatch.setattr(code, "digest", lambda objects: digest(objects)[::-1])  # the code has changed
+    part = fedrepro("run", small, "-j", 1, "--set", "trials=1")
+    assert files(tmp_path)[".csv"] == complete
+    assert set(files(tmp_path)) == {".csv", ".incomplete.csv"}
+    assert "small.incomplete.csv: these results hold 4 runs of changed code or parameters, those there 8" in part.output
+    assert "8 to do" not in fedrepro("plan", small).output  # half of the new ones are there, beside
+    whole = fedrepro("run", small, "-j", 1)
+    assert "4 runs computed, 4 reused" in whole.output
+    assert set(files(tmp_path)) == {".csv"}
+
+
+def test_a_stand_in_never_replaces_results_from_the_data(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    spec = tmp_path / "digits.yaml"
+    spec.write_text(small.read_text().replace("figure: small", "figure: digits").replace(
+        "syn: {name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "syn: {name: mnist, n: 40}"
+    ))  # fmt: skip
+    assert fedrepro("run", spec, "-j", 1, "--stand-in").exit_code == 0
+    base = tmp_path / "results" / "quick" / "beyond" / "digits"
+    facts = json.loads(base.with_name("digits.json").read_text())
+    real = {**facts, "stand_ins": [], "plan": "other", "runs": {"x": ["real"]}}
+    base.with_name("digits.json").write_text(json.dumps(real))
+    said = fedrepro("run", spec, "-j", 1, "--stand-in")
+    assert "come from a stand-in for mnist, those there from the data" in said.output
+    assert json.loads(base.with_name("digits.json").read_text()) == real
+    assert base.with_name("digits.stand-in.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["too many open files", "permissions", "a folder"])
+def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    store = Store(tmp_path)
+    record = Record({"status": "ok"}, np.arange(2), np.zeros((2, 4), dtype=np.int64), {"f": np.ones(2)}, np.zeros(2))
+    store.write("abcd", record)
+    path = store.path("abcd")
+    good = path.read_bytes()
+    if kind == "a folder":
+        path.rename(tmp_path / "kept")
+        path.mkdir()
+    else:
+        number = errno.EMFILE if kind == "too many open files" else errno.EACCES
+
+        def refuse(self: Path) -> bytes:
+            raise OSError(number, __import__("os").strerror(number))
+
+        monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(UserError, match=r"abcd.npz: cannot be read \(.*\); the run in it is kept as it is"):
+        store.read("abcd")
+    monkeypatch.undo()
+    assert (tmp_path / "kept" if kind == "a folder" else path).read_bytes() == good
+
+
+@pytest.mark.parametrize("content", [b"", b"not a record", b"PK\x03\x04 half an archive"])
+def test_a_damaged_record_is_set_aside_and_not_deleted(tmp_path: Path, content: bytes) -> None:
+    store = Store(tmp_path)
+    store.path("abcd").parent.mkdir()
+    store.path("abcd").write_bytes(content)
+    assert store.read("abcd") is None
+    assert not store.has("abcd")
+    assert store.path("abcd").with_name("abcd.npz.damaged").read_bytes() == content
+
+
+def test_a_sidecar_is_the_same_after_reading_and_says_what_it_cannot_be(tmp_path: Path) -> None:
+    one = Sidecar.parse(
+        {
+            "schema": VERSION, "figure": "beyond/x", "sets": ["a=1"], "runs": {"s": ["1", ""]}, "trials_done": 1,
+            "failed": [{"series": "s", "trial": 2, "why": "no"}],
+            "datasets": [{"dataset": "d", "state": "variant", "note": "n"}],
+            "timing": {"s": {"1": {"rounds": [0, 1], "seconds": [0.0, 0.5]}}}, "made": {"commit": "c", "dirty": None},
+        }
+    )  # fmt: skip
+    assert Sidecar.parse(json.loads(one.text())) == one
+    assert [str(note) for note in one.failed] == ["s, trial 2 (no)"]
+    assert [v.dataset for v in one.variants] == ["d"]
+    assert not one.only(["e"]).variants
+    old = {
+        "stand_ins": ["d"], "variants": [{"dataset": "d", "note": "n"}], "provenance": {"commit": "c", "dirty": True},
+        "timing": {"s": {"1": {"round": [0], "seconds": [0.0]}}},
+    }  # fmt: skip
+    first = Sidecar.parse(old)
+    assert (first.made.commit, first.made.dirty, first.timing["s"][1].rounds) == ("c", True, (0,))
+    assert [v.note for v in first.variants] == ["n"]
+    for bad, said in (
+        ([], "a sidecar is a mapping, not list"),
+        ({"schema": 99}, "version 99 of the sidecar is not known here"),
+        ({"failed": [3]}, "the sidecar is not as it should be"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Sidecar.parse(bad)  # type: ignore[arg-type]
+    (tmp_path / "x.json").write_text("[]")
+    with pytest.raises(UserError, match=r"x.json: cannot be read \(a sidecar is a mapping, not list\); restore it"):
+        read_sidecar(tmp_path / "x")

@@ -1,0 +1,73 @@
+"""Checks of parameter values: what passes, and the one wording of what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrepro.errors import ParameterError
+from fedrepro.parameters import clients_at_most, clients_fit, flag, number, one_of, several, whole
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda: whole("n", 1),
+        lambda: whole("n", 0, 0),
+        lambda: whole("n", np.int64(7), 1, 7),
+        lambda: number("x", -1e9),
+        lambda: number("x", 0, least=0.0, most=1.0),
+        lambda: number("x", np.float32(1.0), above=0.0, most=1.0),
+        lambda: one_of("word", "b", ("a", "b")),
+        lambda: flag("yes", False),
+        lambda: several("codes", ("a", "b")),
+        lambda: several("numbers", [1, 2, 3]),
+        lambda: clients_at_most(None, 3),
+        lambda: clients_at_most(3, 3),
+        lambda: clients_at_most(9, None),
+        lambda: clients_fit(3, 3),
+        lambda: clients_fit(9, None),
+    ],
+)
+def test_what_fits_passes_and_nothing_is_returned(check: Callable[[], Any]) -> None:
+    assert check() is None
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: whole("n", 0), "n: must be an integer of at least 1, not 0"),
+        (lambda: whole("n", True), "n: must be an integer of at least 1, not True"),
+        (lambda: whole("n", 2.0), "n: must be an integer of at least 1, not 2.0"),
+        (lambda: whole("n", "2"), "n: must be an integer of at least 1, not '2'"),
+        (lambda: whole("n", 8, 2, 7), "n: must be an integer from 2 to 7, not 8"),
+        (lambda: whole("n", None, 2, 7), "n: must be an integer from 2 to 7, not None"),
+        (lambda: number("x", "1"), "x: must be a number, not '1'"),
+        (lambda: number("x", float("nan")), "x: must be a number, not nan"),
+        (lambda: number("x", float("inf"), least=0.0), "x: must be a number of at least 0, not inf"),
+        (lambda: number("x", 0, above=0.0), "x: must be a number greater than 0, not 0"),
+        (lambda: number("x", 2, above=0.0, most=1.0), "x: must be a number greater than 0 and at most 1, not 2"),
+        (lambda: number("x", -1, least=0.5, most=10.0), "x: must be a number from 0.5 to 10, not -1"),
+        (lambda: number("x", 2, most=1.0), "x: must be a number of at most 1, not 2"),
+        (lambda: number("x", True), "x: must be a number, not True"),
+        (
+            lambda: one_of("word", "left", ("right", "lefts")),
+            "word: must be one of right, lefts, not 'left', did you mean 'lefts'?",
+        ),
+        (lambda: one_of("word", ["a"], ("a", "b")), "word: must be one of a, b, not ['a']"),
+        (lambda: flag("yes", 1), "yes: must be true or false, not 1"),
+        (lambda: several("codes", "ab"), "codes: must be a list of two or more distinct codes, not 'ab'"),
+        (lambda: several("codes", ["a"]), "codes: must be a list of two or more distinct codes, not ['a']"),
+        (lambda: several("codes", [[1], [1]]), "codes: must be a list of two or more distinct codes, not [[1], [1]]"),
+        (lambda: several("codes", 3), "codes: must be a list of two or more distinct codes, not 3"),
+        (lambda: clients_at_most(4, 3), "m: must be at most the number of clients P = 3, not 4"),
+        (lambda: clients_fit(4, 3), "P: must be at most the number of samples N = 3, not 4"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_what_would(check: Callable[[], None], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        check()
+    assert str(caught.value) == message
