@@ -35,7 +35,7 @@ def project(name: str) -> Path:
         return f"{name} {next(numbers)}"
 
     alias, labels = new(), (new(), new())
-    curves = [{"algorithm": "fedcavg", "Q1": 2, "Q2": q, "label": label} for q, label in zip((1, 5), labels)]
+    curves = [{"algorithm": "fedcavg", "Q1": 2, "Q2": 1 + 4 * i, "label": label} for i, label in enumerate(labels)]
     options = {"rows": "label", "columns": "dataset"}
     spec: dict[str, Any] = {
         "paper": "beyond", "figure": "one", "title": new(), "source": new(), "note": new(),

@@ -14,7 +14,7 @@ from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.algorithms.clustering.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
 from fedrepro.errors import ParameterError
 from fedrepro.problems.clustering import Clustering
-from fedrepro.registry import Method
+from fedrepro.protocols import Method
 from fedrepro.runs.drive import History, run
 
 from .naive_clustering import Naive, fedmavg, fedmgs, instance, top

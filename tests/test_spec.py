@@ -123,6 +123,8 @@ def test_names_of_figures_and_panels_are_names_of_files(small: Path, name: str) 
     text = small.read_text()
     (found,) = errors_of(small, text.replace("figure: small", f"figure: '{name}'"))
     assert found.startswith(f"2:9: {SLUG.format(what='figure', name=name)}")
+    (found,) = errors_of(small, text, f"figure={name}")
+    assert found == f"--set figure={name}: {SLUG.format(what='figure', name=name)}"
     (found,) = errors_of(small, text.replace("  b: {like: a,", f"  '{name}': {{like: a,"))
     assert found.startswith(f"20:3: {SLUG.format(what='the name of a panel', name=name)}")
 

@@ -78,7 +78,7 @@ class Tiny:
             "title": "tiny",
             "problem": {"name": problem, **self.problem},
             "trials": 2,
-            "rounds": 5,
+            "rounds": 4,
             "record_every": 2,
             "record_dense": 1,
             "metrics": list(metrics),
@@ -363,7 +363,7 @@ def bel(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messages:
 
 
 def cal(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messages:
-    """Chen et al., Algorithm 3: every client's weighted points; the centres."""
+    """the third algorithm of Chen et al.: every client's weighted points; the centres."""
     points, weights = method.summaries(problem, _draw(problem)[0], Ledger())
     return down(after.W.size, problem.P) + Counter([Together("up", points.size + weights.size)])
 
@@ -503,7 +503,7 @@ TINY: dict[str, Tiny] = {
         dataset={"name": "synthetic", "variant": "clean", "M": 9, "N": 48, "K": 3},
         partition={"name": "uniform", "P": 4},
         problem={},
-        parameters={"m": 2, "Q1": 2, "Q2": 3, "z": 5, "perplexity": 5.0},
+        parameters={"m": 2, "Q1": 2, "Q2": 3, "z": 5, "n_init": 2, "perplexity": 5.0},
         starts=clustering_starts,
         explicit=lambda problem, method, state: (1.5 * state.W, state.H + 0.25),
         artifacts=("W", "H", "found", "labels", "embedding"),
@@ -546,10 +546,10 @@ TINY: dict[str, Tiny] = {
         artifacts=("U", "V"),
     ),
     "personal": Tiny(
-        dataset={"name": "cifar10", "train": 40, "test": 12},
+        dataset={"name": "cifar10", "train": 20, "test": 10},
         partition={"name": "iid_images", "P": 4},
-        problem={"widths": [4, 4, 4, 4], "shift": "affine", "side": "shift"},
-        parameters={"fraction": 0.5, "batch": 4},
+        problem={"widths": [2, 2, 4, 2], "shift": "affine", "side": "shift"},
+        parameters={"fraction": 0.5, "batch": 2},
         starts=personal_starts,
         explicit=lambda problem, method, state: _moved(state.shared | {k: v[0] for k, v in state.own.items()}),
         artifacts=("client_accuracy", "side"),

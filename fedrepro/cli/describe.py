@@ -90,7 +90,7 @@ def _parameters(thing: Thing, width: int) -> list[str]:
         others = [f"{p.name} = {_value(p.otherwise)}" for p in preset if p.default != p.otherwise]
         where = f", where {thing.facts['class'].rpartition('.')[2]} has {', '.join(others)}" if others else ""
         notes.append(f"* set by the name {thing.name}{where}")
-    if any(p.default is None and not p.required for p in thing.parameters):
+    if any(_default(p).startswith("None") for p in thing.parameters):
         notes.append("None is written null in a spec.")
     return [*_columns(rows, width), *(line for note in notes for line in _wrapped(note, width))]
 
@@ -121,7 +121,9 @@ def _fact(key: str, value: Any) -> str:
         return WORDS[key][value]
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {'?' if one is None else _value(one)}" for name, one in value.items())
-    return ", ".join(map(_value, value)) if isinstance(value, (list, tuple)) else _value(value)
+    if isinstance(value, list):
+        return ("; " if any(" " in one for one in value) else ", ").join(value)
+    return _value(value)
 
 
 def _value(value: Any) -> str:
@@ -132,7 +134,7 @@ def _value(value: Any) -> str:
         return re.sub(r"e([+-])0+", r"e\1", f"{value:.12g}")
     if isinstance(value, (list, tuple)) and value:
         return f"[{', '.join(map(_value, value))}]"
-    return "none" if value in ("", (), []) else str(value)
+    return "None" if value in ("", (), []) else str(value)
 
 
 def _columns(rows: Iterable[tuple[str, ...]], width: int) -> list[str]:

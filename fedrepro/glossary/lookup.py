@@ -38,7 +38,8 @@ def describe(names: Iterable[str], experiments: Path) -> list[Thing]:
     found = {name: _matches(name, known) for name in names}
     unknown = [_unknown(name, known) for name, matches in found.items() if not matches]
     if unknown:
-        raise UserError("\n".join(unknown))
+        listed = "algorithms, problems, datasets, partitions and metrics"
+        raise UserError("\n".join(unknown) + f" (`fedrepro list` shows {listed})")
     told = uses(experiments)
     return [one.describe(told) for one in dict.fromkeys(one for matches in found.values() for one in matches)]
 
@@ -81,7 +82,7 @@ def _matches(name: str, known: Iterable[_Named]) -> list[_Named]:
 
 
 def _unknown(name: str, known: Iterable[_Named]) -> str:
-    spelled = {said.casefold(): said for one in known for said in (*one.also, *one.longer, one.name)}
-    close = [f"'{spelled[word]}'" for word in difflib.get_close_matches(name.casefold(), spelled, n=3, cutoff=0.6)]
-    hint = f", did you mean {' or '.join(close)}?" if close else ""
-    return f"'{name}' is no name that a spec can use{hint} (`fedrepro list` shows them)"
+    spelled = dict.fromkeys(said for one in known for said in (one.name, *one.longer))
+    close = [f"'{said}'" for said in difflib.get_close_matches(name.casefold(), spelled, n=3, cutoff=0.7)]
+    hint = f", did you mean {', '.join(close[:-1])}{' or ' if close[1:] else ''}{close[-1]}?" if close else ""
+    return f"'{name}' is no name that a spec can use{hint}"

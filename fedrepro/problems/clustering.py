@@ -32,6 +32,8 @@ procedure that raises rho between rounds (successive penalties) needs no code of
     for state in method.rounds(problem, rng, init=init):
         ...                               # measure: the rho in force is still state.rho
         state.rho = min(1.5 * state.rho, cap)    # in force from the next round on
+
+Source: fedmf (2), (35) and section V-A; fedc (4), (104) and section V; docs/derivations/clustering-problem.md.
 """
 
 from __future__ import annotations

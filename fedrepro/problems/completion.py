@@ -33,6 +33,8 @@ residuals are therefore summed directly, once over the training and once over th
 
 **Threads.** Kernels release the interpreter lock; ``threads`` clients (or blocks of rows) are worked on at a time: one
 by default, or as the environment variable FEDREPRO_THREADS says. Results are the same bits for any number of threads.
+
+Source: fedmc (1), (2) and sections 5.2, 5.3; docs/derivations/admm-reduction.md#the-released-programs-choices.
 """
 
 from __future__ import annotations

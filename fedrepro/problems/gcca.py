@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
 from fedrepro.errors import ParameterError, UserError
@@ -112,8 +113,9 @@ class GCCA(Problem):
         self.K = int(K)
         self._optimum: Optimum | None = None
         self.kept: dict[str, Any] = {}
-        for i, view in enumerate(self.views, start=1):
-            view.check_rank(f"view {i} of {self.I}", self.K)
+        with threadpool_limits(limits=1):  # more threads add in another order
+            for i, view in enumerate(self.views, start=1):
+                view.check_rank(f"view {i} of {self.I}", self.K)
 
     @classmethod
     def restore(cls, views: list[View], test_views: list[View], K: int, optimum: Optimum | None) -> GCCA:
@@ -146,7 +148,8 @@ class GCCA(Problem):
         run of the uncompressed method, as in the paper's Fig. 9, and not an optimum.
         """
         if self._optimum is None:
-            self._optimum = solve(self.views, self.K)
+            with threadpool_limits(limits=1):  # as above
+                self._optimum = solve(self.views, self.K)
         return self._optimum
 
     def cost(self, M: Sequence[np.ndarray], G: np.ndarray) -> float:

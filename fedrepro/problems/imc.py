@@ -7,6 +7,8 @@ Client m knows its side information z_m and a few entries of column m of :math:`
 
 This is perfedsi (5) with the factor 1/2 on which its two sides differ, as (10) has it (discrepancy perfedsi.17).
 Methods without side information predict with another Z: see ``fedrepro.algorithms.imc.imc_plain``.
+
+Source: perfedsi (5), (10), section 3 and Appendix C.4; discrepancy perfedsi.17.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
 from fedrepro.datasets.imc import Instance, conditioning
@@ -79,9 +82,10 @@ class IMC(Problem):
         IMC.check({"fresh": fresh, "init": init}, {})
         self.U, self.V, self.Z = instance.U, instance.V, instance.Z
         (self.d, self.r), (self.M, self.k) = self.U.shape, self.Z.shape
-        self.L = self.U @ (self.V.T @ self.Z.T)
-        self.norm = float(np.linalg.norm(self.L))
-        self.lam_min = conditioning(self.U, self.V, self.Z, instance.observed)
+        with threadpool_limits(limits=1):  # more threads add in another order
+            self.L = self.U @ (self.V.T @ self.Z.T)
+            self.norm = float(np.linalg.norm(self.L))
+            self.lam_min = conditioning(self.U, self.V, self.Z, instance.observed)
         everything = np.tile(np.arange(self.d), (self.M, 1))
         self.items = everything if fresh else instance.observed
         self.init = init

@@ -13,6 +13,8 @@ clients' train images; z_m is the mean over client m's train images of what leav
 one-hot number of the client's affine shift. **Shifts.** ``shift="affine"`` applies shift m mod 4 to client m's images.
 
 Arithmetic is in single precision, as in the paper; ``precision="double"`` is there to check derivatives with.
+
+Source: perfedsi section 4 and Appendix D; docs/derivations/personal-networks.md.
 """
 
 from __future__ import annotations

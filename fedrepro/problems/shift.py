@@ -9,6 +9,8 @@ One global model has at best :math:`c_m = \bar b`, hence on average :math:`\tfra
 samples (perfedsi (8); the text after it drops the 1/2 of its own definition, discrepancy perfedsi.20). With
 b_m = <w, z_m>, Model 1 with a linear H reaches 0. ``sigma_b`` is the biases' standard deviation over clients: the
 heterogeneity.
+
+Source: perfedsi (8), Appendix B; docs/derivations/shift-regression.md.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from fedrepro.datasets.shift import Biased
 from fedrepro.errors import UserError
@@ -65,7 +68,8 @@ class Shift(Problem):
         Shift.check({"sigma_b": sigma_b}, {})
         self.x, self.theta, self.z = data.x, data.theta, data.z
         self.b = sigma_b * data.b
-        self.y = self.x @ self.theta + self.b[:, None] + data.noise
+        with threadpool_limits(limits=1):  # more threads add in another order
+            self.y = self.x @ self.theta + self.b[:, None] + data.noise
         (self.M, self.n, self.d), self.k = self.x.shape, self.z.shape[1]
 
     def initial(self, trial: int) -> str:

@@ -51,8 +51,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     for key in ("paper", "figure", "problem", "trials", "rounds", "panels"):
         if root.get(key) is None:
             collect.error(root, f"the key '{key}' is missing")
-    name = collect.text(root.get("figure"), "figure")
-    if root.get("figure") is not None and isinstance(root.value["figure"].value, str):
+    told, name = collect.told, collect.text(root.get("figure"), "figure")
+    if root.get("figure") is not None and collect.told == told:
         collect.slug(name, root.get("figure"), "figure")
     resolve = Resolver(collect, root)
     resolve.tables()

@@ -11,8 +11,9 @@ M_i = X_i Q_i. A round:
 4. it sends C(G - Ghat) (17), and all ends add it to Ghat.
 
 Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Algorithm 1;
-docs/derivations/error-feedback.md and docs/derivations/gcca-steps.md. The federated part is ``federated``,
-the linear node ``linear_nodes``, the compressor C ``fedrepro.compressors``.
+docs/derivations/error-feedback.md and docs/derivations/gcca-steps.md.
+
+The federated part is ``federated``, the linear node ``linear_nodes``, the compressor C ``fedrepro.compressors``.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ of M_i = Q(X_i; theta_i). A round:
 
 Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Algorithm 1 and Sec. V-B;
 docs/derivations/error-feedback.md.
+
 The federated part is ``algorithms.gcca.federated``, the node ``deep_nodes``, the compressor C ``fedrepro.compressors``.
 """
 

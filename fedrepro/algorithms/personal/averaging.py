@@ -51,7 +51,7 @@ class PersonalAveraging(LocalTraining):
         flag("alternate", self.alternate)
 
     @property
-    def silent(self) -> bool:
+    def silent(self) -> bool:  # type: ignore[override]  # it depends on a parameter
         """Whether everything is a client's own, so that nothing is sent."""
         return self.personal == "all"
 

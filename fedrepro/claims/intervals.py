@@ -1,0 +1,62 @@
+"""How sure a number is that was read off averaged curves: the jackknife over trials.
+
+A check reads its numbers off curves averaged over trials, as papers draw them. What they would have been over other
+trials is told by leaving out one at a time: with theta of all n trials and theta_(i) of all but the i-th, the
+pseudo-values n theta - (n - 1) theta_(i) behave like n independent readings of it. Their spread gives an interval with
+Student's t (n - 1 degrees of freedom), which keeps its coverage at three trials, where a bootstrap is too narrow. For a
+difference of means it is the paired t interval.
+
+Source: Tukey, "Bias and confidence in not quite large samples" (1958); Efron and Tibshirani, "An Introduction to the
+Bootstrap" (1993), chapter 11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95 % interval; ``low == value == high`` where one trial or equal trials leave no doubt.
+
+    The value is infinite where one side is, in every selection of trials; the interval is infinite where selections
+    disagree, and the value not a number where both sides are infinite.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
+    """The intervals of what ``read`` gives: an array (k,) for the numbers (from 0) of the trials to average over."""
+    whole = np.atleast_1d(np.asarray(read(np.arange(trials)), dtype=np.float64))
+    if trials < 2:
+        return [_alone(float(v)) for v in whole]
+    left = np.array([np.atleast_1d(read(np.delete(np.arange(trials), i))) for i in range(trials)], dtype=np.float64)
+    return [_interval(float(v), left[:, k]) for k, v in enumerate(whole)]
+
+
+def _alone(value: float) -> Interval:
+    return Interval(value, value, value)
+
+
+def _interval(value: float, left: np.ndarray) -> Interval:
+    n = len(left)
+    if math.isnan(value) or np.isnan(left).any():
+        return _alone(math.nan)
+    if not math.isfinite(value) or not np.isfinite(left).all():
+        same = math.isinf(value) and bool((left == value).all())
+        return _alone(value) if same else Interval(value, -math.inf, math.inf)
+    from scipy.stats import t
+
+    pseudo = n * value - (n - 1) * left
+    half = float(t.ppf((1 + LEVEL) / 2, n - 1) * pseudo.std(ddof=1) / math.sqrt(n))
+    rounding = 8 * np.finfo(float).eps * n * float(np.abs(left).max(initial=abs(value)))
+    return _alone(value) if half <= rounding else Interval(value, value - half, value + half)

@@ -1,0 +1,443 @@
+"""``fedrepro describe`` and ``fedrepro list``: every name is found, explained in full, and its figures are named."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from fedrepro import registry
+from fedrepro.cli import describe as command
+from fedrepro.cli.main import COMMANDS, main
+from fedrepro.data.imports import adopt
+from fedrepro.glossary import docstrings, lookup, things
+from fedrepro.glossary.uses import uses
+from fedrepro.spec import axes
+from fedrepro.spec.find import load_all, specs
+from fedrepro.spec.model import Figure
+from fedrepro.spec.panels import KINDS
+from fedrepro.spec.tiers import TIERS
+from tests import data_copies
+
+from .conftest import ROOT
+
+TABLES: dict[str, dict[str, Any]] = {
+    "algorithm": registry.algorithms(),
+    "problem": registry.problems(),
+    "dataset": registry.datasets(),
+    "partition": registry.partitions(),
+}
+REGISTERED = [(kind, name) for kind, table in TABLES.items() for name in table]
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def told(*words: str) -> str:
+    found = CliRunner().invoke(main, ["describe", *words])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def headings(*words: str) -> list[str]:
+    return [line for line in told(*words).splitlines() if line and not line.startswith(" ")]
+
+
+# What docstrings say --------------------------------------------------------------------------------------------------
+
+
+def parameters(kind: str, name: str) -> dict[str, Any]:
+    entry = TABLES[kind][name]
+    return dict(entry.parameters) if kind == "problem" else entry.parameters()
+
+
+@pytest.mark.parametrize(("kind", "name"), REGISTERED)
+def test_every_parameter_of_everything_registered_is_explained(kind: str, name: str) -> None:
+    cls = TABLES[kind][name].cls
+    meanings = docstrings.meanings(cls, parameters(kind, name))
+    silent = [parameter for parameter, meaning in meanings.items() if not meaning]
+    assert not silent, (
+        f"the docstring of {cls.__module__}.{cls.__name__} does not say what {', '.join(silent)} is: "
+        "write `name : meaning, range.`"
+    )
+    assert not [m for m in meanings.values() if " : " in m], "an explanation begins where a sentence does"
+
+
+@pytest.mark.parametrize(("kind", "name"), [one for one in REGISTERED if one[0] in ("algorithm", "problem")])
+def test_every_method_and_problem_names_its_source(kind: str, name: str) -> None:
+    module = importlib.import_module(TABLES[kind][name].cls.__module__)
+    assert docstrings.source(module.__doc__), f"the docstring of {module.__name__} has no paragraph `Source: ...`"
+
+
+def test_an_explanation_begins_with_a_paragraph_or_sentence_and_ends_with_the_next_or_its_paragraph() -> None:
+    found = docstrings.explained(
+        """Parameters of a method.
+
+        m : clients that take part in a round, 1 .. P; None for all. Q1, Q2 : steps,
+            at least 1 (see fig. 3). mode : ``pcc`` or :math:`x^2`. A second sentence of mode: nothing else.
+
+        This concerns none of them. last : at least 0.
+        """
+    )
+    assert found == {
+        "m": "clients that take part in a round, 1 .. P; None for all",
+        "Q1": "steps, at least 1 (see fig. 3)",
+        "Q2": "steps, at least 1 (see fig. 3)",
+        "mode": "`pcc` or x^2. A second sentence of mode: nothing else",
+        "last": "at least 0",
+    }
+    assert docstrings.explained("One line. m : rank, at least 1.") == {"m": "rank, at least 1"}
+    assert docstrings.explained("No parameters: none at all.") == {}
+    assert docstrings.explained("") == {}
+
+
+def test_a_parameter_is_explained_by_its_class_else_by_the_nearest_base_class() -> None:
+    class Far:
+        """m : far. n : also far. o : far."""
+
+    class Near(Far):
+        """n : near. o : near."""
+
+    class Own(Near):
+        """o : own."""
+
+    assert docstrings.meanings(Own, ["o", "m", "n", "p"]) == {"o": "own", "m": "far", "n": "near", "p": ""}
+
+
+def test_the_source_is_the_paragraph_that_says_so() -> None:
+    doc = "Title. More.\n\nText.\n\nSource: fedmf (1);\n    ``docs/x.md``.\n\nThe rest."
+    assert docstrings.source(doc) == "fedmf (1); `docs/x.md`"
+    assert docstrings.opening(doc) == "Title. More"
+    assert docstrings.source("No source.") == docstrings.source(None) == ""
+
+
+# Which figures use a name ---------------------------------------------------------------------------------------------
+
+
+def used(figure: Figure) -> set[tuple[str, str]]:
+    """What a figure that was read in full uses."""
+    found = set()
+    for panel in figure.panels:
+        found.add(("panel kind", panel.kind))
+        found |= {("panel option", f"{panel.kind}.{k}") for k, v in panel.options.items() if v is not None}
+        counts = panel.options.get("axis", "round") if "reach" in panel.options else None
+        axis = {"table": counts, "scatter": None}.get(panel.kind, panel.x)
+        found |= {("axis", axis)} if axis in axes.AXES else set()
+        for curve in panel.curves:
+            setting = curve.setting
+            found |= {(what, getattr(setting, what)) for what in ("algorithm", "problem", "dataset")}
+            found |= {("partition", setting.partition)} if setting.partition else set()
+            found |= {("measures", f"{setting.problem}.{metric}") for metric in setting.metrics}
+    return found
+
+
+def test_the_quick_look_at_specs_sees_what_reading_them_in_full_does() -> None:
+    quick = uses(ROOT / "experiments")
+    for path in specs(ROOT / "experiments"):
+        figure = f"{path.parent.name}/{path.stem}"
+        seen = {use for use, figures in quick.items() if figure in figures}
+        seen |= {("measures", name) for what, name in seen if what in ("draws", "records")}
+        full = set().union(*(used(*load_all([path], tier)) for tier in TIERS))
+        assert {use for use in seen if use[0] not in ("draws", "records")} == full, figure
+
+
+SPEC = """
+paper: fedmf
+figure: own
+problem: clustering
+datasets: {syn: {name: synthetic, N: 40}, synthetic: {name: tdt2}}
+partitions: {even: {name: uniform, P: 4}}
+dataset: syn
+metrics: [nmi]
+panels:
+  a:
+    partition: even
+    curves:
+      - {algorithm: [fedmgs, kmeans++], m: [1, 2]}
+      - {algorithm: fedmavg, zip: {dataset: [mnist, {name: synthetic}]}, problem: {K: 3}}
+    options: {zoom: 0.1, xlabel: null}
+  b:
+    like: a
+    kind: bars
+    y: ari
+    x: m
+    options: {zoom: null}
+  c:
+    kind: table
+    curves: [{algorithm: sncp}]
+    options: {metrics: [purity], reach: 0.5, axis: uplink_bits}
+  d:
+    kind: scatter
+    curves: [{algorithm: tsne}]
+    options: {score: ami}
+tiers:
+  smoke: {dataset: tcga}
+"""
+
+
+@pytest.fixture
+def experiments(tmp_path: Path) -> Path:
+    folder = tmp_path / "experiments"
+    (folder / "own").mkdir(parents=True)
+    (folder / "own" / "figure.yaml").write_text(SPEC, encoding="utf-8")
+    return folder
+
+
+def test_uses_are_of_the_names_behind_a_spec_s_own(experiments: Path) -> None:
+    found = uses(experiments)
+    assert set(map(tuple, found.values())) == {("own/figure",)}
+    by_kind: dict[str, set[str]] = {}
+    for what, name in found:
+        by_kind.setdefault(what, set()).add(name)
+    assert by_kind == {
+        "algorithm": {"fedmgs", "kmeans++", "fedmavg", "sncp", "tsne"},
+        "problem": {"clustering"},
+        "dataset": {"synthetic", "mnist", "tcga"},
+        "partition": {"uniform"},
+        "panel kind": {"curves", "bars", "table", "scatter"},
+        "panel option": {"curves.zoom", "table.metrics", "table.reach", "table.axis", "scatter.score"},
+        "axis": {"round", "uplink_bits"},
+        "draws": {f"clustering.{m}" for m in ("objective", "ari", "purity", "ami")},
+        "records": {"clustering.nmi"},
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "- a", "a: [", "panels: 3", "panels: {a: 3, b: {curves: 7, like: [1]}, c: {like: c}}", "tiers: {smoke: 2}",
+     "panels: {a: {curves: [{algorithm: {b: c}, dataset: [[1]], zip: 3}], options: [1], x: [2], y: {z: 1}, kind: []}}",
+     "{problem: {K: 3}, datasets: [a], panels: {a: {curves: [4, {dataset: {N: 3}}]}}}", "a: !!python/object:x.Y {}"],
+)  # fmt: skip
+def test_specs_that_cannot_be_read_use_what_can_be_seen_in_them(text: str, experiments: Path) -> None:
+    (experiments / "own" / "broken.yaml").write_text(text, encoding="utf-8")
+    whole = uses(experiments)
+    assert whole["algorithm", "fedmgs"] == ["own/figure"]
+    assert ("problem", "K") not in whole
+
+
+# What is said of each -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_everything_has_a_page_that_fits(width: int) -> None:
+    described = lookup.describe(lookup.names(), ROOT / "experiments")
+    count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
+    assert len(described) == count + len(KINDS) + len(things.options()) + len(axes.AXES)
+    for thing in described:
+        assert thing.summary, thing.name
+        assert None not in thing.figures.values()
+        page = command.page(thing, width)
+        long = [line for line in map(click.unstyle, page) if len(line) > width and len(line.split()) > 2]
+        assert not long, (thing.name, long)
+    assert json.loads(json.dumps([thing.plain() for thing in described]))
+
+
+def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_presets(
+    experiments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(experiments.parent)
+    text = told("fedcavg-literal")
+    assert text.startswith(
+        "algorithm fedcavg-literal\n  FedCAvg with d = L_W exactly as printed; unstable where clients differ\n\n"
+        "  label        FedCAvg (d as printed)\n"
+    )
+    assert "  class        fedrepro.algorithms.clustering.fedmavg.FedMAvg\n" in text
+    assert "  other names  fedmavg, fedcavg\n" in text
+    assert "  problem      clustering\n" in text
+    assert "  papers       fedc: Federated Clustering via Matrix Factorization Models (2021)\n" in text
+    assert "  rounds       yes\n  messages     counted, up and down\n" in text
+    assert "  source       fedmf sections III and V-A; fedc section III; docs/derivations/local-loop.md (the\n" in text
+    assert "\n    gamma1         1.02      safety factor of the H step's c_p, at least 1\n" in text
+    assert "\n    gamma2         1 *       factor of the W step's d, greater than 0\n" in text
+    assert "\n    * set by the name fedcavg-literal, where FedMAvg has gamma2 = 5\n" in text
+    assert "\n    None is written null in a spec.\n" in text
+    assert text.endswith("\n  used by\n    no figure\n")
+    assert told("fedmgs").endswith("\n  used by\n    own/figure\n")
+
+
+def test_inherited_parameters_are_explained_where_they_are_inherited_from() -> None:
+    text = " ".join(told("fedmgs-sncp").split())
+    assert "Q2 100 W steps of the server, at least 1" in text
+    assert "cap 1 * largest rho, relative to ||X||^2/N, at least rho0" in text
+
+
+def test_methods_without_rounds_or_messages_say_so() -> None:
+    text = told("kmeans++")
+    assert "  rounds    none: it yields one state\n  messages  none\n" in text
+
+
+def test_a_problem_shows_its_metrics_and_methods() -> None:
+    text = told("completion")
+    assert "\n    r      5      rank, 1 .. min(rows, items)\n" in text
+    assert "\n    lam    1e-6   weight of the regulariser of U, at least 0\n" in text
+    assert "rmse             lower   test RMSE: root mean square error of the test ratings" in text
+    assert "  data             ratings\n" in text
+    assert "fedmc-admm-released" in text
+    assert "  always recorded  objective, rmse\n" in text
+
+
+def test_a_dataset_shows_its_shape_files_and_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDREPRO_DATA", str(tmp_path / "home"))
+    text = told("mnist")
+    assert "  shape     M = 784, N = 10000, K = 10\n" in text
+    assert "  files     absent: import the IDX files" in text
+    assert "  stand-in  Drawn blobs in place of digits" in text
+    adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    assert "  files     variant: 40 test images in place of 10,000" in told("mnist")
+    text = told("synpuf", "gcca-toy")
+    assert "  shape     J = ?, I = 3, N = ?\n  trials    each has data of its own\n" in text
+    assert text.count("  files ") == text.count("  stand-in ") == 1
+    assert "\n    path         (required)  the file, ending in" in told("file")
+    assert "default: [da, de, el, es, fi, fr, it, nl, pt, sv]" in " ".join(told("europarl").split())
+
+
+def test_a_partition_takes_per_trial_besides() -> None:
+    assert "\n    P          100    clients, 1 .. N\n    per_trial  false  whether every trial" in told("uniform")
+
+
+def test_a_metric_shows_who_draws_and_who_only_records_it(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(experiments.parent)
+    text = told("nmi")
+    assert "  better    higher\n  problem   clustering\n  recorded  where a figure asks for it\n" in text
+    assert text.endswith("\n  only recorded by\n    own/figure\n")
+    assert "\n  drawn by\n    own/figure\n" in told("purity")
+    assert "  recorded  always\n" in told("clustering.objective")
+
+
+def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(experiments.parent)
+    text = told("table", "zoom", "bits_per_variable", "uplink_bits")
+    assert "\n    scale        1      our numbers are multiplied by it: 100 for percent (a number)\n" in text
+    assert "\n  an item of published\n    row     the row of its cell" in text
+    assert "panel option zoom\n" in text
+    assert "  panels   curves\n  default  None\n  takes    a share of the x axis between 0 and 1\n" in text
+    assert "  columns     uplink_bits, downlink_bits\n  divided by  the panel's option `variables`\n" in text
+    assert "  claims   may name it\n\n  used by\n    own/figure\n" in text
+
+
+# From names to things -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("fedmgs", ["algorithm fedmgs"]),
+        ("FedMGS", ["algorithm fedmgs", "algorithm fedcgds", "algorithm fedmgs-sncp"]),
+        ("FedCGds", ["algorithm fedcgds", "algorithm fedcgds-sncp"]),
+        ("KMEANS++", ["algorithm kmeans++"]),
+        ("K-means++", ["algorithm kmeans++"]),
+        ("shift", ["problem shift", "dataset shift"]),
+        ("Shift", ["problem shift"]),
+        ("TwoDigits", ["partition two_digits"]),
+        ("objective", ["metric clustering.objective", "metric completion.objective"]),
+        ("completion.objective", ["metric completion.objective"]),
+        ("users", ["partition users", "metric completion.users"]),
+        ("columns", ["panel option columns", "panel option columns"]),
+        ("table.columns", ["panel option columns"]),
+        ("bars.lines", ["panel option lines"]),
+        ("parameter", ["panel option parameter", "axis parameter"]),
+        ("bars", ["panel kind bars"]),
+    ],
+)
+def test_a_name_is_everything_it_stands_for(name: str, found: list[str]) -> None:
+    assert headings(name) == found
+
+
+def test_several_names_are_described_in_their_order_and_nothing_twice() -> None:
+    found = headings("seconds", "fedcgds", "FedCGds", "seconds")
+    assert found == ["axis seconds", "algorithm fedcgds", "algorithm fedcgds-sncp"]
+
+
+def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> None:
+    listed = "(`fedrepro list` shows algorithms, problems, datasets, partitions and metrics)"
+    answer = fedrepro("describe", "fedmgs", "fedmgz")
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == (
+        f"error: 'fedmgz' is no name that a spec can use, did you mean 'fedmgs' or 'fedmavg'? {listed}\n"
+    )
+    answer = fedrepro("describe", "Mnits", "qqqq", "clustering.objectiv")
+    assert answer.exit_code == 2
+    assert answer.stderr.splitlines() == [
+        "error: 'Mnits' is no name that a spec can use, did you mean 'mnist'?",
+        "'qqqq' is no name that a spec can use",
+        "'clustering.objectiv' is no name that a spec can use, did you mean 'clustering.objective', "
+        f"'clustering.objective_raw' or 'clustering.rho'? {listed}",
+    ]
+    assert fedrepro("describe").exit_code == 2
+
+
+def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(experiments.parent)
+    method, data, metric = json.loads(told("fedcavg-literal", "file", "purity", "--json"))
+    assert (method["kind"], method["name"], method["rounds"]) == ("algorithm", "fedcavg-literal", True)
+    by_name = {p["name"]: p for p in method["parameters"]}
+    assert by_name["gamma2"] == {
+        "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d, greater than 0",
+        "preset": True, "otherwise": 5.0,
+    }  # fmt: skip
+    assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client, at least 1"}
+    assert data["parameters"][0]["required"] is True
+    assert "default" not in data["parameters"][0]
+    assert metric["figures"] == {"drawn_by": ["own/figure"], "only_recorded_by": []}
+    (problem,) = json.loads(told("imc", "--json"))[:1]
+    assert problem["metrics"][0] == dataclasses.asdict(registry.problems()["imc"].metrics["error"])
+
+
+# The command line -----------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_problems_and_metrics(fedrepro: Call) -> None:
+    problems = fedrepro("list", "problems").stdout.splitlines()
+    assert problems[0] == "problems"
+    known = sorted(registry.problems().items())
+    assert [line.split()[:2] for line in problems[1:]] == [[name, entry.data_kind] for name, entry in known]
+    assert fedrepro("list", "metrics").stdout.splitlines()[1].split()[:3] == ["objective", "clustering", "lower"]
+    titles = [line for line in fedrepro("list").stdout.splitlines() if not line.startswith(" ")]
+    assert titles == ["papers", "figures", "problems", "algorithms", "partitions", "datasets", "metrics"]
+
+
+def test_names_are_completed() -> None:
+    from click.shell_completion import ShellComplete
+
+    shell = ShellComplete(main, {}, "fedrepro", "_FEDREPRO_COMPLETE")
+    assert [c.value for c in shell.get_completions(["describe"], "fedmgs")] == [
+        "fedmgs", "fedmgs-quantized", "fedmgs-sncp",
+    ]  # fmt: skip
+    assert [c.value for c in shell.get_completions(["describe", "fedmgs"], "imc.l")] == ["imc.loss", "imc.lam_min"]
+    everything = [c.value for c in shell.get_completions(["describe"], "")]
+    assert len(everything) == len(set(everything))
+    assert {"clustering", "objective", "table", "zoom", "seconds"} <= set(everything)
+
+
+def test_every_command_is_where_the_table_says() -> None:
+    assert list(COMMANDS) == sorted(COMMANDS)
+    context = main.make_context("fedrepro", ["list"])
+    for name in COMMANDS:
+        found = main.get_command(context, name)
+        assert isinstance(found, click.Command)
+        assert found.name == name
+    assert main.get_command(context, "nothing") is None
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list"], ["describe", "cutemaxvar-deep", "mnist", "table"]])
+def test_looking_things_up_imports_no_heavy_library(words: list[str]) -> None:
+    code = (
+        "import sys\nfrom fedrepro.cli.main import main\n"
+        f"main({words!r}, standalone_mode=False)\n"
+        "print('heavy:', sorted({'matplotlib', 'numba', 'sklearn', 'jax', 'pandas', 'pooch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("heavy: []\n"), done.stdout[-300:]
