@@ -100,20 +100,6 @@ class Partition:
         """The partition with these parameters; raises ParameterError where a value cannot work."""
         return self.cls(**params)
 
-    @property
-    def assign(self) -> Callable[..., np.ndarray]:
-        """``assign(data, rng, **params)`` of a partition with these parameters."""
-
-        @functools.wraps(self.cls.assign)
-        def assign(data: Any, rng: np.random.Generator, **params: Any) -> np.ndarray:
-            return self.make(**params).assign(data, rng)
-
-        return assign
-
-    def check(self, *, N: int | None = None, K: int | None = None, **params: Any) -> None:
-        """Raise ParameterError where a parameter cannot work, or N samples of K classes cannot be shared out so."""
-        self.make(**params).check(N=N, K=K)
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -143,25 +129,6 @@ class Dataset:
     def make(self, **params: Any) -> Any:
         """The dataset with these parameters; raises ParameterError where a value cannot work."""
         return self.cls(**params)
-
-    @property
-    def load(self) -> Callable[..., Any]:
-        """``load(path, rng=..., **params)`` of a dataset with these parameters, as far as it takes path and rng."""
-
-        @functools.wraps(self.cls.load)
-        def load(*path: Any, **params: Any) -> Any:
-            drawn = {"rng": params.pop("rng")} if self.draws else {}
-            return self.make(**params).load(*path, **drawn)
-
-        return load
-
-    def shape(self, **params: Any) -> dict[str, Any]:
-        """``shape()`` of a dataset with these parameters."""
-        return dict(self.make(**params).shape())
-
-    def check(self, **params: Any) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        self.make(**params)
 
 
 def _defaults(cls: type[Any]) -> dict[str, Any]:

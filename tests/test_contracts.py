@@ -48,6 +48,7 @@ PROBLEMS = registry.problems()
 METHODS = {entry.cls.__name__: entry.cls for entry in ALGORITHMS.values()}
 TRIALS = (1, 2)
 
+every_case = pytest.mark.parametrize("name", tiny.CASES)
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 every_method = pytest.mark.parametrize("name", METHODS)
@@ -78,7 +79,7 @@ def test_an_algorithm_is_a_frozen_dataclass_that_can_be_made_and_says_what_it_so
 def test_an_algorithm_has_a_style_of_its_own(name: str) -> None:
     from fedrepro.plotting import style
 
-    assert style.identity(name) in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
+    assert name in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
 
 
 def _explains_its_parameters(cls: type) -> None:
@@ -144,8 +145,8 @@ def test_every_public_function_and_class_is_documented(module: Path) -> None:
 
 
 def figure_of(name: str, metrics: tuple[str, ...]) -> Figure:
-    """A figure with one curve, of the algorithm ``name``, read from a spec as the command line reads it."""
-    made = tiny.of(ALGORITHMS[name].problem)
+    """A figure with one curve, of the case ``name``, read from a spec as the command line reads it."""
+    made = tiny.of(tiny.algorithm(name).problem)
     for module in made.needs:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
@@ -158,12 +159,12 @@ def figure_of(name: str, metrics: tuple[str, ...]) -> Figure:
 @functools.cache
 def setting_of(name: str) -> Setting:
     """What the spec says of the algorithm."""
-    return figure_of(name, PROBLEMS[ALGORITHMS[name].problem].default_metrics).settings()[0]
+    return figure_of(name, PROBLEMS[tiny.algorithm(name).problem].default_metrics).settings()[0]
 
 
 def method_of(name: str) -> Any:
     """The method as a user makes it."""
-    return ALGORITHMS[name].make(**tiny.of(ALGORITHMS[name].problem).values(name))
+    return tiny.algorithm(name).make(**tiny.of(tiny.algorithm(name).problem).values(name))
 
 
 def problem_of(name: str, trial: int = 1, freeze: Callable[[Any], None] = lambda thing: None) -> tuple[Any, Any]:
@@ -200,7 +201,7 @@ def begun(name: str, problem: Any, init: Any = None, ledger: Any = None) -> Iter
 @functools.cache
 def measurable(name: str) -> tuple[str, ...]:
     """The metrics that can be measured on the method's states."""
-    problem = shared_problem(ALGORITHMS[name].problem)
+    problem = shared_problem(tiny.algorithm(name).problem)
     state, found = next(begun(name, problem)), []
     for metric in problem.metrics:
         try:
@@ -289,9 +290,9 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 # The initial point
 
 
-@every_algorithm
+@every_case
 def test_a_method_yields_the_initial_point_before_any_step_or_one_state(name: str) -> None:
-    problem, made = problem_of(name)[0], tiny.of(ALGORITHMS[name].problem)
+    problem, made = problem_of(name)[0], tiny.of(tiny.algorithm(name).problem)
     method = method_of(name)
     ledger = tiny.Recorder()
     states = begun(name, problem, ledger=ledger)
@@ -305,9 +306,9 @@ def test_a_method_yields_the_initial_point_before_any_step_or_one_state(name: st
     assert changed(prints(first), prints(second)), "a round changed nothing"
 
 
-@pytest.mark.parametrize("name", [name for name, entry in ALGORITHMS.items() if not entry.cls.one_shot])
+@pytest.mark.parametrize("name", [name for name in tiny.CASES if not tiny.algorithm(name).cls.one_shot])
 def test_a_method_starts_where_it_is_told_to_and_leaves_that_point_alone(name: str) -> None:
-    problem, made, method = problem_of(name)[0], tiny.of(ALGORITHMS[name].problem), method_of(name)
+    problem, made, method = problem_of(name)[0], tiny.of(tiny.algorithm(name).problem), method_of(name)
     init = made.explicit(problem, method, next(begun(name, problem)))
     freeze(init)
     before = prints(init)
@@ -321,16 +322,16 @@ def test_a_method_starts_where_it_is_told_to_and_leaves_that_point_alone(name: s
 # Repetition
 
 
-@every_algorithm
+@every_case
 def test_two_runs_agree_to_the_last_bit(name: str) -> None:
-    once = recorded(ran(name, shared_problem(ALGORITHMS[name].problem)))
+    once = recorded(ran(name, shared_problem(tiny.algorithm(name).problem)))
     assert once.keys() == usual(name).keys()
     assert not changed(once, usual(name))
     if not method_of(name).one_shot:  # which may draw nothing
         assert changed(once, recorded(ran(name, problem_of(name)[0], trial=2))), "all trials are one"
 
 
-@every_algorithm
+@every_case
 def test_a_method_leaves_the_problem_and_its_data_alone(name: str) -> None:
     problem, data = problem_of(name)
     for _ in range(2):  # the second time also what the first has kept with the problem
@@ -339,7 +340,7 @@ def test_a_method_leaves_the_problem_and_its_data_alone(name: str) -> None:
         assert not changed(before, prints([problem, *data]))
 
 
-@every_algorithm
+@every_case
 def test_a_method_runs_on_arrays_that_cannot_be_written_to(name: str) -> None:
     assert not changed(usual(name), recorded(ran(name, problem_of(name, freeze=freeze)[0])))
 
@@ -347,7 +348,7 @@ def test_a_method_runs_on_arrays_that_cannot_be_written_to(name: str) -> None:
 # Messages
 
 
-@every_algorithm
+@every_case
 def test_messages_are_counted_and_are_those_the_paper_sends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = _compressed(monkeypatch)
     method, problem, ledger = method_of(name), problem_of(name)[0], tiny.Recorder()
@@ -405,12 +406,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("contracts")
 
 
-@every_algorithm
+@every_case
 def test_the_command_line_records_what_python_does(name: str, house: Path) -> None:
     figure = figure_of(name, measurable(name))
     (setting,) = figure.settings()
     method = method_of(name)
-    assert method == ALGORITHMS[name].cls(**setting.params)
+    assert method == tiny.algorithm(name).cls(**setting.params)
     planned = plan.make([figure], stand_in=True)
     assert [run.trial for run in planned.runs.values()] == list(TRIALS)
     for run in planned.runs.values():
@@ -439,7 +440,7 @@ def test_the_command_line_records_what_python_does(name: str, house: Path) -> No
         assert bool(record.artifacts) == (run.trial == 1)
 
 
-@every_algorithm
+@every_case
 def test_run_measures_the_default_metrics_where_none_are_named(name: str) -> None:
     problem = problem_of(name)[0]
     history = fedrepro.run(method_of(name), problem, 2)
@@ -515,18 +516,18 @@ def test_nothing_is_asked_beyond_the_protocols(name: str) -> None:
 def facts_of(name: str) -> dict[str, Any]:
     """What is known of the tiny data, as specs are checked by it."""
     setting = setting_of(name)
-    shape = DATASETS[setting.dataset].shape(**setting.dataset_params)
+    shape = DATASETS[setting.dataset].make(**setting.dataset_params).shape()
     facts = {**shape, "P": setting.partition_params.get("P") if setting.partition else 1}
     return facts | ({"K": setting.problem_params["K"]} if setting.problem_params.get("K") is not None else {})
 
 
-@every_algorithm
+@every_case
 def test_a_method_accepts_the_tiny_facts_and_predicts_its_cost(name: str) -> None:
     facts, setting = facts_of(name), setting_of(name)
     method_of(name).check(**facts)
     method_of(name).check(**dict.fromkeys(facts))
     for known in (facts, dict.fromkeys(facts), {}):
-        found = ALGORITHMS[name].cls.cost(dict(setting.params), known)
+        found = tiny.algorithm(name).cls.cost(dict(setting.params), known)
         assert found is None or len(found) == 2
         assert all(math.isfinite(value) and value >= 0 for value in found or ())
 

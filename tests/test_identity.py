@@ -286,7 +286,7 @@ def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> Non
 
 def test_every_registered_thing_has_a_digest_and_reaches_no_module_that_only_draws_or_reads_specs() -> None:
     things = [entry.cls for entry in registry.algorithms().values()]
-    things += [entry.load for entry in registry.datasets().values()]
+    things += [entry.cls for entry in registry.datasets().values()]
     assert len({code.digest([one]) for one in things}) > 30
     reached = {one.module for thing in things for one in code.reached(code._definition(thing))}
     outside = ("plotting", "report", "cli", "spec", "claims", "results")

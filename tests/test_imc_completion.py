@@ -11,8 +11,8 @@ import pytest
 from fedrepro.algorithms.imc.factor_averaging import local_steps
 from fedrepro.algorithms.imc.imc_perfedsi import IMCPerFedSI
 from fedrepro.algorithms.imc.imc_plain import IMCPlain
-from fedrepro.datasets import imc as instances
-from fedrepro.datasets.imc import Instance, RandomInstance, conditioning
+from fedrepro.datasets import imc_instances as instances
+from fedrepro.datasets.imc_instances import Instance, RandomInstance, conditioning
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.imc import IMC
 from fedrepro.runs import drive

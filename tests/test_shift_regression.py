@@ -10,7 +10,7 @@ import pytest
 
 from fedrepro.algorithms.shift.gradient_descent import ShiftAveraging
 from fedrepro.algorithms.shift.least_squares import ShiftExact
-from fedrepro.datasets.shift import Biased, BiasedRegression
+from fedrepro.datasets.biased_regression import Biased, BiasedRegression
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems import shift
 from fedrepro.problems.shift import Shift

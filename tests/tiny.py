@@ -1,13 +1,15 @@
 """A tiny instance of every problem, for the contract tests that run every method on it.
 
 ``TINY`` holds the instances: the data, the partition and the parameters as a spec would have them, and where a method
-has to start. ``SENT`` says what a method sends, written down from the papers and from the sizes of the problem's arrays
-and of the states, not from what the method counts.
+has to start. ``CASES`` are all registered algorithms, some of them with other parameters once more. ``SENT`` says what a
+method sends, written down from the papers and from the sizes of the problem's arrays and of the states, not from what
+the method counts.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -62,16 +64,16 @@ class Tiny:
     artifacts: tuple[str, ...]
     needs: tuple[str, ...] = ()
 
-    def values(self, name: str) -> dict[str, Any]:
-        """What the algorithm ``name`` is given."""
-        entry = registry.algorithms()[name]
+    def values(self, case: str) -> dict[str, Any]:
+        """What the algorithm of a case is given."""
+        entry = algorithm(case)
         own = {f.name for f in dataclasses.fields(entry.cls)} - set(entry.preset)
-        return {key: value for key, value in self.parameters.items() if key in own}
+        return {key: value for key, value in self.parameters.items() if key in own} | dict(CASES[case][1])
 
-    def spec(self, name: str, metrics: tuple[str, ...]) -> dict[str, Any]:
-        """A figure with one curve of the algorithm ``name``."""
-        problem = registry.algorithms()[name].problem
-        values = {k: [v] if isinstance(v, list) else v for k, v in self.values(name).items()}  # a bare list is a sweep
+    def spec(self, case: str, metrics: tuple[str, ...]) -> dict[str, Any]:
+        """A figure with one curve, of a case."""
+        problem, name = algorithm(case).problem, algorithm(case).name
+        values = {k: [v] if isinstance(v, list) else v for k, v in self.values(case).items()}  # a bare list is a sweep
         return {
             "paper": "beyond",
             "figure": "tiny",
@@ -87,6 +89,29 @@ class Tiny:
             **({} if self.partition is None else {"partition": dict(self.partition)}),
             "panels": {"a": {"y": metrics[0], "curves": [{"algorithm": name, **values}]}},
         }
+
+
+VARIANTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("fedmavg", {"participation": "pcp"}),
+    ("fedmavg-quantized", {"participation": "pcp", "feedback": False}),
+    ("fedmc-admm", {"beta": "auto", "sends": "sum"}),
+    ("cutemaxvar", {"start": "randn", "b": None, "directions": "uplink"}),
+    ("cutemaxvar", {"compressor": "top-k", "kept": 0.3}),
+    ("cutemaxvar-deep", {"inner_unit": "step"}),
+    ("imc-plain", {"reading": "N2"}),
+    ("imc-plain", {"reading": "N3"}),
+)
+"""Parameters beside the defaults that start from another point, draw from another source or send other messages."""
+
+CASES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    **{name: (name, {}) for name in registry.algorithms()},
+    **{f"{name} {' '.join(f'{k}={v}' for k, v in more.items())}": (name, more) for name, more in VARIANTS},
+}
+
+
+def algorithm(case: str) -> registry.Algorithm:
+    """The registered algorithm of a case."""
+    return registry.algorithms()[CASES[case][0]]
 
 
 def of(problem: str) -> Tiny:
@@ -126,11 +151,16 @@ def completion_starts(problem: Any, method: Any, init: Any, state: Any) -> None:
 
 
 def gcca_starts(problem: Any, method: Any, init: Any, state: Any) -> None:
-    """Explicit factors as given; else the warm start: with X_i = A_i S_i B_i' of rank m, M_i = A_i A_i' G."""
+    """Explicit factors as given, or drawn; else the warm start: with X_i = A_i S_i B_i' of rank m, M_i = A_i A_i' G."""
     if isinstance(init, Factors):
         for Q, wanted in zip(state.Q, init.Q, strict=True):
             equal(Q, wanted)
         equal(state.G, init.G)
+    elif method.start == "randn":
+        for i, Q in enumerate(state.Q):
+            np.testing.assert_allclose(Q, init.Q(i, *Q.shape) / np.sqrt(problem.J), rtol=1e-15)
+        U, _, V = np.linalg.svd(sum(state.M), full_matrices=False)
+        np.testing.assert_allclose(state.G, U @ V, atol=1e-10)
     else:
         assert method.start == "warm"
         A = [np.linalg.svd(view.X, full_matrices=False)[0][:, : method.m] for view in problem.views]
@@ -184,12 +214,14 @@ def _forward(theta: Mapping[str, Any], X: np.ndarray) -> np.ndarray:
 
 def imc_starts(problem: Any, method: Any, init: Any, state: Any) -> None:
     """U and V as given or as drawn; without side information, clients are told by their numbers."""
+    if getattr(method, "reading", None) == "N3":  # one vector for all
+        equal(state.U, init[0] if isinstance(init, tuple) else init.draw("U", (problem.d, 1)))
+        equal(state.V @ state.Z.T, np.ones((1, problem.M)))
+        return
     equal(state.Z, problem.Z if isinstance(method, IMCPerFedSI) else np.eye(problem.M))
-    for name, wanted in zip("UV", init, strict=True) if isinstance(init, tuple) else ():
-        equal(getattr(state, name), wanted)
-    if not isinstance(init, tuple):
-        for name in "UV":
-            equal(getattr(state, name), init.draw(name, getattr(state, name).shape))
+    for i, name in enumerate("UV"):
+        got = getattr(state, name)
+        equal(got, init[i] if isinstance(init, tuple) else init.draw(name, got.shape))
 
 
 def personal_starts(problem: Any, method: Any, init: Any, state: Any) -> None:
@@ -413,7 +445,8 @@ def _bits(method: Any, size: int, way: str) -> int:
     q = getattr(method, "q", None)
     if q is None or (way == "down" and method.directions == "uplink"):
         return 32 * size
-    assert method.compressor == "quantizer"
+    if method.compressor == "top-k":  # a number and its place for each entry kept
+        return round(method.kept * size) * (32 + math.ceil(math.log2(size)))
     return int(q * size + 32)
 
 
@@ -502,8 +535,8 @@ TINY: dict[str, Tiny] = {
     "clustering": Tiny(
         dataset={"name": "synthetic", "variant": "clean", "M": 9, "N": 48, "K": 3},
         partition={"name": "uniform", "P": 4},
-        problem={},
-        parameters={"m": 2, "Q1": 2, "Q2": 3, "z": 5, "n_init": 2, "perplexity": 5.0},
+        problem={"rho": 1e-6},
+        parameters={"m": 3, "Q1": 2, "Q2": 3, "z": 5, "n_init": 2, "perplexity": 5.0},
         starts=clustering_starts,
         explicit=lambda problem, method, state: (1.5 * state.W, state.H + 0.25),
         artifacts=("W", "H", "found", "labels", "embedding"),

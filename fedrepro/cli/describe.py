@@ -16,12 +16,11 @@ from fedrepro.spec.find import EXPERIMENTS
 
 if TYPE_CHECKING:
     from fedrepro.glossary.things import Parameter, Thing
-    from fedrepro.protocols import Metric
 
 NARROWEST, WIDEST = 60, 100
 """Columns of text at least and at most, whatever the terminal has."""
 LONG = 18
-"""Defaults of more characters than this stand before the meaning instead of in a column of their own."""
+"""A default of more characters than this stands behind the meaning, not in the column of defaults."""
 
 WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
 """What is said of a fact that does not hold, and of one that does."""
@@ -38,10 +37,11 @@ def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_name)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
 def describe(names: tuple[str, ...], as_json: bool) -> None:
-    """Say what a name in a spec stands for: parameters, defaults and ranges, metrics, source, and the figures using it.
+    """Explain a name: its parameters, metrics, source and figures.
 
-    NAME is an algorithm, problem, dataset, partition, metric, kind or option of panels, or axis; where it is several
-    of these, all are shown. `problem.metric` and `kind.option` leave no doubt.
+    Parameters come with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition, metric,
+    kind or option of panels, or axis; where it is several of these, all are shown. `problem.metric` and `kind.option`
+    leave no doubt.
 
     \b
     Examples:
@@ -64,11 +64,13 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
 
 def page(thing: Thing, width: int) -> list[str]:
     """The lines that describe one thing, below its heading."""
+    from fedrepro.glossary.things import meaning
+
     facts = [(_title(key), _fact(key, value)) for key, value in thing.facts.items()]
     head = [*_wrapped(thing.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]
     sections = {
         "options" if thing.kind == "panel kind" else "parameters": _parameters(thing, width - 4),
-        "metrics": _columns([(m.name, m.better, _metric(m)) for m in thing.metrics], width - 4),
+        "metrics": _columns([(m.name, m.better, meaning(m)) for m in thing.metrics], width - 4),
         **{f"an item of {key}": _columns(list(keys.items()), width - 4) for key, keys in thing.keys.items()},
     }
     for key, figures in thing.figures.items():
@@ -105,11 +107,6 @@ def _default(parameter: Parameter) -> str:
 def _meaning(parameter: Parameter) -> str:
     text = _value(parameter.default)
     return f"{parameter.meaning}; default: {text}" if len(text) > LONG else parameter.meaning
-
-
-def _metric(metric: Metric) -> str:
-    label = " ".join(metric.label.split())
-    return metric.summary if label == metric.name else f"{label}: {metric.summary}"
 
 
 def _title(key: str) -> str:

@@ -48,7 +48,10 @@ TABLES: dict[str, Callable[[], Rows]] = {
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(list(TABLES)))
 def list_(what: str | None) -> None:
-    """Show papers, figures, problems, algorithms, partitions, datasets and metrics; `describe` says more of each.
+    """Show what there is, a line each.
+
+    These are papers, figures, problems, algorithms, partitions, datasets and metrics; `fedrepro describe NAME` explains
+    one of them.
 
     \b
     Examples:

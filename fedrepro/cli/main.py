@@ -61,6 +61,7 @@ def main() -> None:
 
     \b
     fedrepro list                              what there is
+    fedrepro describe fedmgs                   its parameters, defaults, source and figures
     fedrepro run experiments/fedc/fig5.yaml    compute a figure (finished parts are reused)
     fedrepro plot experiments/fedc/fig5.yaml   draw it
     fedrepro verdict                           the claims, and whether they held

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fedrepro.spec.find import specs
-from fedrepro.spec.read import TIERS
+from fedrepro.spec.tiers import TIERS
 
 
 def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

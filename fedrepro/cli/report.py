@@ -11,7 +11,7 @@ import click
 from fedrepro.cli import listing
 from fedrepro.cli.options import results_option
 from fedrepro.spec.find import EXPERIMENTS, find_some, find_spec
-from fedrepro.spec.read import TIERS
+from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from markupsafe import Markup

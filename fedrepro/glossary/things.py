@@ -10,7 +10,6 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.data.copies import source, state
-from fedrepro.errors import ParameterError
 from fedrepro.glossary import docstrings
 from fedrepro.glossary.uses import Use
 from fedrepro.protocols import Metric
@@ -139,12 +138,7 @@ def _files(entry: registry.Dataset) -> dict[str, Any]:
 
 def _shape(entry: registry.Dataset) -> dict[str, Any]:
     """What is known of the data with default parameters before any is read."""
-    if dataclasses.MISSING in entry.parameters().values():
-        return {}
-    try:
-        return entry.shape()
-    except ParameterError:
-        return {}
+    return {} if dataclasses.MISSING in entry.parameters().values() else dict(entry.make().shape())
 
 
 def partition(entry: registry.Partition, uses: Uses) -> Thing:
@@ -159,14 +153,23 @@ def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Thing:
     """A metric of a problem."""
     found = entry.metrics[name]
     facts = {
-        "label": " ".join(found.label.split()),
+        "label": _label(found),
         "better": found.better,
         "problem": entry.name,
         "recorded": "always" if name in entry.default_metrics else "where a figure asks for it",
     }
     full = f"{entry.name}.{name}"
     figures = {"drawn_by": uses.get(("draws", full), []), "only_recorded_by": uses.get(("records", full), [])}
-    return Thing("metric", full, found.summary, facts, figures)
+    return Thing("metric", full, meaning(found), facts, figures)
+
+
+def meaning(metric: Metric) -> str:
+    """What a metric is called where it is drawn, and what it means."""
+    return metric.summary if _label(metric) == metric.name else f"{_label(metric)}: {metric.summary}"
+
+
+def _label(metric: Metric) -> str:
+    return " ".join(metric.label.split())
 
 
 # -- panels ------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
-from fedrepro.datasets.imc import Instance, conditioning
+from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.protocols import Metric, Problem

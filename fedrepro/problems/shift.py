@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fedrepro.datasets.shift import Biased
+from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.protocols import Metric, Problem

@@ -299,10 +299,10 @@ def _try(kind: str, entry: Any, values: Mapping[str, Any]) -> None:
     """Raise ParameterError where the values cannot work, as far as that can be told without data."""
     if kind == "algorithm":
         entry.make(**values)
-    elif kind == "problem" and entry.check is not None:
+    elif kind == "problem":
         entry.check({**entry.parameters, **values}, {})
-    elif kind in ("dataset", "partition") and entry.check is not None:
-        entry.check(**values)
+    else:
+        entry.make(**values)
 
 
 def _plain(value: Any) -> str:

@@ -21,9 +21,10 @@ from fedrepro.results import read
 from fedrepro.spec import nodes
 from fedrepro.spec.model import Claim, Curve, Figure
 from fedrepro.spec.read import load
+from fedrepro.spec.tiers import TIERS
 
 BEST = "best"
-TIERS = ("paper", "quick", "smoke")
+BEST_FIRST = TIERS[::-1]
 VERDICTS = (judge.REPRODUCED, judge.NOT_REPRODUCED, judge.NOISE, judge.NOT_TESTED)
 
 
@@ -99,8 +100,8 @@ def _measure(row: Discrepancy, sources: Mapping[str, Source]) -> Iterator[Measur
 
 def section(path: Path, tier: str, root: Path) -> Section:
     """One figure's section."""
-    wanted = TIERS[:2] if tier == BEST else (tier,)
-    found = [t for t in TIERS if _has(path, t, root)]
+    wanted = BEST_FIRST[:2] if tier == BEST else (tier,)
+    found = [t for t in BEST_FIRST if _has(path, t, root)]
     best = next((t for t in wanted if t in found), None)
     if best is None:
         figure = load(path, wanted[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import os
 import shutil
@@ -75,14 +74,13 @@ def data_of(setting: Setting, trial: int, stand_in: bool = False) -> tuple[Any, 
         params = dict(setting.partition_params)
         per_trial = params.pop("per_trial", False)
         key = {**facts, "partition": setting.partition, "with": params, "trial": trial if per_trial else 0}
-        assign = registry.partitions()[setting.partition].assign
-        return data, assign(data, seeds.generator("partition", **key), **params)
+        partition = registry.partitions()[setting.partition].make(**params)
+        return data, partition.assign(data, seeds.generator("partition", **key))
 
 
 def fresh_data(setting: Setting, stand_in: bool) -> bool:
-    """Whether each trial draws its own data: generated datasets that take a generator do."""
-    load = registry.datasets()[setting.dataset].load
-    return not stand_in and "rng" in inspect.signature(load).parameters
+    """Whether each trial draws its own data: generated datasets do; a stand-in is one for all trials."""
+    return registry.datasets()[setting.dataset].draws and not stand_in
 
 
 @functools.lru_cache(maxsize=2)

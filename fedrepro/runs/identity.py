@@ -73,8 +73,8 @@ def _about_problem(setting: Setting, trial: int, source: Source) -> dict[str, An
     problem = registry.problems()[setting.problem].cls
     dataset = registry.datasets()[setting.dataset]
     stand_in = dataset.stand_in if source.state == "stand-in" else None
-    computing: list[Any] = [execute.fill, stand_in or dataset.load, problem]
-    computing += [registry.partitions()[setting.partition].assign] if setting.partition else []
+    computing: list[Any] = [execute.fill, stand_in or dataset.cls, problem]
+    computing += [registry.partitions()[setting.partition].cls] if setting.partition else []
     reads = problem.stored_parameters
     shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
     return {

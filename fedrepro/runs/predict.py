@@ -47,7 +47,7 @@ class Timings:
 
 def shape(run: Run) -> dict[str, Any]:
     """What is known of the run's data without reading it."""
-    return dict(registry.datasets()[run.setting.dataset].shape(**run.setting.dataset_params))
+    return dict(registry.datasets()[run.setting.dataset].make(**run.setting.dataset_params).shape())
 
 
 def numbers(run: Run) -> float:
