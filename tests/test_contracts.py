@@ -49,7 +49,6 @@ METHODS = {entry.cls.__name__: entry.cls for entry in ALGORITHMS.values()}
 TRIALS = (1, 2)
 
 every_case = pytest.mark.parametrize("name", tiny.CASES)
-every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 every_method = pytest.mark.parametrize("name", METHODS)
 

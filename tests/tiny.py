@@ -1,8 +1,8 @@
 """A tiny instance of every problem, for the contract tests that run every method on it.
 
 ``TINY`` holds the instances: the data, the partition and the parameters as a spec would have them, and where a method
-has to start. ``CASES`` are all registered algorithms, some of them with other parameters once more. ``SENT`` says what a
-method sends, written down from the papers and from the sizes of the problem's arrays and of the states, not from what
+has to start. ``CASES`` are all registered algorithms, and some of them again with other parameters. ``SENT`` says what
+a method sends, written down from the papers and from the sizes of the problem's arrays and of the states, not from what
 the method counts.
 """
 

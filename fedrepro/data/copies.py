@@ -21,6 +21,7 @@ from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import home, locked, place, staging
 from fedrepro.data.source import Findings, Source, sources
 from fedrepro.errors import DataAbsent, UserError, nearest
+from fedrepro.files import atomically
 
 MANIFEST = "manifest.json"
 UNVERIFIED = "sizes and counts are the official ones; no published hash to compare with"
@@ -63,9 +64,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write it into ``folder``, all or nothing."""
-        temporary = folder / f"{MANIFEST}.new"
-        temporary.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        os.replace(temporary, folder / MANIFEST)
+        atomically(folder / MANIFEST, (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode())
 
 
 def source(name: str) -> Source:

@@ -23,6 +23,7 @@ from fedrepro.data.home import home, human, locked, room_for, writable
 from fedrepro.data.imports import adopt, is_web_page
 from fedrepro.data.source import Remote, Source
 from fedrepro.errors import UserError
+from fedrepro.files import atomically
 
 FINAL = (400, 401, 403, 404, 405, 406, 410, 451)  # answers that another try will not change
 
@@ -262,6 +263,5 @@ def _require_accepted(entry: Source, paths: list[Path], accept: bool) -> None:
             f"'fedrepro data fetch {entry.name} --accept' (they are not downloaded again)."
         )
     with locked("accepted"):
-        temporary = home() / "accepted.json.new"
-        temporary.write_text(json.dumps({**_accepted(), **new}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        os.replace(temporary, home() / "accepted.json")
+        text = json.dumps({**_accepted(), **new}, indent=1, sort_keys=True) + "\n"
+        atomically(home() / "accepted.json", text.encode())
