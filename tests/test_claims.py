@@ -11,7 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.claims.judge import judge
+from fedrepro.claims import judge as judge_module
+from fedrepro.claims import language
+from fedrepro.claims.judge import Series, judge
+from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
@@ -58,7 +61,7 @@ def test_a_difference_beyond_its_interval_holds_or_fails(ask: Callable[..., Any]
     assert ask("y(at='end', Q2=1) < y(at='end', Q2=5)", [low, high]).verdict == "reproduced"
     row = ask("y(at='end', Q2=1) > y(at='end', Q2=5)", [low, high])
     assert row.verdict == "not reproduced"
-    assert row.margins[0][0] == pytest.approx(-(1.0 + 1.1 + 1.0) / 3)
+    assert row.margins[0].value == pytest.approx(-(1.0 + 1.1 + 1.0) / 3)
 
 
 def test_differences_are_paired_within_trials(ask: Callable[..., Any]) -> None:
@@ -87,8 +90,9 @@ def test_chains_arithmetic_and_plain_functions(ask: Callable[..., Any]) -> None:
 
 def test_reach_reads_the_axis_where_the_level_is_first_met(ask: Callable[..., Any]) -> None:
     values = [[9, 5, 3, 1], [9, 3, 3, 1]]
-    assert ask("reach(4, Q2=5) < 1.5 and reach(4, Q2=1) > 1.5", values).verdict == "reproduced"
-    assert ask("reach(4, axis='uplink_scalars', Q2=1) < 20.5", values).verdict == "reproduced"
+    at = 1 + np.log(5 / 4) / np.log(5 / 3)  # between rounds 1 and 2, straight on a logarithmic scale
+    assert ask(f"reach(4, Q2=5) < 1 and abs(reach(4, Q2=1) - {at}) < 1e-12", values).verdict == "reproduced"
+    assert ask(f"abs(reach(4, axis='uplink_scalars', Q2=1) - {10 * at}) < 1e-9", values).verdict == "reproduced"
     assert ask("reach(0.5, Q2=1) < 100", values).verdict == "not reproduced"  # never reached
     neither = ask("reach(0.5, Q2=1) < reach(0.5, Q2=5)", values)
     assert neither.verdict == "within noise"
@@ -96,6 +100,76 @@ def test_reach_reads_the_axis_where_the_level_is_first_met(ask: Callable[..., An
     assert (
         ask("reach(3 * y(at='end', Q2=1), Q2=5) < reach(3 * y(at='end', Q2=1), Q2=1)", values).verdict == "reproduced"
     )
+
+
+def test_reach_does_not_depend_on_which_rounds_are_recorded() -> None:
+    dense = 3.0 * 0.8 ** np.arange(41)
+    reads = []
+    for rounds in (range(41), range(0, 41, 5), [0, 7, 8, 40]):
+        at = np.array(rounds)
+        reads.append(
+            float(judge_module._reach(Series(at, dense[at], {"round": at.astype(float)}, 40, "lower"), 0.1)[0])
+        )
+    np.testing.assert_allclose(reads, np.log(0.1 / 3.0) / np.log(0.8), rtol=1e-12)
+    rising = Series(np.arange(3), np.array([-1.0, 0.0, 2.0]), {"round": np.arange(3.0)}, 2, "higher")
+    assert judge_module._reach(rising, 1.0)[0] == 1.5  # straight, as not all are positive
+    assert judge_module._reach(rising, 3.0)[0] == np.inf
+    assert judge_module._reach(rising, -5.0)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "below", "tie", "above"),
+    [("<", "reproduced", "not reproduced", "not reproduced"), ("<=", "reproduced", "reproduced", "not reproduced"),
+     (">", "not reproduced", "not reproduced", "reproduced"), (">=", "not reproduced", "reproduced", "reproduced")],
+)  # fmt: skip
+def test_the_four_operators_differ_at_a_tie(
+    ask: Callable[..., Any], operator: str, below: str, tie: str, above: str
+) -> None:
+    for left, verdict in ((1.0, below), (2.0, tie), (3.0, above)):
+        assert ask(f"y(at=1, Q2=1) {operator} y(at=1, Q2=5)", [[9, left], [9, 2.0]]).verdict == verdict
+
+
+def test_one_bad_round_of_a_list_is_enough(ask: Callable[..., Any]) -> None:
+    """The lowest mean is no judge: a round may fail beyond doubt while another, lower one is noise."""
+    noisy = np.array([[0, 5.0], [0, -9.0], [0, 1.0]])  # round 1: mean -1, any sign
+    sure = np.array([[-0.5, 0.0], [-0.51, 0.0], [-0.49, 0.0]])  # round 0: below zero beyond doubt
+    check = "y(at=[0, 1], Q2=1) < y(at=[0, 1], Q2=5)"
+    assert ask(check, [np.zeros((3, 2)), noisy + sure]).verdict == "not reproduced"
+    assert ask(check, [np.zeros((3, 2)), noisy - sure]).verdict == "within noise"
+    good = np.array([[0.5, 9.0], [0.51, 9.5], [0.49, 9.2]])
+    assert ask(check, [np.zeros((3, 2)), good]).verdict == "reproduced"
+
+
+def test_checks_are_of_averaged_curves_and_each_of_every_trial(ask: Callable[..., Any]) -> None:
+    near = 0.877 + np.array([[0.04], [-0.04], [0.05], [-0.05], [0.03], [-0.03], [0.02], [-0.02], [0.0], [0.0]])
+    wide = np.hstack([near, near])
+    said = {"trials": 10, "trials_wanted": 10}
+    assert ask("abs(y(at=1, Q2=1) - 0.877) < 0.03", [wide], **said).verdict == "reproduced"
+    every = ask("each(abs(y(at=1, Q2=1) - 0.877) < 0.03)", [wide], **said)
+    assert every.verdict == "not reproduced"
+    assert "margin -0.02 in the worst trial" in every.why
+    stuck = np.hstack([np.ones((10, 1)), np.full((10, 1), 1e-12)])
+    stuck[6, 1] = 0.98
+    assert ask("log10(y(at=1, Q2=1)) < -2", [stuck], **said).verdict != "reproduced"  # an average hides no stuck trial
+    row = ask("each(y(at=1, Q2=1) < 1e-6) and y(at=0, Q2=1) > 0.5", [stuck], **said)
+    assert row.verdict == "not reproduced"
+    assert "in the worst trial, 7," in row.why
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("y(at=1, Q2=1) + 1", "must compare two values"),
+        ("(y(at=1, Q2=1) < 1) + 1 < 2", "may not compare 'y(at=1, Q2=1) < 1': it is true or false, no number"),
+        ("each(y(at=1, Q2=1) < 1) < 2", "may not compare 'each(y(at=1, Q2=1) < 1)': it is true or false, no number"),
+        ("each(y(at=1, Q2=1) < 1, 2)", "each() takes one comparison, for instance each(y(...) < 1)"),
+        ("each(y(at=1, Q2=1)) and y(at=1, Q2=1) < 2", "'y(at=1, Q2=1)' is not a comparison; use <, <=, > or >="),
+    ],
+)
+def test_what_is_no_comparison_is_refused(check: str, said: str) -> None:
+    with pytest.raises(UserError) as error:
+        language.parse(check)
+    assert said in str(error.value)
 
 
 def test_values_at_equal_cost(ask: Callable[..., Any]) -> None:

@@ -1,22 +1,28 @@
-"""Whether a paper's claims hold: each check is evaluated trial by trial, differences are paired, and noise has a say.
+"""Whether a paper's claims hold: checks are evaluated on curves averaged over trials, as papers draw them.
 
-A comparison ``L < R`` gives one margin ``R - L`` per trial (both sides share data, initial point and client draws in a
-trial). Its mean and its 95 % t interval over trials decide: above zero it holds, below zero it fails, across zero it is
-within noise. A check at several rounds holds only if it holds at each of them, and is as weak as its weakest round.
+A comparison ``L < R`` has one margin ``R - L``, read off the averaged curves of both sides. Trials are paired, as both
+sides share data, initial point and client draws in a trial: the interval of the margin comes from leaving out one trial
+at a time on both sides at once (``intervals``). Above zero it holds, below zero it fails, across zero it is within
+noise. A margin of exactly zero without an interval satisfies ``<=`` and ``>=`` only. A check at several rounds, or of
+several comparisons, holds only if each holds, and fails if any fails. ``each(...)`` asks for every trial by itself,
+without averaging: one trial that fails is enough.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.claims import language
+from fedrepro.claims.intervals import Interval, jackknife
 from fedrepro.errors import UserError
+from fedrepro.registry import problems
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
@@ -37,16 +43,16 @@ class Row:
     verdict: str
     found: str
     why: str
-    margins: tuple[tuple[float, float, float], ...]  # per comparison: mean margin, interval low, interval high
+    margins: tuple[Interval, ...]  # per comparison: that of the round which decides
     trials: int
 
 
 @dataclass(frozen=True)
 class Series:
-    """One setting's metric and counts, trial by trial: aligned on the rounds recorded in any trial.
+    """One setting's metric and counts, aligned on the rounds recorded in any trial.
 
-    ``values`` (trials, rounds): a run that stopped early keeps its last value; one whose numbers ceased to be finite
-    counts as infinitely bad from there on.
+    ``values`` and every one of ``axes`` are (trials, rounds), or (rounds,) once averaged. A run that stopped early
+    keeps its last value; one whose numbers ceased to be finite counts as infinitely bad from there on.
     """
 
     rounds: np.ndarray
@@ -54,6 +60,12 @@ class Series:
     axes: Mapping[str, np.ndarray]
     planned: int  # the rounds this tier gives the run, which may have ended before
     better: str
+
+    def over(self, trials: np.ndarray) -> Series:
+        """The curve averaged over the trials with these numbers, from 0."""
+        with np.errstate(invalid="ignore"):
+            axes = {name: axis[trials].mean(axis=0) for name, axis in self.axes.items()}
+            return dataclasses.replace(self, values=self.values[trials].mean(axis=0), axes=axes)
 
 
 class NotTestable(UserError):
@@ -69,8 +81,7 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar) -> Row:
     """The verdict on one claim from a figure's tidy frame and sidecar."""
     reader = _Reader(claim, figure, frame, sidecar.trials_done or 0)
     try:
-        margins = _margins(language.parse(claim.check).body, reader)
-        found, text, numbers = _decide(margins)
+        found, text, numbers = _decide(list(_comparisons(language.parse(claim.check).body)), reader)
     except NotTestable as error:
         found, text, numbers = NOT_TESTED, str(error), ()
     doubts = _doubts(claim, figure, sidecar, reader.used)
@@ -116,25 +127,30 @@ def _doubts(claim: Claim, figure: Figure, sidecar: Sidecar, used: list[Curve]) -
 
 
 class _Reader:
-    """Reads curves for one claim; remembers which ones it used."""
+    """Reads curves for one claim, averaged over ``chosen`` trials; remembers which ones it used."""
 
     def __init__(self, claim: Claim, figure: Figure, frame: Any, trials: int) -> None:
         self.claim, self.figure, self.frame, self.trials = claim, figure, frame, trials
         self.panels: dict[str, Panel] = {p.id: p for p in figure.panels}
         self.used: list[Curve] = []
+        self.chosen = np.arange(trials)
+        self._aligned: dict[tuple[str, str], Series] = {}
 
     def series(self, keywords: Mapping[str, Any]) -> Series:
         panel = self.panels[keywords.get("panel", self.claim.panel)]
         own = {"panel", "metric", *(k for keys in language.READERS.values() for k in keys)}
         curve = language.pick(panel.curves, {k: v for k, v in keywords.items() if k not in own})
-        self.used.append(curve)
-        metric = keywords.get("metric", panel.y)
+        key = (curve.setting.series, keywords.get("metric", panel.y))
+        if key not in self._aligned:
+            self.used.append(curve)
+            self._aligned[key] = self._read(curve, key[1])
+        return self._aligned[key].over(self.chosen)
+
+    def _read(self, curve: Curve, metric: str) -> Series:
         own = self.frame[(self.frame["series"] == curve.setting.series) & (self.frame["trial"] <= self.trials)]
         rows = own[own["metric"] == metric]
         if self.trials < 1 or rows["trial"].nunique() < self.trials:
             raise NotTestable(f"'{curve.label}' has no finished trials")
-        from fedrepro.registry import problems
-
         others = {
             name: own[own["metric"] == name].set_index(["trial", "round"])["value"] for name in curve.setting.metrics
         }
@@ -161,44 +177,52 @@ def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> S
 
 def _y(series: Series, at: Any = None, cost: Any = None) -> np.ndarray:
     if cost is not None:
-        target = np.broadcast_to(np.asarray(cost, dtype=float).reshape(-1), (len(series.values),))
-        index = [
-            int(np.searchsorted(a, c, side="right")) - 1
-            for a, c in zip(series.axes["uplink_scalars"], target, strict=True)
-        ]
-        return series.values[np.arange(len(index)), np.maximum(index, 0)][:, None]
+        index = int(np.searchsorted(series.axes["uplink_scalars"], float(np.asarray(cost).reshape(())), side="right")) - 1
+        return series.values[[max(index, 0)]]
     rounds = [series.rounds[-1] if r == "end" else r for r in (at if isinstance(at, list) else [at])]
     late = [r for r in rounds if r > max(series.planned, series.rounds[-1])]
     if late:
         raise NotTestable(f"round {late[0]:g} lies beyond the {series.planned} rounds of this tier")
-    return series.values[:, np.searchsorted(series.rounds, rounds, side="right") - 1]
+    return series.values[np.searchsorted(series.rounds, rounds, side="right") - 1]
 
 
 def _total(series: Series, axis: str = "round") -> np.ndarray:
-    return series.axes[axis][:, -1:]
+    return series.axes[axis][-1:]
 
 
 def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
-    target = np.broadcast_to(np.asarray(level, dtype=float).reshape(-1, 1), (len(series.values), 1))
-    hit = series.values <= target if series.better == "lower" else series.values >= target
-    first = np.argmax(hit, axis=1)
-    there = series.axes[axis][np.arange(len(first)), first]
-    return np.where(hit.any(axis=1), there, np.inf)[:, None]
+    """Where the curve first meets the level; between two recorded rounds as if it went straight from one to the other.
+
+    Straight on a logarithmic scale where values and level are positive, so that a curve that falls by orders of
+    magnitude is met at the same place however densely it was recorded.
+    """
+    level, values, places = float(np.asarray(level).reshape(())), series.values, series.axes[axis]
+    hit = np.flatnonzero(values <= level if series.better == "lower" else values >= level)
+    if not hit.size:
+        return np.array([np.inf])
+    k = int(hit[0])
+    if k == 0 or values[k] == level or not np.isfinite(values[k - 1]):
+        return places[[k]]
+    before, after, wanted = values[k - 1], values[k], level
+    if min(before, after, wanted) > 0:
+        before, after, wanted = np.log(before), np.log(after), np.log(wanted)
+    share = (before - wanted) / (before - after)
+    return np.array([places[k - 1] + share * (places[k] - places[k - 1])])
 
 
 def _since(series: Series, since: float) -> np.ndarray:
-    kept = series.values[:, series.rounds >= since]
-    if kept.shape[1] == 0:
+    kept = series.values[series.rounds >= since]
+    if not kept.size:
         raise NotTestable(f"round {since:g} lies beyond the {series.rounds[-1]} rounds of this tier")
     return kept
 
 
 def _lowest(series: Series, since: float = 0) -> np.ndarray:
-    return np.min(_since(series, since), axis=1, keepdims=True)
+    return np.min(_since(series, since), keepdims=True)
 
 
 def _highest(series: Series, since: float = 0) -> np.ndarray:
-    return np.max(_since(series, since), axis=1, keepdims=True)
+    return np.max(_since(series, since), keepdims=True)
 
 
 _READERS: dict[str, Callable[..., np.ndarray]] = {
@@ -227,21 +251,36 @@ def _fold(operation: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
 # -- evaluating --------------------------------------------------------------------------------------------------------
 
 
-def _margins(node: ast.expr, reader: _Reader) -> list[np.ndarray]:
-    """One (trials, rounds) array for each comparison of the check; positive where it holds."""
-    if isinstance(node, ast.BoolOp):
-        return [m for value in node.values for m in _margins(value, reader)]
-    if not isinstance(node, ast.Compare):
-        raise NotTestable(f"'{ast.unparse(node)}' is not a comparison")
-    sides = [_value(side, reader) for side in (node.left, *node.comparators)]
-    margins = []
-    for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
-        low, high = (left, right) if isinstance(op, (ast.Lt, ast.LtE)) else (right, left)
+@dataclass(frozen=True)
+class _Comparison:
+    """``left < right``, or ``<=``; ``each``: of every trial by itself."""
+
+    left: ast.expr
+    right: ast.expr
+    strict: bool
+    each: bool
+
+    def margin(self, reader: _Reader) -> np.ndarray:
+        """right - left at each round it asks for, (k,): positive where it holds; nan where both are infinite alike."""
+        low, high = (np.asarray(_value(side, reader), dtype=np.float64) for side in (self.left, self.right))
         with np.errstate(invalid="ignore"):
-            margin = np.atleast_2d(np.asarray(high, dtype=float) - np.asarray(low, dtype=float))
-        both = np.isinf(high) & np.isinf(low)
-        margins.append(np.where(both & (np.sign(high) == np.sign(low)), np.nan, margin))
-    return margins
+            return np.atleast_1d(high - low)
+
+
+def _comparisons(node: ast.expr, each: bool = False) -> Iterator[_Comparison]:
+    """The comparisons of a check, all turned the same way."""
+    if isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from _comparisons(value, each)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == language.EACH:
+        yield from _comparisons(node.args[0], each=True)
+    elif isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
+            low, high = (left, right) if isinstance(op, (ast.Lt, ast.LtE)) else (right, left)
+            yield _Comparison(low, high, isinstance(op, (ast.Lt, ast.Gt)), each)
+    else:
+        raise NotTestable(f"'{ast.unparse(node)}' is not a comparison")
 
 
 def _value(node: ast.expr, reader: _Reader) -> Any:
@@ -275,48 +314,50 @@ def _read(node: ast.Call, name: str, reader: _Reader) -> np.ndarray:
     return _READERS[name](series, **{k: v for k, v in computed.items() if k in own})
 
 
-def _decide(margins: list[np.ndarray]) -> tuple[str, str, tuple[tuple[float, float, float], ...]]:
-    """What the margins say together: it holds only if every comparison does at every round."""
-    weakest = [_weakest(m) for m in margins]
-    found = [_found(*w) for w in weakest]
+def _decide(comparisons: list[_Comparison], reader: _Reader) -> tuple[str, str, tuple[Interval, ...]]:
+    """What the comparisons say together: it holds only if each does, at every round, and fails if any fails."""
+    deciding = [_deciding(c, reader) for c in comparisons]
+    found = [_found(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
     overall = "fails" if "fails" in found else NOISE if NOISE in found else "holds"
-    words = [_words(*w) for w in weakest]
-    trials = margins[0].shape[0]
-    return overall, f"{', '.join(words)} over {trials} trial{'s' if trials > 1 else ''}", tuple(weakest)
+    words = [_words(interval, c.each, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
+    trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
+    return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
 
 
-def _words(mean: float, low: float, high: float) -> str:
-    if math.isnan(mean):
-        return "both sides are infinite (neither reaches its level)"
-    if math.isinf(mean):
-        return "one side is infinite in every trial (never reached, or diverged)"
-    if math.isinf(high):
-        return "one side is infinite in some trials, and they disagree"
-    return f"margin {mean:.3g}" + (f" [{low:.3g}, {high:.3g}]" if low < high else "")
+def _deciding(comparison: _Comparison, reader: _Reader) -> tuple[Interval, int]:
+    """The interval of the round that decides a comparison; of ``each`` the worst trial's margin, and its number."""
+
+    def read(chosen: np.ndarray) -> np.ndarray:
+        reader.chosen = chosen
+        return comparison.margin(reader)
+
+    if comparison.each:
+        alone = [float(np.min(read(np.array([t])))) for t in range(reader.trials)]
+        worst = next((t for t, margin in enumerate(alone) if math.isnan(margin)), int(np.argmin(alone)))
+        return Interval(alone[worst], alone[worst], alone[worst]), worst + 1
+    intervals = jackknife(read, reader.trials)
+    order = ("fails", NOISE, "holds")
+    return min(intervals, key=lambda i: (order.index(_found(i, comparison.strict)), i.low)), 0
 
 
-def _weakest(margin: np.ndarray) -> tuple[float, float, float]:
-    """Mean and 95 % t interval over trials, at the round where the mean is lowest."""
-    if np.isnan(margin).any():
-        return (math.nan, math.nan, math.nan)
-    column = margin[:, int(np.argmin(margin.mean(axis=0)))]
-    if not np.isfinite(column).all():  # a level never reached, or a run that diverged: only unanimity counts
-        end = math.inf if (column > 0).all() else -math.inf if (column < 0).all() else 0.0
-        return (end, end, end) if end else (0.0, -math.inf, math.inf)
-    mean, n = float(column.mean()), len(column)
-    if n < 2:
-        return (mean, mean, mean)
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, n - 1) * column.std(ddof=1) / math.sqrt(n))
-    return (mean, mean - half, mean + half)
+def _words(margin: Interval, each: bool, trial: int) -> str:
+    if math.isnan(margin.value):
+        text = "both sides are infinite (neither reaches its level)"
+    elif math.isinf(margin.value) and margin.low == margin.high:
+        text = "one side is infinite in every trial (never reached, or diverged)"
+    elif math.isinf(margin.high):
+        text = "one side is infinite in some trials, and they disagree"
+    else:
+        text = f"margin {margin.value:.3g}"
+        text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
+    return f"{text} in the worst trial, {trial}," if each else text
 
 
-def _found(mean: float, low: float, high: float) -> str:
-    if math.isnan(mean):
+def _found(margin: Interval, strict: bool) -> str:
+    if math.isnan(margin.value):
         return NOISE
-    if low > 0 or (low == high == mean and mean >= 0):
+    if margin.low > 0 or (margin.low >= 0 and not strict):
         return "holds"
-    if high < 0 or (low == high == mean and mean < 0):
+    if margin.high < 0 or (strict and margin.low == margin.high == 0):
         return "fails"
     return NOISE

@@ -1,6 +1,6 @@
 """The little language in which claims are written, and its checks before anything runs.
 
-A check compares numbers read off the curves of a panel, trial by trial::
+A check compares numbers read off the curves of a panel, averaged over trials::
 
     y(at=20, Q1=10) < y(at=20, Q1=1)
     y(at=[100, 200, 500], algorithm='fedcavg') > y(at=[100, 200, 500], algorithm='fedcgds', m=100)
@@ -13,11 +13,12 @@ Functions, whose other keywords select exactly one curve by any of its values (a
 ``total(axis)``       the last value of ``round``, of ``uplink_scalars``, ``uplink_bits``, ``downlink_scalars`` or
                       ``downlink_bits``, or of a recorded metric
 ``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
-                      direction; infinite where it never gets there
+                      direction, between two recorded rounds by interpolation; infinite where it never gets there
 ``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
 
 ``panel='b'`` reads another panel; ``metric='rmse'`` another recorded metric. Numbers, ``+ - * /``, ``abs``, ``min``,
-``max``, ``log10``, comparisons (also chained) and ``and`` combine them.
+``max``, ``log10``, comparisons (also chained) and ``and`` combine them. ``each(A < B)`` asks for it in every trial by
+itself, for what a paper says of every run.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "highest": ("since",),
 }
 PLAIN = ("abs", "min", "max", "log10")
+EACH = "each"
+"""``each(A < B)``: of every trial."""
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
     ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,
@@ -62,7 +65,27 @@ def parse(check: str) -> ast.Expression:
             raise UserError(f"the check may not call '{ast.unparse(node.func)}'")
     if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
         raise UserError("the check must compare two values with <, <=, > or >=")
+    _check_shape(tree.body)
     return tree
+
+
+def _check_shape(node: ast.expr) -> None:
+    """Comparisons joined by ``and``, each perhaps inside ``each(...)``, and no comparison inside another."""
+    if isinstance(node, ast.BoolOp):
+        for value in node.values:
+            _check_shape(value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == EACH:
+        if len(node.args) != 1 or node.keywords:
+            raise UserError(f"'{ast.unparse(node)}': each() takes one comparison, for instance each(y(...) < 1)")
+        _check_shape(node.args[0])
+    elif not isinstance(node, ast.Compare):
+        raise UserError(f"the check's '{ast.unparse(node)}' is not a comparison; use <, <=, > or >=")
+    else:
+        for side in (node.left, *node.comparators):
+            for inner in ast.walk(side):
+                named = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == EACH
+                if named or isinstance(inner, (ast.Compare, ast.BoolOp)):
+                    raise UserError(f"the check may not compare '{ast.unparse(inner)}': it is true or false, no number")
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
@@ -118,7 +141,7 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
         yield str(error)
         return
     names = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    known = (*READERS, *PLAIN)
+    known = (*READERS, *PLAIN, EACH)
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):

@@ -1,0 +1,99 @@
+"""Intervals over trials: right by hand, and as often right as they say, from three trials on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fedrepro.claims.intervals import jackknife
+from fedrepro.claims.judge import Series, _reach
+
+
+def test_of_a_mean_it_is_the_t_interval_worked_by_hand() -> None:
+    """1, 2, 6: mean 3, standard deviation sqrt(7), half width 4.302653 sqrt(7) / sqrt(3) = 6.572411."""
+    values = np.array([1.0, 2.0, 6.0])
+    (found,) = jackknife(lambda chosen: values[chosen].mean(keepdims=True), 3)
+    assert found.value == pytest.approx(3.0)
+    assert (found.low, found.high) == pytest.approx((3 - 6.572411, 3 + 6.572411), abs=1e-5)
+
+
+def test_of_a_ratio_of_means_it_is_worked_by_hand() -> None:
+    """a = 2, 4 and b = 1, 3: theta = 3/2, theta_(1) = 4/3, theta_(2) = 2, pseudo-values 5/3 and 1, t(1) = 12.7062."""
+    a, b = np.array([2.0, 4.0]), np.array([1.0, 3.0])
+    (found,) = jackknife(lambda chosen: np.array([a[chosen].mean() / b[chosen].mean()]), 2)
+    half = 12.706205 * (np.std([5 / 3, 1.0], ddof=1) / np.sqrt(2))
+    assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.5 - half, 1.5 + half), abs=1e-5)
+
+
+def test_without_doubt_there_is_no_interval() -> None:
+    one = jackknife(lambda chosen: np.array([0.3]), 1)[0]
+    same = jackknife(lambda chosen: np.full(len(chosen), 0.1).mean(keepdims=True), 7)[0]
+    assert one.low == one.value == one.high == 0.3
+    assert same.low == same.value == same.high
+
+
+def test_infinite_values_count_only_where_all_trials_agree() -> None:
+    never = np.array([np.inf, np.inf, np.inf])
+    once = np.array([1.0, np.inf, 2.0])
+
+    def largest(values: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda chosen: values[chosen].max(keepdims=True)
+
+    (all_,) = jackknife(largest(never), 3)
+    (some,) = jackknife(largest(once), 3)
+    assert all_.low == all_.high == np.inf
+    assert (some.low, some.high) == (-np.inf, np.inf)
+    (neither,) = jackknife(lambda chosen: np.array([np.nan]), 3)
+    assert np.isnan(neither.value)
+
+
+def curves(draw: np.random.Generator, n: int) -> np.ndarray:
+    """Errors that fall at a rate of their own in every trial, (n, 61)."""
+    return np.exp(-np.abs(0.15 + 0.02 * draw.standard_normal((n, 1))) * np.arange(61))
+
+
+def place(of: np.ndarray) -> float:
+    """Where the averaged curve first reaches 0.05."""
+    series = Series(np.arange(61), of.mean(axis=0), {"round": np.arange(61.0)}, 60, "lower")
+    return float(_reach(series, 0.05)[0])
+
+
+def margin(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
+    """Of two methods whose trials are hard or easy together."""
+    shared = 5 * draw.standard_normal(n)
+    a, b = shared + draw.standard_normal(n), shared + draw.standard_normal(n) + 0.5
+    return lambda chosen: float(b[chosen].mean() - a[chosen].mean())
+
+
+def ratio(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
+    a, b = 3 + 0.6 * draw.standard_normal(n), 2 + 0.3 * draw.standard_normal(n)
+    return lambda chosen: float(a[chosen].mean() / b[chosen].mean())
+
+
+def size(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
+    """abs of a difference: its kink lies within the noise at few trials, and far from it at many."""
+    a = 0.3 + draw.standard_normal(n)
+    return lambda chosen: float(abs(a[chosen].mean()))
+
+
+def reach(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
+    drawn = curves(draw, n)
+    return lambda chosen: place(drawn[chosen])
+
+
+TRUTH = {margin: 0.5, ratio: 1.5, size: 0.3, reach: place(curves(np.random.default_rng(0), 300_000))}
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 50])
+@pytest.mark.parametrize("kind", TRUTH, ids=lambda kind: kind.__name__)
+def test_intervals_of_95_percent_hold_the_truth_93_times_in_100_at_least(
+    kind: Callable[[np.random.Generator, int], Callable[[np.ndarray], float]], n: int
+) -> None:
+    draw, repeats, right = np.random.default_rng(n), 2500 if n < 50 else 800, 0
+    for _ in range(repeats):
+        read = kind(draw, n)
+        (found,) = jackknife(lambda chosen, read=read: np.array([read(chosen)]), n)
+        right += found.low <= TRUTH[kind] <= found.high
+    assert right / repeats >= 0.93, right / repeats
