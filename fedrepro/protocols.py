@@ -74,9 +74,9 @@ class Problem(Protocol):
     """What methods run on, held in memory.
 
     name : as specs and seeds know it. metrics : what ``measure`` knows. default_metrics : what is measured where
-    nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them; most
-    are keyword arguments of the class too. stored_parameters : those that ``prepare`` reads (None for all); runs that
-    differ in others share what it wrote.
+    nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them;
+    most are keyword arguments of the class too. stored_parameters : those that ``prepare`` reads (None for all); runs
+    that differ in others share what it wrote.
     """
 
     name: ClassVar[str]
