@@ -177,7 +177,8 @@ def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> S
 
 def _y(series: Series, at: Any = None, cost: Any = None) -> np.ndarray:
     if cost is not None:
-        index = int(np.searchsorted(series.axes["uplink_scalars"], float(np.asarray(cost).reshape(())), side="right")) - 1
+        spent = float(np.asarray(cost).reshape(()))
+        index = int(np.searchsorted(series.axes["uplink_scalars"], spent, side="right")) - 1
         return series.values[[max(index, 0)]]
     rounds = [series.rounds[-1] if r == "end" else r for r in (at if isinstance(at, list) else [at])]
     late = [r for r in rounds if r > max(series.planned, series.rounds[-1])]
