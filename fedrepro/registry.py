@@ -1,8 +1,8 @@
-"""The five tables of names a spec can use. Importing a module registers what it defines; nothing else has to be edited.
+"""The tables of names a spec can use. Importing a module registers what it defines.
 
 Modules of ``fedrepro.problems``, ``fedrepro.partitions``, ``fedrepro.datasets`` and ``fedrepro.algorithms`` are found
-by looking into those folders, so adding a file is enough. Heavy libraries (scikit-learn, numba, jax) are imported
-inside the functions that need them: listing names stays fast and works without the extras.
+by looking into those folders: adding a file is enough to use it. Heavy libraries (scikit-learn, numba, jax) are
+imported inside the functions that need them: listing names stays fast and works without the extras.
 """
 
 from __future__ import annotations

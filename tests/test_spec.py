@@ -305,3 +305,37 @@ def test_a_glob_over_an_experiments_folder_may_pick_up_discrepancies(fedrepro: C
     alone = fedrepro("plan", discrepancies)
     assert alone.exit_code == 2
     assert "discrepancies.yaml holds a paper's discrepancies, not a figure" in alone.stderr
+
+
+def test_a_figure_named_twice_is_read_once_and_two_files_with_one_name_are_refused(
+    small: Path, tmp_path: Path, fedrepro: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = fedrepro("run", small, small, "-j", 1, "--tier", "smoke")
+    assert (twice.exit_code, twice.output.count("beyond/small (smoke): complete")) == (0, 1)
+    other = tmp_path / "other.yaml"
+    other.write_text(small.read_text())
+    for command in ("validate", "plan", "run"):
+        refused = fedrepro(command, small, other)
+        assert refused.exit_code == 2
+        assert f"{small} and {other} are both beyond/small, and results are stored under that name" in refused.output
+
+
+def test_a_file_among_the_experiments_is_the_figure_that_its_place_says(
+    small: Path, tmp_path: Path, fedrepro: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copied = Path("experiments") / "beyond" / "mine.yaml"
+    copied.parent.mkdir(parents=True)
+    copied.write_text(small.read_text())
+    refused = fedrepro("validate", copied)
+    assert refused.exit_code == 2
+    said = f"{copied}: says paper: beyond and figure: small, so its results would be stored as those of beyond/small; "
+    assert said + "write paper: beyond and figure: mine, or move the file" in refused.output
+    copied.write_text(small.read_text().replace("figure: small", "figure: mine"))
+    assert fedrepro("validate", copied).exit_code == 0
+
+
+def test_every_claim_has_an_id_of_its_own() -> None:
+    ids = [claim.id for path in SPECS for claim in load(path, "paper").claims]
+    assert len(ids) > 200
+    assert [one for one in dict.fromkeys(ids) if ids.count(one) > 1] == []

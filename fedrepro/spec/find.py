@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
@@ -33,19 +33,47 @@ def find_spec(name: str) -> Path:
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
-    """Read several specs; the errors of all of them are reported together."""
-    figures, messages = [], []
+    """Read several specs; the errors of all of them are reported together.
+
+    A file of the experiments folder says the paper and figure that its place says, and no two files say the same:
+    results are stored under these names. A file named twice is read once.
+    """
+    figures: dict[Path, Figure] = {}
+    messages: list[str] = []
     given = [name for name in names if Path(name).name != DISCREPANCIES]  # a glob over experiments/ picks them up too
     if not given:
         raise UserError(f"{DISCREPANCIES} holds a paper's discrepancies, not a figure; name a figure's spec")
     for name in given:
+        path = find_spec(str(name))
         try:
-            figures.append(load(find_spec(str(name)), tier, sets))
+            if path.resolve() not in figures:
+                figures[path.resolve()] = load(path, tier, sets)
         except SpecErrors as error:
             messages += error.messages
+    messages += _misplaced(figures) + _doubled(figures)
     if messages:
         raise SpecErrors(messages)
-    return figures
+    return list(figures.values())
+
+
+def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
+    return [
+        f"{figure.path}: says paper: {figure.paper} and figure: {figure.figure}, so its results would be stored as "
+        f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, or move the file"
+        for path, figure in figures.items()
+        if path.parents[1] == EXPERIMENTS.resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
+    ]
+
+
+def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for figure in figures.values():
+        found.setdefault((figure.paper, figure.figure), []).append(figure.path)
+    return [
+        f"{' and '.join(paths)} are both {paper}/{figure}, and results are stored under that name; give each its own"
+        for (paper, figure), paths in found.items()
+        if len(paths) > 1
+    ]
 
 
 def find_some(names: Iterable[str]) -> list[Path]:
