@@ -59,7 +59,8 @@ def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -
 def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
     return [
         f"{figure.path}: says paper: {figure.paper} and figure: {figure.figure}, so its results would be stored as "
-        f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, or move the file"
+        f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
+        "or move the file"
         for path, figure in figures.items()
         if path.parents[1] == EXPERIMENTS.resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
     ]
