@@ -91,7 +91,8 @@ TRUTH = {margin: 0.5, ratio: 1.5, size: 0.3, reach: place(curves(np.random.defau
 def test_intervals_of_95_percent_hold_the_truth_93_times_in_100_at_least(
     kind: Callable[[np.random.Generator, int], Callable[[np.ndarray], float]], n: int
 ) -> None:
-    draw, repeats, right = np.random.default_rng(n), 1200 if n < 50 else 400, 0
+    """Over 6,000 draws: margin 0.94 to 0.95, ratio 0.95, size 0.95 to 0.97, reach 0.932 to 0.945."""
+    draw, repeats, right = np.random.default_rng(n), 2500 if n < 50 else 800, 0
     for _ in range(repeats):
         read = kind(draw, n)
         (found,) = jackknife(lambda chosen, read=read: np.array([read(chosen)]), n)
