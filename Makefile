@@ -22,7 +22,7 @@ verdict: $(VENV)/.core ## print which claims of the papers held
 	$(BIN)/fedrepro verdict --tier paper
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check fedrepro tests bench
