@@ -45,10 +45,11 @@ def ask(figure: Figure) -> Callable[..., Any]:
 
     def ask(check: str, values: list[Any], trials: int = 3, tier: str = "paper", **sidecar: Any) -> Any:
         tables = {s: np.atleast_2d(np.asarray(v, dtype=float)) for s, v in zip(series, values, strict=False)}
-        tables = {s: np.repeat(v, trials, axis=0) if len(v) == 1 else v for s, v in tables.items()}
+        last = list(tables)[-1] if sidecar.pop("ragged", False) else None
+        tables = {s: np.repeat(v, trials, axis=0) if len(v) == 1 and s != last else v for s, v in tables.items()}
         statuses = sidecar.pop("statuses", None)
+        shown = dataclasses.replace(figure, tier=tier, **sidecar.pop("figure_", {}))
         about = Sidecar.parse({"schema": 2, "trials_done": trials, "trials_wanted": 3, **sidecar})
-        shown = dataclasses.replace(figure, tier=tier)
         return judge(Claim("x", "s", "w", "a", check), shown, frame(tables, statuses), about)
 
     assert names == ["FedCAvg Q2=1", "FedCAvg Q2=5", "FedCGds m=2 Q1=3", "FedCGds m=6 Q1=2"]
@@ -194,19 +195,101 @@ def test_a_diverged_run_counts_as_infinitely_bad(ask: Callable[..., Any]) -> Non
 
 def test_only_the_paper_tier_on_real_complete_data_counts(ask: Callable[..., Any]) -> None:
     check, values = "y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]
-    for why, about in {
-        "quick tier": {"tier": "quick"},
-        "stand-in for synthetic": {"stand_ins": ["synthetic"]},
-        "variant of synthetic (fewer images)": {
-            "datasets": [{"dataset": "synthetic", "state": "variant", "note": "fewer images"}]
-        },
-        "2 of 3 trials": {"trials": 2},
-        "changed by --set rounds=3": {"sets": ["rounds=3"]},
-    }.items():
+    full = ask(check, values)
+    assert (full.verdict, full.level, full.evidence) == ("reproduced", "paper", "")
+    for level, (why, about) in LESS.items():
         row = ask(check, values, **about)
-        assert row.verdict == "not tested"
-        assert row.found == "holds"
-        assert why in row.why
+        assert (row.verdict, row.level, row.evidence) == ("holds", level, why)
+        assert row.reason.startswith(f"{why}: margin ")
+
+
+LESS: dict[str, tuple[str, dict[str, Any]]] = {
+    "partial": ("on 2 of 3 trials", {"trials": 2}),
+    "variant": (
+        "on a variant of synthetic (fewer images)",
+        {"datasets": [{"dataset": "synthetic", "state": "variant", "note": "fewer images"}]},
+    ),
+    "changed": ("changed by --set rounds=3", {"sets": ["rounds=3"]}),
+    "quick": ("at the quick tier", {"tier": "quick"}),
+    "smoke": ("at the smoke tier", {"tier": "smoke"}),
+    "stand-in": ("on a stand-in for synthetic, which says nothing about the paper", {"stand_ins": ["synthetic"]}),
+}
+
+
+@pytest.mark.parametrize("level", LESS)
+def test_on_less_evidence_a_claim_holds_fails_or_is_undecided(ask: Callable[..., Any], level: str) -> None:
+    about = LESS[level][1]
+    noisy = np.array([[1.0, 1], [1, 3], [1, 2]])[: about.get("trials", 3)]
+    assert ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], **about).verdict == "holds"
+    assert ask("y(at=1, Q2=1) > y(at=1, Q2=5)", [[1, 1], [2, 2]], **about).verdict == "fails"
+    assert ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [noisy, [[2, 2.0]] * len(noisy)], **about).verdict == "undecided"
+    row = ask("y(at=99, Q2=1) < y(at=99, Q2=5)", [[1, 1], [2, 2]], **about)
+    assert (row.verdict, row.level, row.evidence) == ("not tested", "none", "")
+
+
+def test_of_several_shortcomings_the_worst_is_the_level_and_all_are_named(ask: Callable[..., Any]) -> None:
+    about = {"trials": 2, "tier": "quick", "stand_ins": ["synthetic"], "sets": ["a=1"]}
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], **about)
+    assert row.level == "stand-in"
+    assert row.evidence == (
+        "on a stand-in for synthetic, which says nothing about the paper; at the quick tier; changed by --set a=1; "
+        "on 2 of 3 trials"
+    )
+    assert ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], stand_ins=["mnist"]).level == "paper"  # not its data
+
+
+def test_data_of_another_size_than_the_papers_are_a_variant_and_the_size_is_said(
+    figure: Figure, ask: Callable[..., Any]
+) -> None:
+    (alias,) = {curve.setting.names["dataset"] for curve in figure.panels[0].curves}
+    stated = {"sizes": {alias: {"N": 10000, "M": 12}}}
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: {"N": 8920, "M": 12}}, figure_=stated)
+    assert (row.verdict, row.level) == ("holds", "variant")
+    assert row.evidence == f"on {alias} with N = 8,920 (the paper's: 10,000)"
+    for sizes in ({"N": 10000, "M": 12, "K": 3}, {}):  # as published; not known
+        row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: sizes}, figure_=stated)
+        assert (row.verdict, row.level) == ("reproduced", "paper")
+
+
+def test_trials_count_by_the_curves_that_a_claim_reads(ask: Callable[..., Any]) -> None:
+    third = np.array([[1.0, 1]])  # of this curve one trial is finished, of the others all
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2], third], trials_done=1, ragged=True)
+    assert (row.verdict, row.level, row.trials) == ("reproduced", "paper", 3)
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5) + y(at=1, m=2)", [[1, 1], [2, 2], third], trials_done=1, ragged=True)
+    assert (row.verdict, row.level, row.trials) == ("holds", "partial", 1)
+
+
+def test_every_recorded_round_since_one(ask: Callable[..., Any]) -> None:
+    values = [[1.0, 1, 1, 4, 1, 1], [2.0, 2, 2, 2, 2, 2]]
+    assert ask("y(since=4, Q2=1) < y(since=4, Q2=5)", values).verdict == "reproduced"
+    assert ask("y(since=2, Q2=1) < y(since=2, Q2=5)", values).verdict == "not reproduced"  # round 3
+    assert (
+        ask("mean(y(since=2, Q2=1)) < y(at=2, Q2=5) and mean(y(since=2, Q2=1)) > 1.7", values).verdict == "reproduced"
+    )
+    ended = [[1.0, 1], [2.0, 2, 2, 2, 2, 2]]  # one ended early: its last value counts to the planned end
+    assert ask("y(since=2, Q2=1) < y(since=2, Q2=5)", ended).verdict == "reproduced"
+    assert ask("y(since=6, Q2=1) < y(since=6, Q2=5)", values).why == "round 6 lies beyond the 5 rounds of this tier"
+    assert ask("y(at=[1, 2], Q2=1) < y(at=[1, 2, 3], Q2=5)", values).why == "its sides are read at 2 and at 3 rounds"
+    assert ask("y(cost=[10, 20], Q2=1) < y(cost=[20, 40], Q2=5)", values).verdict == "reproduced"
+
+
+def test_first_is_the_first_recorded_round_strictly_beyond(ask: Callable[..., Any]) -> None:
+    values = [[9.0, 4, 3], [9.0, 8, 7]]
+    assert ask("abs(first(4, Q2=1) - 2) < 1e-12", values).verdict == "reproduced"  # at 4 it is not yet below
+    assert ask("abs(first(4.1, axis='uplink_scalars', Q2=1) - 10) < 1e-12", values).verdict == "reproduced"
+    assert ask("first(1, Q2=1) < 1e9", values).verdict == "not reproduced"  # never
+
+
+def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
+    panels = {panel.id: panel for panel in figure.panels}
+    for check, message in {
+        "first(Q2=1) < 3": "first(Q2=1): first() needs the level to reach as its first argument",
+        "y(Q2=1) < 3": "y(Q2=1): y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three",
+        "y(at=1, since=2, Q2=1) < 3": (
+            "y(at=1, since=2, Q2=1): y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three"
+        ),
+    }.items():
+        assert list(language.problems(Claim("x", "s", "w", "a", check), panels, ())) == [message]
 
 
 def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 from jinja2 import UndefinedError
 
-from fedrepro.claims import judge
+from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
 from fedrepro.report import gather, html, pictures, render
 from fedrepro.spec.nodes import SpecErrors
@@ -84,7 +84,7 @@ def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> No
     found = section(gather.BEST)
     assert found.source is None
     assert [(row.verdict, row.why) for row in found.claims] == [
-        (judge.NOT_TESTED, "no results at the paper or the quick tier")
+        (NOT_TESTED, "no results at the paper or the quick tier")
     ]
 
 
@@ -93,7 +93,20 @@ def test_best_takes_the_paper_tier_where_it_has_results(computed: Path, fedrepro
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     best = section(gather.BEST)
     assert (best.figure.tier, best.tiers) == ("paper", ("paper", "quick"))
-    assert best.claims[0].verdict in (judge.REPRODUCED, judge.NOT_REPRODUCED, judge.NOISE)
+    assert best.claims[0].verdict in FULL
+
+
+def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Call) -> None:
+    """Where one tier has nothing to read a claim off, the other answers."""
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
+    path = Path("results/paper/beyond/small.csv")
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    best = section(gather.BEST)
+    assert best.figure.tier == "paper"
+    (row,) = best.claims
+    assert (row.tier, row.level, row.evidence) == ("quick", "quick", "at the quick tier")
+    assert row.verdict in LESS
+    assert section("paper").claims[0].verdict == NOT_TESTED
 
 
 def test_fresh_results_are_not_stale(computed: Path) -> None:
@@ -111,7 +124,7 @@ def test_a_changed_spec_makes_results_stale_and_a_changed_title_does_not(compute
 def test_results_with_options_are_compared_with_the_same_options(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "rounds=3")
     assert section().stale == ()
-    assert "changed by --set rounds=3" in section().claims[0].why
+    assert section().claims[0].evidence == "at the quick tier; changed by --set rounds=3"
 
 
 def test_changed_code_and_an_edited_csv_make_results_stale(computed: Path) -> None:
@@ -161,7 +174,7 @@ def test_missing_data_are_named_where_a_curve_has_none(computed: Path) -> None:
     facts = json.loads(sidecar.read_text())
     sidecar.write_text(json.dumps({**facts, "missing": ["1 curve: the dataset x is absent: `fedrepro data fetch x`"]}))
     (row,) = section().claims
-    assert row.verdict == judge.NOT_TESTED
+    assert row.verdict == NOT_TESTED
     assert row.why == (
         "'FedCAvg Q2=5' has no finished trials: 1 curve: the dataset x is absent: `fedrepro data fetch x`"
     )
@@ -240,8 +253,10 @@ def test_two_reports_of_the_same_results_are_the_same_file(
 def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedrepro: Call) -> None:
     fedrepro("report", "--no-pictures", "--out", "out")
     text = Path("out/REPORT.md").read_text(encoding="utf-8")
-    assert text.startswith("# Which claims held\n\n0 reproduced; 0 not reproduced; 0 within noise; 2 not tested.\n")
-    assert "| not tested | `small.1` | more local steps help (nowhere) | quick tier (there it" in text
+    assert text.startswith("# Which claims held\n\n0 reproduced; 0 not reproduced; 0 within noise; 0 holds; 0 fails; 1 undecided; 1 not ")
+    assert "| quick | 1 | 1 undecided | smaller data, fewer rounds and trials |" in text
+    assert "| undecided | quick | `small.1` | more local steps help (nowhere) | at the quick tier: margin " in text
+    assert "| not tested | none | `small.1` | more local steps help (nowhere) | no results at the paper or the" in text
     assert "**beyond.1, local W steps**" in text
     assert "- other reading: `algorithm fedcavg with Q2: 5`" in text
 
@@ -252,7 +267,7 @@ def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
     assert passed.exit_code == 0
     failed = fedrepro(*arguments, "not-tested")
     assert failed.exit_code == 1
-    assert "--fail-on: 2 not-tested" in failed.output
+    assert "--fail-on: 1 not-tested" in failed.output
     sidecar = Path("results/quick/beyond/small.json")
     sidecar.write_text(sidecar.read_text().replace('"plan": "', '"plan": "x'))
     stale = fedrepro(*arguments, "stale")
@@ -370,6 +385,6 @@ def test_in_chromium(computed: Path, fedrepro: Call, width: int) -> None:
     assert probe["fetched"] == []
     assert probe["scroll"] <= width
     assert probe["wide"] == []
-    assert probe["shown"] == 2  # both claims are not tested, and the filter's last button shows those
+    assert probe["shown"] == 1  # one claim of two is not tested, and the filter's last button shows those
     assert probe["target"] == "discrepancy-beyond.1"
     assert "CONSOLE" not in done.stderr

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.claims import language
+from fedrepro.claims import evidence, language
+from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval, jackknife
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
@@ -27,24 +28,29 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
-REPRODUCED, NOT_REPRODUCED, NOISE, NOT_TESTED = "reproduced", "not reproduced", "within noise", "not tested"
-
 
 @dataclass(frozen=True)
 class Row:
-    """The verdict on one claim: what was found (``holds``, ``fails``, ``within noise``), and why it counts or not."""
+    """The verdict on one claim, the level of its evidence and what sets that apart from the paper's (``evidence``).
+
+    why : the margin in words, or why nothing could be read. margins : of each comparison, of the round that decides.
+    """
 
     figure: str
     tier: str
-    id: str
-    says: str
-    where: str
-    check: str
+    claim: Claim
     verdict: str
-    found: str
+    level: str
+    evidence: str
     why: str
-    margins: tuple[Interval, ...]  # per comparison: that of the round which decides
+    margins: tuple[Interval, ...]
     trials: int
+
+    @property
+    def reason(self) -> str:
+        """What the verdict rests on, in one line."""
+        note = f" [{self.claim.note}]" if self.claim.note else ""
+        return (f"{self.evidence}: " if self.evidence else "") + self.why + note
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Series:
     rounds: np.ndarray
     values: np.ndarray
     axes: Mapping[str, np.ndarray]
-    planned: int  # the rounds this tier gives the run, which may have ended before
+    recorded: np.ndarray  # the rounds this tier records of a run to its end; it may have ended before
     better: str
 
     def over(self, trials: np.ndarray) -> Series:
@@ -79,61 +85,53 @@ def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
 
 def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar) -> Row:
     """The verdict on one claim from a figure's tidy frame and sidecar."""
-    reader = _Reader(claim, figure, frame, sidecar.trials_done or 0)
+    used = curves(claim, figure)
+    reader = _Reader(claim, figure, frame, _finished(frame, used))
+    weighed = evidence.weigh(figure, sidecar, used, reader.trials)
     try:
         found, text, numbers = _decide(list(_comparisons(language.parse(claim.check).body)), reader)
     except NotTestable as error:
-        found, text, numbers = NOT_TESTED, str(error), ()
-    doubts = _doubts(claim, figure, sidecar, reader.used)
-    if found == NOT_TESTED:
-        verdict, why = NOT_TESTED, text
-    elif doubts:
-        verdict, why = NOT_TESTED, f"{'; '.join(doubts)} (there it {_said(found)}: {text})"
-    else:
-        verdict = {"holds": REPRODUCED, "fails": NOT_REPRODUCED}.get(found, NOISE)
-        why = text
-    return Row(
-        figure=f"{figure.paper}/{figure.figure}",
-        tier=figure.tier,
-        id=claim.id,
-        says=claim.says,
-        where=claim.where,
-        check=claim.check,
-        verdict=verdict,
-        found=found,
-        why=why + (f" [{claim.note}]" if claim.note else ""),
-        margins=numbers,
-        trials=reader.trials,
-    )
+        found, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
+    verdict = evidence.verdict(found, weighed.level)
+    name = f"{figure.paper}/{figure.figure}"
+    return Row(name, figure.tier, claim, verdict, weighed.level, weighed.words, text, numbers, reader.trials)
 
 
-def _said(found: str) -> str:
-    return "is within noise" if found == NOISE else found
+def untested(claim: Claim, figure: Figure, why: str) -> Row:
+    """The row of a claim of which there is nothing to read."""
+    name = f"{figure.paper}/{figure.figure}"
+    return Row(name, figure.tier, claim, evidence.NOT_TESTED, evidence.NONE, "", why, (), 0)
 
 
-def _doubts(claim: Claim, figure: Figure, sidecar: Sidecar, used: list[Curve]) -> list[str]:
-    """Why what was found may not count as a verdict on the paper."""
-    names = {c.setting.dataset for c in used}
-    doubts = [] if figure.tier == "paper" else [f"{figure.tier} tier"]
-    doubts += [f"stand-in for {name}" for name in sidecar.stand_ins if name in names]
-    doubts += [f"variant of {v.dataset} ({v.note})" for v in sidecar.variants if v.dataset in names]
-    doubts += [f"changed by {' '.join('--set ' + s for s in sidecar.sets)}"] if sidecar.sets else []
-    done, wanted = sidecar.trials_done or 0, sidecar.trials_wanted or 0
-    doubts += [f"{done} of {wanted} trials"] if done < wanted else []
-    return doubts
+def curves(claim: Claim, figure: Figure) -> list[Curve]:
+    """The curves a claim's check reads, each once."""
+    panels = {panel.id: panel for panel in figure.panels}
+    found: dict[str, Curve] = {}
+    for _, function, keywords in language.readers(language.parse(claim.check)):
+        panel = panels[language.constant(keywords["panel"]) if "panel" in keywords else claim.panel]
+        own = (*language.READERS[function], "panel", "metric")
+        curve = language.pick(panel.curves, {k: language.constant(v) for k, v in keywords.items() if k not in own})
+        found.setdefault(curve.setting.series, curve)
+    return list(found.values())
+
+
+def _finished(frame: Any, used: list[Curve]) -> np.ndarray:
+    """The numbers of the trials that all these curves have finished, from 1."""
+    rows = frame[frame["status"] != "failed"]
+    sets = [set(rows["trial"][rows["series"] == curve.setting.series].tolist()) for curve in used]
+    return np.array(sorted(set.intersection(*sets))) if sets else np.array([])
 
 
 # -- reading curves ----------------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Reads curves for one claim, averaged over ``chosen`` trials; remembers which ones it used."""
+    """Reads curves for one claim, averaged over the ``chosen`` of its trials."""
 
-    def __init__(self, claim: Claim, figure: Figure, frame: Any, trials: int) -> None:
-        self.claim, self.figure, self.frame, self.trials = claim, figure, frame, trials
+    def __init__(self, claim: Claim, figure: Figure, frame: Any, numbers: np.ndarray) -> None:
+        self.claim, self.frame, self.numbers, self.trials = claim, frame, numbers, len(numbers)
         self.panels: dict[str, Panel] = {p.id: p for p in figure.panels}
-        self.used: list[Curve] = []
-        self.chosen = np.arange(trials)
+        self.chosen = np.arange(self.trials)
         self._aligned: dict[tuple[str, str], Series] = {}
 
     def series(self, keywords: Mapping[str, Any]) -> Series:
@@ -142,23 +140,25 @@ class _Reader:
         curve = language.pick(panel.curves, {k: v for k, v in keywords.items() if k not in own})
         key = (curve.setting.series, keywords.get("metric", panel.y))
         if key not in self._aligned:
-            self.used.append(curve)
             self._aligned[key] = self._read(curve, key[1])
         return self._aligned[key].over(self.chosen)
 
     def _read(self, curve: Curve, metric: str) -> Series:
-        own = self.frame[(self.frame["series"] == curve.setting.series) & (self.frame["trial"] <= self.trials)]
+        there = self.frame[self.frame["series"] == curve.setting.series]
+        own = there[there["trial"].isin(self.numbers)]
         rows = own[own["metric"] == metric]
-        if self.trials < 1 or rows["trial"].nunique() < self.trials:
+        if there.empty or (there["status"] == "failed").all():
             raise NotTestable(f"'{curve.label}' has no finished trials")
+        if self.trials < 1 or rows["trial"].nunique() < self.trials:
+            raise NotTestable("no trial is finished of all curves it compares")
         others = {
             name: own[own["metric"] == name].set_index(["trial", "round"])["value"] for name in curve.setting.metrics
         }
         better = problems()[curve.setting.problem].metrics[metric].better
-        return _align(rows, others, curve.setting.rounds, better)
+        return _align(rows, others, np.array(curve.setting.recorded), better)
 
 
-def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> Series:
+def _align(rows: Any, others: Mapping[str, Any], recorded: np.ndarray, better: str) -> Series:
     grid = np.array(sorted(set(rows["round"].astype(int))))
     values: list[np.ndarray] = []
     axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*CLAIMED, *others)}
@@ -172,18 +172,19 @@ def _align(rows: Any, others: Mapping[str, Any], planned: int, better: str) -> S
         for axis, columns in axes.items():
             column = others[axis].loc[trial].reindex(one["round"]) if axis in others else one[axis]
             columns.append(column.to_numpy(dtype=float)[at])
-    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, planned, better)
+    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better)
 
 
-def _y(series: Series, at: Any = None, cost: Any = None) -> np.ndarray:
+def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0) -> np.ndarray:
     if cost is not None:
-        spent = float(np.asarray(cost).reshape(()))
-        index = int(np.searchsorted(series.axes["uplink_scalars"], spent, side="right")) - 1
-        return series.values[[max(index, 0)]]
-    rounds = [series.rounds[-1] if r == "end" else r for r in (at if isinstance(at, list) else [at])]
-    late = [r for r in rounds if r > max(series.planned, series.rounds[-1])]
+        index = np.searchsorted(series.axes["uplink_scalars"], np.ravel(cost), side="right") - 1
+        return series.values[np.maximum(index, 0)]
+    last = max(series.recorded[-1], series.rounds[-1])
+    rounds = (at if isinstance(at, list) else [at]) if at is not None else series.recorded[series.recorded >= since]
+    rounds = [series.rounds[-1] if r == "end" else r for r in rounds]
+    late = [since] if not rounds else [r for r in rounds if r > last]
     if late:
-        raise NotTestable(f"round {late[0]:g} lies beyond the {series.planned} rounds of this tier")
+        raise NotTestable(f"round {late[0]:g} lies beyond the {last} rounds of this tier")
     return series.values[np.searchsorted(series.rounds, rounds, side="right") - 1]
 
 
@@ -211,6 +212,13 @@ def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
     return np.array([places[k - 1] + share * (places[k] - places[k - 1])])
 
 
+def _first(series: Series, level: Any, axis: str = "round") -> np.ndarray:
+    """Where the curve is first strictly beyond the level, among the recorded rounds."""
+    level = float(np.asarray(level).reshape(()))
+    hit = np.flatnonzero(series.values < level if series.better == "lower" else series.values > level)
+    return series.axes[axis][hit[:1]] if hit.size else np.array([np.inf])
+
+
 def _since(series: Series, since: float) -> np.ndarray:
     kept = series.values[series.rounds >= since]
     if not kept.size:
@@ -230,23 +238,32 @@ _READERS: dict[str, Callable[..., np.ndarray]] = {
     "y": _y,
     "total": _total,
     "reach": _reach,
+    "first": _first,
     "lowest": _lowest,
     "highest": _highest,
 }
 _PLAIN: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "log10": np.log10,
+    "mean": lambda a: np.mean(a, keepdims=True),
     "min": lambda *a: _fold(np.minimum, a),
     "max": lambda *a: _fold(np.maximum, a),
 }
 
 
 def _fold(operation: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
-    """Fold values pairwise; trials of differing round counts broadcast."""
+    """Fold values pairwise; one value broadcasts over a list of rounds."""
     result = values[0]
     for value in values[1:]:
-        result = operation(result, value)
+        result = _together(operation, result, value)
     return result
+
+
+def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if np.size(left) != np.size(right) and min(np.size(left), np.size(right)) > 1:
+        fewer, more = sorted((np.size(left), np.size(right)))
+        raise NotTestable(f"its sides are read at {fewer} and at {more} rounds")
+    return operation(left, right)
 
 
 # -- evaluating --------------------------------------------------------------------------------------------------------
@@ -265,7 +282,7 @@ class _Comparison:
         """right - left at each round it asks for, (k,): positive where it holds; nan where both are infinite alike."""
         low, high = (np.asarray(_value(side, reader), dtype=np.float64) for side in (self.left, self.right))
         with np.errstate(invalid="ignore"):
-            return np.atleast_1d(high - low)
+            return np.atleast_1d(_together(np.subtract, high, low))
 
 
 def _comparisons(node: ast.expr, each: bool = False) -> Iterator[_Comparison]:
@@ -293,7 +310,7 @@ def _value(node: ast.expr, reader: _Reader) -> Any:
     if isinstance(node, ast.BinOp):
         left, right = _value(node.left, reader), _value(node.right, reader)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return _BINARY[type(node.op)](left, right)
+            return _together(_BINARY[type(node.op)], left, right)
     if isinstance(node, ast.UnaryOp):
         return -_value(node.operand, reader)
     return language.constant(node)
@@ -319,7 +336,7 @@ def _decide(comparisons: list[_Comparison], reader: _Reader) -> tuple[str, str, 
     """What the comparisons say together: it holds only if each does, at every round, and fails if any fails."""
     deciding = [_deciding(c, reader) for c in comparisons]
     found = [_found(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
-    overall = "fails" if "fails" in found else NOISE if NOISE in found else "holds"
+    overall = FAILS if FAILS in found else NOISE if NOISE in found else HOLDS
     words = [_words(interval, c.each, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
     trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
     return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
@@ -335,9 +352,9 @@ def _deciding(comparison: _Comparison, reader: _Reader) -> tuple[Interval, int]:
     if comparison.each:
         alone = [float(np.min(read(np.array([t])))) for t in range(reader.trials)]
         worst = next((t for t, margin in enumerate(alone) if math.isnan(margin)), int(np.argmin(alone)))
-        return Interval(alone[worst], alone[worst], alone[worst]), worst + 1
+        return Interval(alone[worst], alone[worst], alone[worst]), int(reader.numbers[worst])
     intervals = jackknife(read, reader.trials)
-    order = ("fails", NOISE, "holds")
+    order = (FAILS, NOISE, HOLDS)
     return min(intervals, key=lambda i: (order.index(_found(i, comparison.strict)), i.low)), 0
 
 
@@ -358,7 +375,7 @@ def _found(margin: Interval, strict: bool) -> str:
     if math.isnan(margin.value):
         return NOISE
     if margin.low > 0 or (margin.low >= 0 and not strict):
-        return "holds"
+        return HOLDS
     if margin.high < 0 or (strict and margin.low == margin.high == 0):
-        return "fails"
+        return FAILS
     return NOISE

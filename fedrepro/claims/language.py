@@ -9,16 +9,19 @@ A check compares numbers read off the curves of a panel, averaged over trials::
 Functions, whose other keywords select exactly one curve by any of its values (algorithm, a parameter, ``label``):
 
 ``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
-``y(cost=C)``         the panel's metric when C numbers have been sent up (the last round at or below that cost)
+``y(since=R)``        the metric at every recorded round from R on (it must hold at each)
+``y(cost=C)``         the metric when C numbers have been sent up (the last round at or below that cost; or a list)
 ``total(axis)``       the last value of ``round``, of ``uplink_scalars``, ``uplink_bits``, ``downlink_scalars`` or
                       ``downlink_bits``, or of a recorded metric
 ``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
                       direction, between two recorded rounds by interpolation; infinite where it never gets there
+``first(L, axis=A)``  the value of A at the first recorded round whose metric is strictly beyond L, not interpolated: as
+                      programs count that look for the first index below a level
 ``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
 
 ``panel='b'`` reads another panel; ``metric='rmse'`` another recorded metric. Numbers, ``+ - * /``, ``abs``, ``min``,
-``max``, ``log10``, comparisons (also chained) and ``and`` combine them. ``each(A < B)`` asks for it in every trial by
-itself, for what a paper says of every run.
+``max``, ``log10``, ``mean`` (over the rounds of a list or of ``since``), comparisons (also chained) and ``and`` combine
+them. ``each(A < B)`` asks for it in every trial by itself, for what a paper says of every run.
 """
 
 from __future__ import annotations
@@ -34,13 +37,14 @@ if TYPE_CHECKING:
     from fedrepro.spec.model import Claim, Curve, Panel
 
 READERS: dict[str, tuple[str, ...]] = {
-    "y": ("at", "cost"),
+    "y": ("at", "cost", "since"),
     "total": ("axis",),
     "reach": ("level", "axis"),
+    "first": ("level", "axis"),
     "lowest": ("since",),
     "highest": ("since",),
 }
-PLAIN = ("abs", "min", "max", "log10")
+PLAIN = ("abs", "min", "max", "log10", "mean")
 EACH = "each"
 """``each(A < B)``: of every trial."""
 _NODES = (
@@ -58,7 +62,7 @@ def parse(check: str) -> ast.Expression:
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             raise UserError(
-                f"the check may not contain '{ast.unparse(node)}'; it compares y(), total(), reach(), "
+                f"the check may not contain '{ast.unparse(node)}'; it compares y(), total(), reach(), first(), "
                 "lowest() and highest() of curves"
             )
         if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
@@ -145,7 +149,7 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):
-        yield "the check reads no curve; use y(), total(), reach(), lowest() or highest()"
+        yield "the check reads no curve; use y(), total(), reach(), first(), lowest() or highest()"
     for node, function, keywords in readers(tree):
         try:
             _check_reader(ast.unparse(node), function, keywords, claim, panels, axes)
@@ -162,10 +166,10 @@ def _check_reader(
     axes: Sequence[str],
 ) -> None:
     own = (*READERS[function], "panel", "metric")
-    if function == "y" and len({"at", "cost"} & set(keywords)) != 1:
-        raise UserError(f"{shown}: y() needs at=ROUND or cost=NUMBER, one of the two")
-    if function == "reach" and "level" not in keywords:
-        raise UserError(f"{shown}: reach() needs the level to reach as its first argument")
+    if function == "y" and len({"at", "cost", "since"} & set(keywords)) != 1:
+        raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three")
+    if function in ("reach", "first") and "level" not in keywords:
+        raise UserError(f"{shown}: {function}() needs the level to reach as its first argument")
     name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
     if name not in panels:
         raise UserError(f"{shown}: there is no panel '{name}'{nearest(name, panels)}")

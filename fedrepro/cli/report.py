@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedrepro.report.gather import Section
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
-FAILURES = ("not-reproduced", "within-noise", "not-tested", "stale")
+FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested", "stale")
 
 
 @click.command()
@@ -29,7 +29,7 @@ FAILURES = ("not-reproduced", "within-noise", "not-tested", "stale")
     type=click.Choice(["best", *TIERS]),
     default="best",
     show_default=True,
-    help="Whose results to report; best: a figure's paper tier where it has results there, else quick.",
+    help="Whose results to report; best: of every claim the best evidence of the paper and the quick tier.",
 )
 @results_option
 @click.option(

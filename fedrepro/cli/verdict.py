@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import click
 
+from fedrepro.claims.evidence import NONE, PAPER
 from fedrepro.cli.options import complete_spec, results_option, tier_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
@@ -17,6 +19,9 @@ from fedrepro.spec.find import find_some
 @results_option
 def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
     """Say of each claim whether it held, from the results at hand.
+
+    At the paper tier, on the paper's data and with all trials: reproduced, not reproduced or within noise. On less
+    evidence (partial trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is undecided there.
 
     \b
     Examples:
@@ -33,6 +38,10 @@ def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
             f"no results with claims at the {tier} tier in {results_dir}; `fedrepro run SPEC --tier {tier}` makes them"
         )
     for row in rows:
-        click.echo(f"{row.verdict:<16} {row.id:<22} {row.says}\n{'':<16} {row.why}")
-    counts = {v: sum(r.verdict == v for r in rows) for v in dict.fromkeys(r.verdict for r in rows)}
-    click.echo("; ".join(f"{n} {name}" for name, n in counts.items()))
+        click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
+    counts = Counter((r.verdict, r.level) for r in rows)
+    click.echo("; ".join(f"{n} {name}" + _level(level) for (name, level), n in counts.items()))
+
+
+def _level(level: str) -> str:
+    return "" if level in (PAPER, NONE) else f" ({level})"

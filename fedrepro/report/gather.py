@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrepro.claims import judge, language
+from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import Source
 from fedrepro.report import discrepancies
@@ -19,20 +19,21 @@ from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
 from fedrepro.results import read
 from fedrepro.spec import nodes
-from fedrepro.spec.model import Claim, Curve, Figure
+from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
 
 BEST = "best"
 BEST_FIRST = TIERS[::-1]
-VERDICTS = (judge.REPRODUCED, judge.NOT_REPRODUCED, judge.NOISE, judge.NOT_TESTED)
+VERDICTS = evidence.VERDICTS
 
 
 @dataclass(frozen=True)
 class Section:
     """One figure: its results at one tier (``source`` is None where there are none) and what follows from them.
 
-    ``stale`` says what changed since the results were computed, ``unchecked`` why that cannot be told.
+    Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
+    since the results were computed, ``unchecked`` why that cannot be told.
     """
 
     path: Path
@@ -65,6 +66,11 @@ class Report:
     def count(self, verdict: str) -> int:
         """How many claims of all figures have this verdict."""
         return sum(section.count(verdict) for section in self.sections)
+
+    def at_level(self, level: str, verdict: str | None = None) -> int:
+        """How many claims rest on evidence of this level, or of these how many have this verdict."""
+        rows = (row for section in self.sections for row in section.claims if row.level == level)
+        return sum(verdict in (None, row.verdict) for row in rows)
 
     def touching(self, name: str) -> list[Discrepancy]:
         """The discrepancies that touch a figure."""
@@ -102,21 +108,37 @@ def section(path: Path, tier: str, root: Path) -> Section:
     """One figure's section."""
     wanted = BEST_FIRST[:2] if tier == BEST else (tier,)
     found = [t for t in BEST_FIRST if _has(path, t, root)]
-    best = next((t for t in wanted if t in found), None)
-    if best is None:
+    sources = [_source(path, t, root) for t in wanted if t in found]
+    if not sources:
         figure = load(path, wanted[0])
-        return Section(path, figure, None, tuple(_untested(figure, wanted)), (), (), (), tuple(found))
-    ((figure, frame, sidecar),) = read.with_results([path], best, root, must=True)
-    base = read.stem(root, figure)
+        why = f"no results at the {' or the '.join(wanted)} tier"
+        rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
+        return Section(path, figure, None, rows, (), (), (), tuple(found))
+    source = sources[0]
+    base = read.stem(root, source.figure)
     table = read.results_file(base)
     assert table is not None
-    stale, unchecked = freshness(figure, sidecar, table)
-    source = Source(figure, frame, sidecar, _points(base))
-    rows = tuple(
-        _explained(row, claim, source)
-        for row, claim in zip(judge.table(figure, frame, sidecar), figure.claims, strict=True)
+    stale, unchecked = freshness(source.figure, source.sidecar, table)
+    rows = _best([_rows(one) for one in sources], source.figure.claims)
+    return Section(path, source.figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
+
+
+def _source(path: Path, tier: str, root: Path) -> Source:
+    ((figure, frame, sidecar),) = read.with_results([path], tier, root, must=True)
+    return Source(figure, frame, sidecar, _points(read.stem(root, figure)))
+
+
+def _rows(source: Source) -> dict[str, judge.Row]:
+    rows = judge.table(source.figure, source.frame, source.sidecar)
+    return {row.claim.id: _explained(row, source) for row in rows}
+
+
+def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
+    """Of every claim of the first tier the row with the best evidence; the first tier's where they are equal."""
+    return tuple(
+        min((rows[claim.id] for rows in tiers if claim.id in rows), key=lambda row: evidence.LEVELS.index(row.level))
+        for claim in claims
     )
-    return Section(path, figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
 
 
 def _has(path: Path, tier: str, root: Path) -> bool:
@@ -132,36 +154,15 @@ def _points(base: Path) -> Any:
     return pd.read_csv(path) if path.exists() else None
 
 
-def _untested(figure: Figure, tiers: tuple[str, ...]) -> Iterator[judge.Row]:
-    why = f"no results at the {' or the '.join(tiers)} tier"
-    for claim in figure.claims:
-        yield judge.Row(
-            f"{figure.paper}/{figure.figure}", figure.tier, claim.id, claim.says, claim.where, claim.check,
-            judge.NOT_TESTED, judge.NOT_TESTED, why, (), 0,
-        )  # fmt: skip
-
-
-def _explained(row: judge.Row, claim: Claim, source: Source) -> judge.Row:
+def _explained(row: judge.Row, source: Source) -> judge.Row:
     """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge."""
     why = row.why
     missing = source.sidecar.missing
-    if row.verdict == judge.NOT_TESTED and "no finished trials" in why and missing:
+    if row.verdict == evidence.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
-    for curve in _compared(claim, source.figure):
+    for curve in judge.curves(row.claim, source.figure):
         rows = source.frame[source.frame["series"] == curve.setting.series]
         runs = rows.groupby("trial")["status"].first()
         if (runs == "diverged").any():
             why += f"; '{curve.label}' diverges in {(runs == 'diverged').sum()} of {len(runs)} trials"
     return dataclasses.replace(row, why=why)
-
-
-def _compared(claim: Claim, figure: Figure) -> list[Curve]:
-    """The curves a claim's check reads, each once."""
-    panels = {panel.id: panel for panel in figure.panels}
-    found: dict[str, Curve] = {}
-    for _, function, keywords in language.readers(language.parse(claim.check)):
-        panel = panels[language.constant(keywords["panel"]) if "panel" in keywords else claim.panel]
-        own = (*language.READERS[function], "panel", "metric")
-        curve = language.pick(panel.curves, {k: language.constant(v) for k, v in keywords.items() if k not in own})
-        found.setdefault(curve.setting.series, curve)
-    return list(found.values())

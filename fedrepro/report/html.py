@@ -24,6 +24,7 @@ def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> str:
         css=static("report.css"),
         script=static("report.js"),
         verdicts=views.verdicts(report),
+        levels=views.levels(report),
         papers=views.papers(report, drawn),
         groups=views.groups(report),
         made_by=views.made_by(made(), report),

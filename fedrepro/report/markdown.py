@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fedrepro import registry
+from fedrepro.claims.judge import Row
 from fedrepro.plotting.face import tags
+from fedrepro.report import views
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured
 from fedrepro.report.gather import VERDICTS, Report, Section
@@ -15,11 +17,18 @@ from fedrepro.report.gather import VERDICTS, Report, Section
 def text(report: Report, plots: Path | None = None) -> str:
     """The whole file. ``plots``: the folder it lies in; pictures that stand there already are shown."""
     total = "; ".join(f"{report.count(v)} {v}" for v in VERDICTS)
-    parts = [f"# Which claims held\n\n{total}.\n", "## Overview\n", _table(_overview(report))]
+    parts = [f"# Which claims held\n\n{total}.\n", _table(_levels(report))]
+    parts += ["## Overview\n", _table(_overview(report))]
     for section in report.sections:
         parts += [f"## {section.name}: {section.figure.title}\n", *_figure(section, plots)]
     parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.discrepancies)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _levels(report: Report) -> list[list[str]]:
+    """How many claims rest on evidence of which level."""
+    rows = [[view.name, str(view.count), view.verdicts, view.means] for view in views.levels(report)]
+    return [["evidence", "claims", "verdicts", "it means"], *rows]
 
 
 def _overview(report: Report) -> list[list[str]]:
@@ -45,10 +54,14 @@ def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     if section.source is not None and plots is not None and (plots / picture).exists():
         yield f"![{figure.title}]({picture})\n"
     if section.claims:
-        rows = [["verdict", "claim", "", "why"]]
-        rows += [[row.verdict, f"`{row.id}`", f"{row.says} ({row.where})", row.why] for row in section.claims]
-        yield _table(rows)
+        yield _table([["verdict", "evidence", "claim", "", "why"], *(_claim(row) for row in section.claims)])
     yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
+
+
+def _claim(row: Row) -> list[str]:
+    claim = row.claim
+    says = f"{claim.says} ({claim.where})" + (f" *Read as: {claim.reading}*" if claim.reading else "")
+    return [row.verdict, row.level, f"`{claim.id}`", says, row.reason]
 
 
 def _row(row: Discrepancy, effects: Iterable[Measured]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
 from fedrepro import registry
-from fedrepro.claims import judge
+from fedrepro.claims import evidence, judge
 from fedrepro.plotting.face import footer, tags
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
@@ -19,16 +19,22 @@ from fedrepro.results.schema import Made, Sidecar
 
 BEYOND = "Beyond the papers"
 PROMISES = {
-    judge.REPRODUCED: "the 95 % interval of the margin lies above zero",
-    judge.NOT_REPRODUCED: "it lies below zero",
-    judge.NOISE: "it contains zero",
-    judge.NOT_TESTED: "smaller tier, stand-in or variant data, missing trials",
+    evidence.REPRODUCED: "the 95 % interval of the margin lies above zero",
+    evidence.NOT_REPRODUCED: "it lies below zero",
+    evidence.NOISE: "it contains zero",
+    evidence.HOLDS: "above zero, on less evidence",
+    evidence.FAILS: "below zero, on less evidence",
+    evidence.UNDECIDED: "contains zero, on less evidence",
+    evidence.NOT_TESTED: "nothing it could be read off",
 }
 SHORT = {
-    judge.REPRODUCED: "held",
-    judge.NOT_REPRODUCED: "failed",
-    judge.NOISE: "noise",
-    judge.NOT_TESTED: "open",
+    evidence.REPRODUCED: "repr.",
+    evidence.NOT_REPRODUCED: "not",
+    evidence.NOISE: "noise",
+    evidence.HOLDS: "holds",
+    evidence.FAILS: "fails",
+    evidence.UNDECIDED: "?",
+    evidence.NOT_TESTED: "open",
 }
 """The heads of narrow tables."""
 
@@ -38,13 +44,22 @@ WIDE = ("table", "scatter")
 
 @dataclass(frozen=True)
 class VerdictView:
-    """A verdict: what it promises, how many claims have it, and what those not tested show all the same."""
+    """A verdict: what it promises, and how many claims have it."""
 
     name: str
     short: str
     promise: str
     count: int
-    seen: str
+
+
+@dataclass(frozen=True)
+class LevelView:
+    """A level of evidence: what it means, how many claims rest on it, and with which verdicts, in words."""
+
+    name: str
+    means: str
+    count: int
+    verdicts: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ class FigureView:
     note: str
     tier: str
     counts: tuple[int, ...]
-    seen: str
+    levels: str
     caveats: tuple[str, ...]
     stale: tuple[str, ...]
     unchecked: tuple[str, ...]
@@ -146,17 +161,24 @@ def figure_anchor(name: str) -> str:
 
 def verdicts(report: Report) -> tuple[VerdictView, ...]:
     """The counts at the head of the page."""
-    seen = _seen(row for section in report.sections for row in section.claims)
-    return tuple(
-        VerdictView(v, SHORT[v], PROMISES[v], report.count(v), seen if v == judge.NOT_TESTED else "") for v in VERDICTS
-    )
+    return tuple(VerdictView(v, SHORT[v], PROMISES[v], report.count(v)) for v in VERDICTS)
 
 
-def _seen(rows: Iterable[judge.Row]) -> str:
-    """What the claims that count as not tested show at the tier, and on the data, that there are."""
-    found = [row.found for row in rows if row.verdict == judge.NOT_TESTED]
-    words = {"holds": "hold", "fails": "fail", judge.NOISE: "within noise"}
-    return ", ".join(f"{found.count(name)} {word}" for name, word in words.items() if name in found)
+def levels(report: Report) -> tuple[LevelView, ...]:
+    """The levels of evidence that claims rest on, best first."""
+    there = (level for level in evidence.LEVELS if report.at_level(level))
+    return tuple(LevelView(one, evidence.MEANS[one], report.at_level(one), _verdicts(report, one)) for one in there)
+
+
+def _verdicts(report: Report, level: str) -> str:
+    counts = ((verdict, report.at_level(level, verdict)) for verdict in VERDICTS)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
+
+
+def _levels(section: Section) -> str:
+    """The levels below the paper's that a figure's claims rest on."""
+    found = {row.level for row in section.claims}
+    return ", ".join(level for level in evidence.LEVELS[1:-1] if level in found)
 
 
 def made_by(now: Made, report: Report) -> str:
@@ -200,7 +222,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         note=figure.note,
         tier=figure.tier if source else "no results",
         counts=tuple(section.count(v) for v in VERDICTS),
-        seen=_seen(section.claims),
+        levels=_levels(section),
         caveats=(*(tags(source) if source else ()), *(["STALE"] if section.stale else ())),
         stale=section.stale,
         unchecked=section.unchecked,
@@ -243,7 +265,7 @@ def _origin(sidecar: Sidecar) -> dict[str, str]:
         "commit": (made.commit[:12] or "unknown") + (", with uncommitted changes" if made.dirty else ""),
         "data": "; ".join(dict.fromkeys(data)),
         "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
-        "machine": made.machine,
+        "machine": "; ".join(filter(None, (made.machine, *made.kernels.values()))),
         "seconds": f"{sidecar.seconds:,.1f} of computing, one core",
         "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}",
         "results": f"sha256 {sidecar.csv_sha256[:16]}, written {made.written}",

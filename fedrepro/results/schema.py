@@ -54,7 +54,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class Made:
-    """Where and with what results were made; '' for what is not known."""
+    """Where and with what results were made; '' for what is not known.
+
+    kernels: instruction level, CPU, BLAS (``cpu.kernels``).
+    """
 
     fedrepro: str = ""
     commit: str = ""
@@ -62,6 +65,7 @@ class Made:
     machine: str = ""
     python: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)
+    kernels: Mapping[str, str] = field(default_factory=dict)
     written: str = ""
 
 
@@ -73,6 +77,7 @@ class Sidecar:
     options. complete : every trial of every curve that the tier asks for. trials_done : of the curve with the fewest.
     trials_wanted : what the tier asks for, None where it is not said. missing : curves and trials in words.
     stand_ins : names of datasets that stand-ins stood for. settings : every parameter of every series.
+    sizes : of every real dataset, as the spec calls it, what was loaded (``N: 10000``).
     setup_scalars : by series, numbers sent once before round 1. timing : by series and trial, of panels over seconds.
     seconds_per_run : by series. csv_sha256 : of the CSV, uncompressed.
     """
@@ -92,6 +97,7 @@ class Sidecar:
     stand_ins: tuple[str, ...] = ()
     datasets: tuple[Content, ...] = ()
     settings: tuple[Mapping[str, Any], ...] = ()
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     setup_scalars: Mapping[str, int] = field(default_factory=dict)
     timing: Mapping[str, Mapping[int, Timing]] = field(default_factory=dict)
     seconds_per_run: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

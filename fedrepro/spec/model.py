@@ -31,6 +31,12 @@ class Setting:
     explicit: tuple[str, ...] = ()  # the parameters the spec itself sets
     names: Mapping[str, str] = field(default_factory=dict)  # how the spec calls the dataset and the partition
 
+    @property
+    def recorded(self) -> list[int]:
+        """The rounds that a run to the end records, 0 first."""
+        every = range(self.rounds + 1)
+        return [r for r in every if r <= self.record_dense or r % self.record_every == 0 or r == self.rounds]
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -65,13 +71,17 @@ class Panel:
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's statement, in our words, with a check over the results fixed before the run."""
+    """A paper's statement, in our words, with a check over the results fixed before the run.
+
+    ``reading``: how a vague word of it is read here, '' where nothing had to be read into it.
+    """
 
     id: str
     says: str
     where: str
     panel: str
     check: str
+    reading: str = ""
     note: str = ""
 
 
@@ -80,7 +90,7 @@ class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
     ``trials`` are to be run; ``wanted_trials`` is what the tier asks for before any ``--set``, ``paper_trials`` what
-    the paper tier asks for.
+    the paper tier asks for. ``sizes``: by the spec's name of a dataset, the size the paper states (``N: 10000``).
     """
 
     paper: str
@@ -97,6 +107,7 @@ class Figure:
     columns: int = 2
     note: str = ""
     sets: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def settings(self) -> list[Setting]:
         """Every distinct setting in the order of panels and curves."""

@@ -27,7 +27,7 @@ PANEL_KEYS = (
     "title", "kind", "x", "y", "xscale", "yscale", "xlim", "ylim", "like", "dataset", "partition", "problem", "rounds",
     "metrics", "artifacts", "curves", "published", "options",
 )  # fmt: skip
-CLAIM_KEYS = ("id", "says", "where", "panel", "check", "note")
+CLAIM_KEYS = ("id", "says", "reading", "where", "panel", "check", "note")
 
 
 def load(path: Path, tier: str, sets: Iterable[str] = ()) -> Figure:
@@ -79,6 +79,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         columns=collect.count(root.get("columns"), "columns", 2),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
+        sizes=resolve.sizes(),
     )
     collect.raise_all()
     return figure

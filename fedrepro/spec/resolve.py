@@ -45,6 +45,18 @@ class Resolver:
                 if node is not None:
                     self._params(entries[str(node.value["name"].value)], node, what)
 
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """The sizes that the paper states of the spec's own datasets (``published: {N: 10000}``), by their names."""
+        table = self.root.get("datasets")
+        stated = {alias: node.get("published") for alias, node in (table.items() if table is not None else ())}
+        return {alias: self._sizes(node) for alias, node in stated.items() if node is not None}
+
+    def _sizes(self, node: Node) -> dict[str, int]:
+        if not isinstance(node.value, dict) or not node.value:
+            self.collect.error(node, "published is a mapping of sizes, for instance {N: 10000}")
+            return {}
+        return {name: self.collect.count(one, f"published.{name}", 1, low=1) for name, one in node.items()}
+
     # -- problems ----------------------------------------------------------------------------------------------------
 
     def problem_name(self, *given: Node | None) -> str:
@@ -147,9 +159,9 @@ class Resolver:
     def _params(self, entry: Any, node: Node, what: str) -> dict[str, Any] | None:
         """Every parameter of a dataset or partition; None where one is not known, or missing."""
         defaults = entry.parameters()
-        own = ["per_trial"] if what == "partition" else []
+        own = ["per_trial"] if what == "partition" else ["published"]
         valid = self.collect.keys(node, ["name", *own, *defaults], f"the {what} '{entry.name}'")
-        values = {**defaults, **{k: v.plain() for k, v in node.items() if k != "name"}}
+        values = {**defaults, **{k: v.plain() for k, v in node.items() if k not in ("name", "published")}}
         missing = [key for key, value in values.items() if value is dataclasses.MISSING]
         for key in missing:
             self.collect.error(node, f"the {what} '{entry.name}' needs '{key}'")

@@ -1,0 +1,95 @@
+"""How much a verdict is worth: the level of the evidence it rests on, and the words that go with it.
+
+Levels, best first: ``paper`` (the paper tier: published sizes, the paper's data, all trials), ``partial`` (not all
+trials), ``variant`` (a known variant of the data, or another number of samples than the paper's), ``changed`` (computed
+with ``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (made-up data, which say nothing about the
+paper), ``none``. Several may apply: the worst is the level, and all are named. Only ``paper`` says *reproduced*, *not
+reproduced* or *within noise*; below it a claim *holds*, *fails* or is *undecided* at its level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec.model import Curve, Figure
+
+PAPER, PARTIAL, VARIANT, CHANGED, QUICK, SMOKE, STAND_IN, NONE = LEVELS = (
+    "paper", "partial", "variant", "changed", "quick", "smoke", "stand-in", "none",
+)  # fmt: skip
+
+HOLDS, FAILS, NOISE = "holds", "fails", "within noise"
+"""What a check finds."""
+
+REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_TESTED = "reproduced", "not reproduced", "undecided", "not tested"
+FULL = (REPRODUCED, NOT_REPRODUCED, NOISE)
+LESS = (HOLDS, FAILS, UNDECIDED)
+VERDICTS = (*FULL, *LESS, NOT_TESTED)
+"""Verdicts on evidence of the level ``paper``, on less, and without any."""
+
+MEANS = {
+    PAPER: "published sizes, the paper's data, all trials",
+    PARTIAL: "published sizes, not all trials yet",
+    VARIANT: "a known variant of the data, or of another size",
+    CHANGED: "computed with changed settings",
+    QUICK: "smaller data, fewer rounds and trials",
+    SMOKE: "a few rounds on tiny data",
+    STAND_IN: "made-up data in place of absent ones: says nothing about the paper",
+    NONE: "no results it could be read off",
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a claim was read off: the level, and what sets it apart from the paper's experiment ('' at ``paper``)."""
+
+    level: str
+    words: str = ""
+
+
+def verdict(found: str, level: str) -> str:
+    """The verdict's name for what a check found on evidence of this level."""
+    if level == NONE or found == NOT_TESTED:
+        return NOT_TESTED
+    return dict(zip((HOLDS, FAILS, NOISE), FULL if level == PAPER else LESS, strict=True))[found]
+
+
+def weigh(figure: Figure, sidecar: Sidecar, used: Iterable[Curve], trials: int) -> Evidence:
+    """The evidence that the curves a claim used are, of which ``trials`` are finished."""
+    used = list(used)
+    found = list(_short_of_the_paper(figure, sidecar, used, trials))
+    if not found:
+        return Evidence(PAPER)
+    return Evidence(max((level for level, _ in found), key=LEVELS.index), "; ".join(words for _, words in found))
+
+
+def _short_of_the_paper(figure: Figure, sidecar: Sidecar, used: list[Curve], trials: int) -> Iterator[tuple[str, str]]:
+    names = {curve.setting.dataset for curve in used}
+    for name in sidecar.stand_ins:
+        if name in names:
+            yield STAND_IN, f"on a stand-in for {name}, which says nothing about the paper"
+    if figure.tier != "paper":
+        yield figure.tier, f"at the {figure.tier} tier"
+    if sidecar.sets:
+        yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.sets)
+    for one in sidecar.variants:
+        if one.dataset in names:
+            yield VARIANT, f"on a variant of {one.dataset}" + (f" ({one.note})" if one.note else "")
+    if figure.tier == "paper" and not sidecar.stand_ins:
+        yield from ((VARIANT, words) for words in _sizes(figure, sidecar, used))
+    wanted = figure.wanted_trials if sidecar.trials_wanted is None else sidecar.trials_wanted
+    if trials < wanted:
+        yield PARTIAL, f"on {trials} of {wanted} trials"
+
+
+def _sizes(figure: Figure, sidecar: Sidecar, used: list[Curve]) -> Iterator[str]:
+    """Where the data are of another size than the paper's, and that is known."""
+    for alias in dict.fromkeys(curve.setting.names.get("dataset", "") for curve in used):
+        ours, papers = sidecar.sizes.get(alias, {}), figure.sizes.get(alias, {})
+        if off := [name for name, size in papers.items() if name in ours and ours[name] != size]:
+            yield f"on {alias} with " + ", ".join(_size(name, ours, papers) for name in off)
+
+
+def _size(name: str, ours: Mapping[str, int], papers: Mapping[str, int]) -> str:
+    return f"{name} = {ours[name]:,} (the paper's: {papers[name]:,})"
