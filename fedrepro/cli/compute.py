@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fedrepro import cpu
 from fedrepro.cli.options import results_option, set_option, spec_arguments, stand_in_option, tier_option
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.find import load_all
@@ -85,6 +86,7 @@ def plan(
         f"about {_duration(seconds)} with {jobs} workers, about {predict.memory(todo, jobs) / 1e9:.1f} GB"
     )
     if todo:
+        _tell_kernels()
         click.echo(f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest by arithmetic")
 
 
@@ -131,6 +133,7 @@ def run(
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
         return
+    _tell_kernels()
     outcome = runner.run(made, folders, jobs=jobs or runner.default_jobs(), only=keep, fresh=fresh, quiet=quiet)
     for written in outcome.written:
         click.echo(runner.describe(written))
@@ -156,6 +159,11 @@ def _tell_missing(made: Any) -> None:
         click.secho(
             f"stand-in data for {name}: marked on every figure, never counts for a claim", fg="yellow", err=True
         )
+
+
+def _tell_kernels() -> None:
+    for doubt in cpu.doubts():
+        click.secho(f"note: {doubt}", fg="yellow", err=True)
 
 
 def _only(figures: list[Any], panel: str | None) -> list[set[str] | None]:

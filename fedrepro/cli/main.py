@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fedrepro import __version__
+from fedrepro import __version__, cpu
 from fedrepro.errors import UserError, nearest
 
 COMMANDS = {
@@ -29,6 +29,10 @@ COMMANDS = {
 
 class _Group(click.Group):
     """Shows a user's error as one message, without a traceback, and ends with exit code 2."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        cpu.pin()  # before a command loads the numerical libraries
+        return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

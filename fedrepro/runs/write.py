@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro import __version__, registry
+from fedrepro import __version__, cpu, registry
 from fedrepro.files import atomically
 from fedrepro.ledger import COUNTS
 from fedrepro.results.read import BESIDE, beside, content_hash, read_sidecar, results_file, stem, with_suffix
@@ -269,6 +269,7 @@ def made(settings: Iterable[Setting] = ()) -> Made:
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         python=platform.python_version(),
         libraries=code.libraries({registry.algorithms()[s.algorithm].cls for s in settings}),
+        kernels=cpu.kernels(),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
