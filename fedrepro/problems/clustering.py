@@ -39,7 +39,7 @@ Source: fedmf (2), (35) and section V-A; fedc (4), (104) and section V; docs/der
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,9 @@ from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import flag, number, one_of, whole
-from fedrepro.problems import sample_rows
+from fedrepro.problems import passes, sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
+from fedrepro.problems.passes import Pass
 from fedrepro.protocols import Metric, Problem
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import streams
@@ -147,6 +148,8 @@ class Clustering(Problem):
     default_metrics = ("objective",)
     parameters = PARAMETERS
     stored_parameters = ()
+    meet: Callable[[Pass], None] | None = None
+    """Where runs that pass over the samples together meet; None for a run by itself."""
 
     def __init__(
         self,
@@ -205,6 +208,13 @@ class Clustering(Problem):
         """X_p^T for the rows ``part``: (n, M), a view."""
         return sample_rows.take(self.X, part)
 
+    def over(self, wanted: Pass) -> None:
+        """Make a pass over the samples: alone, or with those of other runs on the same samples (``meet``)."""
+        if self.meet is None:
+            passes.go(self.X, [wanted])
+        else:
+            self.meet(wanted)
+
     # Initial points
 
     def initial(self, trial: int) -> tuple[np.ndarray, np.ndarray]:
@@ -242,14 +252,20 @@ class Clustering(Problem):
     def XW(self, state: State) -> np.ndarray:
         """X^T W, (N, K), formed at the first call and kept in the state until W changes."""
         if state.XW is None:
-            state.XW = np.asarray(self.X @ state.W)
+            XW = np.empty((self.N, self.K))
+
+            def keep(part: slice, T: np.ndarray) -> None:
+                XW[part] = T
+
+            self.over(Pass(self.blocks(), keep, state.W))
+            state.XW = XW
         return state.XW
 
     def refresh(self, state: State) -> None:
         """Form HH and XH of the state afresh."""
-        state.HH = state.Hs.T @ state.Hs
-        state.XH = np.asarray(self.X.T @ state.Hs)
-        state.lost = 0.0
+        XH = np.zeros((self.M, self.K))
+        self.over(Pass(self.blocks(), lambda part, _: state.Hs[part], out=XH))
+        state.HH, state.XH, state.lost = state.Hs.T @ state.Hs, XH, 0.0
 
     def grams(self, state: State, clients: Sequence[int] | np.ndarray) -> np.ndarray:
         """H_p H_p^T for each of ``clients``: (len(clients), K, K)."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.passes import Pass
 from fedrepro.seeds import streams
 
 _LOST_AT_MOST = 1e3
@@ -77,13 +78,13 @@ def update_all(problem: Clustering, state: State, gamma: float, Q1: int, *, shar
     ``share``: XH too (the clients send it), formed while a block of X is still in the cache from W^T X.
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
-    state.XH = np.zeros((problem.M, problem.K)) if share else None
-    for part in problem.blocks():
-        X = problem.samples(part)
-        T = state.XW[part] if state.XW is not None else X @ state.W
-        descend_H(state.Hs[part], a * T, S, Q1)
-        if share:
-            state.XH += X.T @ state.Hs[part]
+    state.XH, XW = np.zeros((problem.M, problem.K)) if share else None, state.XW
+
+    def step(part: slice, T: Any) -> np.ndarray:
+        descend_H(state.Hs[part], a * (T if XW is None else XW[part]), S, Q1)
+        return state.Hs[part]
+
+    problem.over(Pass(problem.blocks(), step, state.W if XW is None else None, state.XH))
     state.HH, state.lost = state.Hs.T @ state.Hs, 0.0
 
 
@@ -103,15 +104,18 @@ def update_some(
     if state.XH is None:
         problem.refresh(state)
     assert state.XH is not None
-    for part, count in parts:
-        X, H = problem.samples(part), state.Hs[part]
+    counts, XW = {part.start: count for part, count in parts}, state.XW
+
+    def step(part: slice, T: Any) -> np.ndarray:
+        H = state.Hs[part]
         before = H.copy()
-        T = state.XW[part] if state.XW is not None else X @ state.W
-        descend_H(H, a * T, S, count)
+        descend_H(H, a * (T if XW is None else XW[part]), S, counts[part.start])
         old, new = before.T @ before, H.T @ H
-        state.XH += X.T @ (H - before)
         state.HH += new - old
         state.lost += float(np.trace(old) + np.trace(new))
+        return H - before
+
+    problem.over(Pass([part for part, _ in parts], step, state.W if XW is None else None, state.XH))
     if state.lost > _LOST_AT_MOST * float(np.trace(state.HH)):
         problem.refresh(state)
 

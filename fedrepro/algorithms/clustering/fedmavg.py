@@ -48,6 +48,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.passes import Pass
 from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
@@ -162,11 +163,11 @@ class FedMAvg(Method):
                 Y = np.empty_like(state.Hs)
                 for p in range(problem.P):
                     np.matmul(state.Hs[problem.client(p)], mixed[p], out=Y[problem.client(p)])
-                V += problem.X.T @ Y
+                problem.over(Pass(problem.blocks(), lambda part, _: Y[part], out=V))
             else:
-                for p, mix in zip(ids, mixed, strict=True):
-                    part = problem.client(p)
-                    V += problem.samples(part).T @ (state.Hs[part] @ mix)
+                mixes = {int(problem.starts[p]): mix for p, mix in zip(ids, mixed, strict=True)}
+                parts = [problem.client(p) for p in ids]
+                problem.over(Pass(parts, lambda part, _: state.Hs[part] @ mixes[part.start], out=V))
             np.clip(V, problem.w_min, problem.w_max, out=state.W)
         state.XW = None
 

@@ -18,7 +18,7 @@ Source: fedmf Remark 1; fedc Remark 1; docs/derivations/clustering-problem.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.passes import Pass
 from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
@@ -91,12 +92,12 @@ class FedPALM(Method):
         average = np.zeros_like(state.W)
         state.XH = np.zeros_like(state.W)
         for p in range(problem.P):
-            X, H = problem.samples(problem.client(p)), state.Hs[problem.client(p)]
-            W = state.W.copy()
+            H, W = state.Hs[problem.client(p)], state.W.copy()
             for _ in range(self.Q // 2):
                 S, a = h_step(problem, W, state.rho, self.gamma)
-                descend_H(H, a * (X @ W), S, 1)  # fedmf (15)
-                HH, XH = H.T @ H, X.T @ H
+                XH = np.zeros_like(W)
+                problem.over(Pass([problem.client(p)], _h_step(H, a, S), W, XH))  # fedmf (15)
+                HH = H.T @ H
                 d = 0.5 * self.gamma * lambda_max(HH)  # d_p times N_p/2, as HH and XH are here
                 descend_W(problem, W, HH, XH, d, 1)  # fedmf (16)
             average += problem.omega[p] * W
@@ -106,6 +107,14 @@ class FedPALM(Method):
         change = float(np.linalg.norm(average - state.W))
         state.W[...] = average
         return change / size if size > 0 else float("inf")
+
+
+def _h_step(H: np.ndarray, a: float, S: np.ndarray) -> Callable[[slice, np.ndarray], np.ndarray]:
+    def step(_: slice, T: np.ndarray) -> np.ndarray:
+        descend_H(H, a * T, S, 1)
+        return H
+
+    return step
 
 
 for _name, _label, _paper in (("fedpalm", "FedPALM", "fedmf"), ("fedcpalm", "FedCPALM", "fedc")):
