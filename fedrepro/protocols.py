@@ -56,13 +56,21 @@ class Method(Protocol):
         """Yield the state at the initial point and after every round, for ever or until there is nothing more to do.
 
         problem : what it runs on, which it does not change. rng : source of everything random. ledger : where every
-        message is counted. init : the initial point, ``problem.initial(trial)`` or explicit factors; None for one drawn
-        by ``rng``. clients : the clients of each round, instead of drawing them (to replay a run).
+        message is counted, and by ``ledger.clock`` the work of nodes that it simulates one after another. init : the
+        initial point, ``problem.initial(trial)`` or explicit factors; None for one drawn by ``rng``. clients : the
+        clients of each round, instead of drawing them (to replay a run).
         """
         ...
 
     def check(self, **facts: Any) -> None:
         """Raise ParameterError where the parameters cannot work for data of which ``facts`` are known."""
+
+    def collapsed(self, **facts: Any) -> bool:
+        """Whether on data of which ``facts`` are known a round takes its local steps at once, as a map formed before.
+
+        Its time is then not that of the steps, and is marked where it stands beside methods that take them.
+        """
+        return False
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Facts) -> tuple[float, float] | None:
@@ -76,7 +84,7 @@ class Problem(Protocol):
     name : as specs and seeds know it. metrics : what ``measure`` knows. default_metrics : what is measured where
     nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them;
     most are keyword arguments of the class too. stored_parameters : those that ``prepare`` reads (None for all); runs
-    that differ in others share what it wrote.
+    that differ in others share what it wrote. joins : runs on it can pass over its data together (``together``).
     """
 
     name: ClassVar[str]
@@ -84,6 +92,7 @@ class Problem(Protocol):
     default_metrics: ClassVar[tuple[str, ...]]
     parameters: ClassVar[Mapping[str, Any]]
     stored_parameters: ClassVar[tuple[str, ...] | None] = None
+    joins: ClassVar[bool] = False
 
     @staticmethod
     @abstractmethod
@@ -119,6 +128,10 @@ class Problem(Protocol):
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays of a state to keep, for pictures."""
         ...
+
+    def together(self) -> bool:
+        """Whether runs on this problem have the same bits together as alone, on this machine."""
+        return False
 
     @staticmethod
     @abstractmethod

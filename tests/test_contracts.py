@@ -368,13 +368,19 @@ def test_messages_are_counted_and_are_those_the_paper_sends(name: str, monkeypat
 
 
 def _compressed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, int]]:
-    """The messages that leave any compressor from now on: how many of which numbers and bytes, packed."""
+    """The messages that leave any compressor from now on: how many of which numbers and bytes, packed.
+
+    A compressed one must come back from these bytes as it is used in the run, to the last bit.
+    """
     found: Counter[tuple[int, int]] = Counter()
 
     def noted(compress: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, D: np.ndarray, rng: np.random.Generator) -> Any:
             message = compress(self, D, rng)
-            found[message.values.size, len(message.pack(single=True))] += 1
+            packed = message.pack(single=True)
+            found[message.values.size, len(packed)] += 1
+            again = self.unpack(packed, D.shape, single=True)
+            assert self.exact or again.values.tobytes() == message.values.tobytes()
             return message
 
         return call
@@ -414,7 +420,7 @@ def test_the_command_line_records_what_python_does(name: str, house: Path) -> No
     planned = plan.make([figure], stand_in=True)
     assert [run.trial for run in planned.runs.values()] == list(TRIALS)
     for run in planned.runs.values():
-        _, status, _ = execute.attempt(run, house / "store", house / "scratch")
+        ((_, status),) = execute.attempt([run], house / "store", house / "scratch")
         record = Store(house / "store").read(run.id)
         assert record is not None, status
         data, client = execute.data_of(setting, run.trial, run.stand_in)

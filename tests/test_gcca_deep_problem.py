@@ -291,7 +291,7 @@ def test_a_figure_runs_and_keeps_its_points(tmp_path: Path) -> None:
     for run in made.runs.values():
         if run.setting.algorithm == "altmaxvar-deep" and "loss" in run.setting.explicit:
             continue
-        record = execute.execute(run, tmp_path)
+        record = execute.measured(run.setting, run.trial, execute.opened(run, tmp_path))
         assert record.meta["status"] == "ok"
         assert {name: array.shape for name, array in record.artifacts.items()} == {
             **{f"view{i}": (200, 2) for i in (1, 2, 3)}, "G": (200, 2), "labels": (200,)

@@ -155,7 +155,7 @@ def import_alias(copy: Copy) -> None:
 
 
 def drawing(copy: Copy) -> None:
-    copy.edit("PALETTE", "FONT, SMALL, TITLE = 9.5", "FONT, SMALL, TITLE = 9.6")
+    copy.edit("PALETTE", "TITLE = 9.5", "TITLE = 9.6")
 
 
 def other_method(copy: Copy) -> None:

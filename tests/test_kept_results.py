@@ -54,9 +54,9 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     whole = execute.measured
 
-    def measured(setting, trial, problem):
+    def measured(setting, trial, problem, *clock):
         found.append(f"{setting.series} {trial}")
-        return whole(setting, trial, problem)
+        return whole(setting, trial, problem, *clock)
 
     monkeypatch.setattr(execute, "measured", measured)
     return found

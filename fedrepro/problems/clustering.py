@@ -148,6 +148,7 @@ class Clustering(Problem):
     default_metrics = ("objective",)
     parameters = PARAMETERS
     stored_parameters = ()
+    joins = True
     meet: Callable[[Pass], None] | None = None
     """Where runs that pass over the samples together meet; None for a run by itself."""
 
@@ -214,6 +215,10 @@ class Clustering(Problem):
             passes.go(self.X, [wanted])
         else:
             self.meet(wanted)
+
+    def together(self) -> bool:
+        """Whether BLAS gives runs on this problem the same bits together as alone."""
+        return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
 
     # Initial points
 

@@ -7,8 +7,9 @@ with the same initial point and the same random numbers, so that trial t is the 
 from __future__ import annotations
 
 import copy
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
 from fedrepro.errors import ParameterError, UserError, nearest
-from fedrepro.ledger import COUNTS, Ledger
+from fedrepro.ledger import COUNTS, Clock, Ledger
 from fedrepro.protocols import Method, Problem
 
 
@@ -27,14 +28,16 @@ class History:
 
     rounds : (R,) the rounds that were measured, 0 first. values : each metric by name, (R,) floats; the ledger's
     cumulative totals (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``) stand beside them,
-    (R,) integers. seconds : (R,) spent by the method so far, measuring not counted. state : the last state.
-    ledger : the run's messages. diverged : why the run counts as diverged, or None. states : a copy of every measured
-    state where they were kept, else None.
+    (R,) integers. seconds : (R,) the method's own work so far, with nodes side by side, as far as the method says what
+    is a node's; its start counts, measuring does not. serial : the same with nodes one after another, as they were
+    computed. state : the last state. ledger : the run's messages. diverged : why the run counts as diverged, or None.
+    states : a copy of every measured state where they were kept, else None.
     """
 
     rounds: np.ndarray
     values: dict[str, np.ndarray]
     seconds: np.ndarray
+    serial: np.ndarray
     state: Any
     ledger: Ledger
     diverged: str | None = None
@@ -60,6 +63,7 @@ def run(
     record_every: int = 1,
     record_dense: int = 20,
     keep: bool = False,
+    warm: bool = False,
 ) -> History:
     """Run ``method`` on ``problem`` for ``rounds`` rounds, or until it ends by itself, and measure the states.
 
@@ -68,7 +72,8 @@ def run(
     initial factors in place of the problem's initial point. clients : the clients of each round, to replay a run.
     metrics : names the problem can measure; None for its default ones. record_every, record_dense : rounds up to
     ``record_dense``, every ``record_every``-th after it and the last are measured. keep : keep a copy of every state
-    measured.
+    measured. warm : first take the start and a round that are thrown away, as the command line does, so that the times
+    count no loading and no compilation; nothing else changes.
 
     A run ends early where a default metric is no longer finite. It computes on one BLAS thread, as a worker does: more
     would add in another order. Raises UserError where an argument cannot work.
@@ -97,6 +102,7 @@ def run(
         record_every=record_every,
         record_dense=record_dense,
         keep=keep,
+        warm=warm,
     )
 
 
@@ -122,23 +128,28 @@ def drive(
     record_every: int = 1,
     record_dense: int = 0,
     keep: bool = False,
+    warm: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> History:
-    """The loop itself; arguments as ``run`` has them after its checks."""
-    ledger = Ledger()
-    seen: list[tuple[int, float, list[int], list[float]]] = []
+    """The loop itself; arguments as ``run`` has them after its checks. clock : seconds of the method's own work."""
+    ledger = Ledger(clock=Clock(clock))
+    seen: list[tuple[int, tuple[float, float], list[int], list[float]]] = []
     states: list[Any] = []
 
     def measure(number: int, state: Any, spent: float) -> None:
         values = problem.measure(state, tuple(metrics))
-        seen.append((number, spent, list(ledger.totals().values()), [float(values[name]) for name in metrics]))
+        times = ledger.clock.times(spent)
+        seen.append((number, times, list(ledger.totals().values()), [float(values[name]) for name in metrics]))
         if keep:
             states.append(state.copy() if hasattr(state, "copy") else copy.deepcopy(state))
 
     with threadpool_limits(limits=1):
+        if warm and not method.one_shot:
+            _warm_up(method, problem, rng, init, clients)
         spent, number, state, waiting = 0.0, -1, None, False
-        started = time.perf_counter()
+        started = clock()
         for number, state in enumerate(method.rounds(problem, rng, ledger=ledger, init=init, clients=clients)):
-            spent += time.perf_counter() - started
+            spent += clock() - started
             waiting = not wanted(number, rounds, record_every, record_dense)
             if not waiting:
                 measure(number, state, spent)
@@ -148,15 +159,27 @@ def drive(
                     break
             if number >= rounds:
                 break
-            started = time.perf_counter()
+            started = clock()
         if waiting:  # it stopped by itself between two recorded rounds: its end counts
             measure(number, state, spent)
     at = np.array([s[0] for s in seen], dtype=np.int64)
     values = {name: np.array([s[3][i] for s in seen], dtype=np.float64) for i, name in enumerate(metrics)}
     counts = {name: np.array([s[2][i] for s in seen], dtype=np.int64) for i, name in enumerate(COUNTS)}
     why = problem.diverged({"round": at, **values})
-    seconds = np.array([s[1] for s in seen])
-    return History(at, {**values, **counts}, seconds, state, ledger, why, states if keep else None)
+    seconds, serial = (np.array([s[1][i] for s in seen], dtype=np.float64) for i in range(2))
+    return History(at, {**values, **counts}, seconds, serial, state, ledger, why, states if keep else None)
+
+
+def _warm_up(method: Method, problem: Problem, rng: np.random.Generator, init: Any, clients: Any) -> None:
+    """Take the start and the first round on the run's own data, with a copy of its generator, and forget them.
+
+    What the run then does again loads no library and compiles nothing: kernels are compiled for the types they are
+    given, networks for their shapes, so that nothing smaller than the run's own round would do.
+    """
+    ledger = Ledger(clock=Clock(cold=True))
+    states = method.rounds(problem, copy.deepcopy(rng), ledger=ledger, init=init, clients=clients)
+    for _ in itertools.islice(states, 2):
+        pass
 
 
 def wanted(round_: int, rounds: int, every: int, dense: int) -> bool:

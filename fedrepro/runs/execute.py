@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import os
 import shutil
 import time
 import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,7 @@ from fedrepro.data import load as load_data
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Problem
 from fedrepro.runs.drive import drive, randomness
+from fedrepro.runs.lockstep import Lockstep, Member
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.model import Setting
 
@@ -89,15 +93,19 @@ def _open(problem: str, folder: Path, parameters: str) -> Problem:
     return opened
 
 
-def execute(run: Run, scratch: Path) -> Record:
-    """Compute one run and return its record. Raises whatever the method raises."""
+def opened(run: Run, scratch: Path) -> Problem:
+    """The problem of a run, its arrays memory mapped. Raises what making the data raises."""
     folder = prepare(run, scratch)
-    problem = _open(run.setting.problem, folder, json.dumps(dict(run.setting.problem_params), sort_keys=True))
-    return measured(run.setting, run.trial, problem)
+    return _open(run.setting.problem, folder, json.dumps(dict(run.setting.problem_params), sort_keys=True))
 
 
-def measured(setting: Setting, trial: int, problem: Problem) -> Record:
-    """The record of one trial of a setting on its problem. Arrays for pictures are kept of the first trial."""
+def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Record:
+    """The record of one trial of a setting on its problem. Arrays for pictures are kept of the first trial.
+
+    Its times are those of a warm run, whether or not a panel shows them: another may want the same run. Runs in step
+    are not warmed up: their times are shares of common work.
+    ``meta`` has the ``seconds`` it took here, and ``serial``, the same up to each recorded round.
+    """
     history = drive(
         registry.algorithms()[setting.algorithm].cls(**setting.params),
         problem,
@@ -107,6 +115,8 @@ def measured(setting: Setting, trial: int, problem: Problem) -> Record:
         metrics=setting.metrics,
         record_every=setting.record_every,
         record_dense=setting.record_dense,
+        warm=clock is time.perf_counter,
+        clock=clock,
     )
     keep = setting.artifacts if trial == 1 else ()
     with threadpool_limits(limits=1):
@@ -117,7 +127,8 @@ def measured(setting: Setting, trial: int, problem: Problem) -> Record:
             "reason": history.diverged or "",
             "setup_scalars": history.ledger.setup_scalars,
             "by_kind": history.ledger.by_kind,
-            "seconds": float(history.seconds[-1]) if len(history.seconds) else 0.0,
+            "seconds": float(history.serial[-1]) if len(history.serial) else 0.0,
+            "serial": history.serial.tolist(),
         },
         rounds=history.rounds,
         counts=np.stack([history[name] for name in COUNTS], axis=1),
@@ -127,20 +138,50 @@ def measured(setting: Setting, trial: int, problem: Problem) -> Record:
     )
 
 
-def attempt(run: Run, store_root: Path, scratch: Path) -> tuple[str, str, float]:
-    """Execute a run and store what came of it: (run id, 'ok' | 'diverged' | 'failed: why', seconds). Never raises."""
+def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Compute runs on one problem, in step where they are several, and store what comes of each as it ends.
+
+    Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Never raises.
+    """
     store = Store(store_root)
-    began = time.perf_counter()
-    try:
-        if not store.has(run.id):
-            record = execute(run, scratch)
-            record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family}
-            store.write(run.id, record)
-            status = record.meta["status"]
+    todo = [run for run in runs if not store.has(run.id)]
+    said = {run.id: "ok" for run in runs}
+    with threadpool_limits(limits=1):
+        problems = {run.id: _tried(run, store, said, partial(opened, run, scratch)) for run in todo}
+        ready = [run for run in todo if problems[run.id] is not None]
+        if len(ready) > 1 and problems[ready[0].id].together():
+            room = Lockstep(problems[ready[0].id].X)
+            room.run([_in_step(run, problems[run.id], store, said) for run in ready])
         else:
-            status = "ok"
-    except Exception as error:  # any failure of a method is a recorded state, not the end of the sweep
-        status = f"failed: {type(error).__name__}: {error}"
-        note = {"why": status, "traceback": traceback.format_exc(), "series": run.setting.series, "trial": run.trial}
-        store.fail(run.id, note)
-    return run.id, status, time.perf_counter() - began
+            for run in ready:
+                _tried(run, store, said, partial(_stored, run, problems[run.id], store, said))
+    return list(said.items())
+
+
+def _in_step(run: Run, problem: Any, store: Store, said: dict[str, str]) -> Callable[[Member], None]:
+    def live(member: Member) -> None:
+        own = copy.copy(problem)
+        own.meet = member.over
+        _tried(run, store, said, partial(_stored, run, own, store, said, member.clock))
+
+    return live
+
+
+def _stored(
+    run: Run, problem: Problem, store: Store, said: dict[str, str], clock: Callable[[], float] = time.perf_counter
+) -> None:
+    record = measured(run.setting, run.trial, problem, clock)
+    record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family}
+    store.write(run.id, record)
+    said[run.id] = record.meta["status"]
+
+
+def _tried(run: Run, store: Store, said: dict[str, str], call: Callable[[], Any]) -> Any:
+    """What the call gives; any failure is a recorded state of the run, not the end of the sweep, and gives None."""
+    try:
+        return call()
+    except Exception as error:
+        said[run.id] = f"failed: {type(error).__name__}: {error}"
+        note = {"why": said[run.id], "traceback": traceback.format_exc()}
+        store.fail(run.id, note | {"series": run.setting.series, "trial": run.trial})
+        return None

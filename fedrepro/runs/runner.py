@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -18,6 +19,7 @@ from tqdm import tqdm
 
 from fedrepro.results.read import stem
 from fedrepro.runs import execute, predict, write
+from fedrepro.runs.groups import groups
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
@@ -106,7 +108,8 @@ def _compute(
     total = sum(costs.values())
     waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
     jobs = max(1, min(jobs, len(todo)))
-    calls = (joblib.delayed(execute.attempt)(run, folders.store, folders.scratch) for run in todo)
+    together = groups(todo, costs, jobs, _timed(plan))
+    calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
     bar = tqdm(
         total=round(total, 3), disable=quiet or None, unit="s", desc="runs", dynamic_ncols=True, smoothing=0.1,
         bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]",
@@ -117,7 +120,7 @@ def _compute(
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
         answers = parallel(calls)
         try:
-            for id_, status, _ in answers:
+            for id_, status in itertools.chain.from_iterable(answers):
                 finished += 1
                 bar.update(min(costs[id_], max(0.0, total - bar.n)))
                 bar.set_postfix_str(f"{finished}/{len(todo)} {by_id[id_].setting.series[:48]}")
@@ -142,6 +145,12 @@ def _compute(
                     answers.close()
                 _stop_workers()
             timings.learn(todo)
+
+
+def _timed(plan: Plan) -> frozenset[str]:
+    """The runs whose seconds are drawn."""
+    pairs = zip(plan.figures, plan.by_figure, strict=True)
+    return frozenset(run.id for figure, runs in pairs for name in figure.timed() for run in runs.get(name, ()))
 
 
 def _stop_workers() -> None:

@@ -30,6 +30,7 @@ from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Ti
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
+from fedrepro.spec import axes
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -187,7 +188,7 @@ def _sidecar(
     timed = {
         curve.setting.series
         for panel in figure.panels
-        if "seconds" in (panel.x, panel.options.get("axis"))
+        if any(axes.find(panel, name).reads is axes.Reads.TIMING for name in (panel.x, panel.options.get("axis", "")))
         for curve in panel.curves
     }
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
@@ -251,7 +252,11 @@ def _setting_facts(setting: Setting) -> dict[str, Any]:
 def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[int, Timing]]:
     return {
         name: {
-            run.trial: Timing(tuple(record.rounds.tolist()), tuple(round(s, 6) for s in record.seconds.tolist()))
+            run.trial: Timing(
+                tuple(record.rounds.tolist()),
+                tuple(round(s, 6) for s in record.seconds.tolist()),
+                tuple(round(s, 6) for s in record.meta.get("serial", ())),
+            )
             for run, record in found
             if record is not None and np.isfinite(record.seconds).all()
         }

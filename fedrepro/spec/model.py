@@ -116,3 +116,8 @@ class Figure:
             for curve in panel.curves:
                 seen.setdefault(curve.setting.series, curve.setting)
         return list(seen.values())
+
+    def timed(self) -> set[str]:
+        """The series that some panel draws or tells over seconds."""
+        panels = [panel for panel in self.panels if "seconds" in (panel.x, panel.options.get("axis"))]
+        return {curve.setting.series for panel in panels for curve in panel.curves}
