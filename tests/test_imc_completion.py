@@ -163,6 +163,25 @@ def test_rounds_are_averages_of_local_steps(reading: str) -> None:
     np.testing.assert_allclose(found.state.V, V, rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.parametrize("reading", ["z", "N1"])
+def test_a_client_drawn_twice_takes_part_as_two(reading: str) -> None:
+    """perfedsi Assumption C.1: every client of a round is drawn from all of them (discrepancy perfedsi.23)."""
+    from fedrepro.seeds import streams
+
+    problem = IMC(instance())
+    kind = IMCPerFedSI if reading == "z" else IMCPlain
+    method = kind(tau=7, m=8, replacement=True)
+    found = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
+    draws = method.draws(problem, streams(np.random.default_rng(5)), None)
+    rounds = [next(draws) for _ in range(6)]
+    assert any(len(set(clients.tolist())) < 8 for clients, _ in rounds)
+    Z = problem.Z if reading == "z" else np.eye(20)
+    U0, V0 = problem.start(problem.initial(1), (16, 2), (Z.shape[1], 2), np.random.default_rng())
+    U, V = by_hand(problem, U0, V0, Z, rounds, reading)
+    np.testing.assert_allclose(found.state.U, U, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(found.state.V, V, rtol=1e-9, atol=1e-14)
+
+
 def test_n3_is_one_vector_for_all_clients() -> None:
     problem = IMC(instance())
     state = drive.run(IMCPlain(reading="N3"), problem, 50, metrics=("error",)).state
@@ -210,6 +229,71 @@ def test_with_fresh_entries_both_converge(method: Any, rounds: int) -> None:
     """The failure is one of sample count, not of optimization (discrepancy perfedsi.18)."""
     problem = IMC(instance(2), fresh=True)
     assert drive.run(method, problem, rounds, trial=2, metrics=("error",))["error"][-1] < 1e-12
+
+
+def test_the_figure_s_draws_are_determined_without_side_information_too() -> None:
+    """docs/derivations/imc-instances.md#without-side-information: L* is isolated, but worse conditioned than M*."""
+    for trial in range(1, 21):
+        made = of_the_figure(trial)
+        alone = conditioning(made.U, made.Z @ made.V, np.eye(20), made.observed)
+        assert 1e-3 < alone < 0.2 * made.facts["lam_min"]
+
+
+def of_the_figure(trial: int) -> Instance:
+    """The well-posed instance of a trial of perfedsi Fig. 3 at the paper tier."""
+    from fedrepro.runs.execute import data_of
+    from fedrepro.spec.read import load
+
+    from .conftest import ROOT
+
+    setting = load(ROOT / "experiments" / "perfedsi" / "fig3.yaml", "paper").panels[0].curves[0].setting
+    return data_of(setting, trial)[0]
+
+
+def observed_loss(problem: IMC, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and Hessian of 1/2 the mean square error on the entries seen, at the factors x, one after the other."""
+    (d, r), M, k = problem.U.shape, problem.M, problem.k
+    U, V = x[: d * r].reshape(d, r), x[d * r :].reshape(k, r)
+    client, item = np.repeat(np.arange(M), problem.items.shape[1]), problem.items.ravel()
+    e = np.einsum("nr,nr->n", U[item], (problem.Z @ V)[client]) - problem.L[item, client]
+    J = np.zeros((e.size, d * r + k * r))
+    by_U = J[:, : d * r].reshape(e.size, d, r)
+    by_U[np.arange(e.size), item] = (problem.Z @ V)[client]
+    J[:, d * r :] = (problem.Z[client][:, :, None] * U[item][:, None, :]).reshape(e.size, -1)
+    cross = np.zeros((d, r, k, r))
+    for n in range(e.size):
+        for a in range(r):
+            cross[item[n], a, :, a] += e[n] * problem.Z[client[n]]
+    H = J.T @ J
+    H[: d * r, d * r :] += cross.reshape(d * r, k * r)
+    H[d * r :, : d * r] += cross.reshape(d * r, k * r).T
+    return J.T @ e / e.size, H / e.size
+
+
+def test_trial_17_ends_in_a_local_minimum_and_a_shorter_step_does_not() -> None:
+    """discrepancy perfedsi.24, docs/derivations/imc-instances.md#a-local-minimum-on-a-well-posed-instance."""
+    made = of_the_figure(17)
+    problem = IMC(made)
+    assert problem.lam_min > 0.3
+    end = drive.run(IMCPerFedSI(), problem, 3000, trial=17, metrics=("error",), record_every=1000).state
+    x = np.concatenate([end.U.ravel(), end.V.ravel()])
+    for _ in range(60):  # Newton steps, cautious at first, on the directions that change the prediction
+        g, H = observed_loss(problem, x)
+        values, vectors = np.linalg.eigh(H)
+        curved = np.abs(values) > 1e-9
+        step = vectors[:, curved] @ (vectors[:, curved].T @ g / np.abs(values[curved]))
+        x = x - step * min(1.0, 0.1 / np.linalg.norm(step))
+    g, H = observed_loss(problem, x)
+    values = np.linalg.eigvalsh(H)
+    assert np.linalg.norm(g) < 1e-15
+    assert np.abs(values[:4]).max() < 1e-15  # rescaling (U, V) changes nothing
+    assert values[4] > 1e-4  # and every other direction goes up
+    U, V = x[:32].reshape(16, 2), x[32:].reshape(4, 2)
+    assert np.linalg.norm(U @ V.T @ problem.Z.T - problem.L) > 0.5 * problem.norm
+    for method in (IMCPerFedSI(eta=0.5), IMCPerFedSI(tau=5), IMCPerFedSI(m=20)):
+        assert drive.run(method, problem, 2000, trial=17, metrics=("error",), record_every=1000)["error"][-1] < 1e-9
+    fresh = drive.run(IMCPerFedSI(), IMC(made, fresh=True), 400, trial=17, init=(U, V), metrics=("error",))
+    assert fresh["error"][-1] < 1e-12
 
 
 def test_fixed_clients_look_at_their_own_entries_only() -> None:
@@ -281,6 +365,10 @@ def test_a_step_too_large_ends_as_diverged() -> None:
         (lambda: IMCPlain(reading="N4"), "reading: must be one of N1, N2, N3, not 'N4', did you mean 'N3'?"),
         (lambda: IMCPerFedSI(m=30).check(M=20), "m: must be at most the number of clients P = 20, not 30"),
         (lambda: IMC(instance(), init=0), "init: must be a number greater than 0, not 0"),
+        (
+            lambda: IMCPlain(reading="N2", replacement=True),
+            "replacement: row m stays with client m in reading N2, which cannot take part twice",
+        ),
     ],
 )
 def test_parameters_that_cannot_work_say_why(call: Any, message: str) -> None:

@@ -368,7 +368,7 @@ def _words(margin: Interval, each: bool, trial: int) -> str:
     else:
         text = f"margin {margin.value:.3g}"
         text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
-    return f"{text} in the worst trial, {trial}," if each else text
+    return f"{text} in the worst trial ({trial})" if each else text
 
 
 def _found(margin: Interval, strict: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.errors import UserError
-from fedrepro.parameters import clients_at_most, number, whole
+from fedrepro.parameters import clients_at_most, flag, number, whole
 from fedrepro.problems.imc import IMC
 from fedrepro.protocols import Method
 from fedrepro.seeds import Streams
@@ -28,14 +28,17 @@ class FactorAveraging(Method):
     """What both methods have.
 
     eta : step size, greater than 0. tau : local steps of a client, at least 1. m : clients of a round, 1 .. M; None for
-    all.
+    all. replacement : draw each of them from all clients, as perfedsi Assumption C.1 has it; one that is drawn twice
+    takes part as two, each with steps of its own.
 
-    The paper states none of them (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings).
+    The paper states none of the first three (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings); for
+    the last see discrepancy perfedsi.23.
     """
 
     eta: float = 1.0
     tau: int = 20
     m: int | None = 4
+    replacement: bool = False
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -43,6 +46,7 @@ class FactorAveraging(Method):
         whole("tau", self.tau)
         if self.m is not None:
             whole("m", self.m)
+        flag("replacement", self.replacement)
 
     def check(self, *, M: int | None = None, **_: Any) -> None:
         """Raise ParameterError where more clients would be drawn than there are."""
@@ -58,11 +62,14 @@ class FactorAveraging(Method):
         m = problem.M if self.m is None else self.m
         given = None if clients is None else iter(_checked(clients, m, problem.M))
         while True:
-            drawn = streams.clients.permutation(problem.M)[:m] if given is None else next(given, None)
+            drawn = self._drawn(streams.clients, problem.M, m) if given is None else next(given, None)
             if drawn is None:
                 return
             place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))
             yield drawn, np.take_along_axis(problem.items[drawn], place, axis=1)
+
+    def _drawn(self, rng: np.random.Generator, M: int, m: int) -> np.ndarray:
+        return rng.integers(M, size=m) if self.replacement else rng.permutation(M)[:m]
 
 
 def _checked(clients: Any, m: int, M: int) -> np.ndarray:

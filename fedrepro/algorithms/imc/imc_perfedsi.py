@@ -2,8 +2,8 @@ r"""PerFedSI on inductive matrix completion: FedAvg on U and V, clients' predict
 
 Problem: :math:`\min L(U, V)` (``fedrepro.problems.imc``), an instance of Model 2 (perfedsi (4)) with
 :math:`G(e_i) = U^T e_i`, :math:`W(z) = V^T z` and a sum for H. A round: the server sends U and V to m clients drawn
-uniformly without replacement; each takes tau steps (``factor_averaging``) and sends both back; the server takes
-their means. z_m is never sent.
+uniformly, without replacement unless asked for; each takes tau steps (``factor_averaging``) and sends both back; the
+server takes their means. z_m is never sent.
 
 Source: perfedsi section 3 and Appendix C.3, C.4; docs/derivations/imc-step.md.
 """

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.algorithms.imc.factor_averaging import FactorAveraging, local_steps
+from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import one_of
 from fedrepro.problems.imc import IMC, State
@@ -42,6 +43,8 @@ class IMCPlain(FactorAveraging):
         """Raise ParameterError where a value cannot work."""
         super().__post_init__()
         one_of("reading", self.reading, READINGS)
+        if self.replacement and self.reading == "N2":
+            raise ParameterError("replacement", "row m stays with client m in reading N2, which cannot take part twice")
 
     def rounds(
         self,
