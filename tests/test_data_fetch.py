@@ -87,7 +87,7 @@ def test_the_files_are_fetched_checked_and_taken_in(server, official, body, home
     server.routes["/images"] = data_server.whole(body)
     found, _ = quietly()
     assert found.state == "variant"  # 200 images are not the 10,000
-    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
+    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
     assert not (home / ".downloads" / "mnist").exists()
     record = json.loads((home / "mnist" / "manifest.json").read_text())
     assert record["how"] == "fetched"
@@ -111,7 +111,7 @@ def test_an_imported_part_does_not_stop_the_fetch_of_the_rest(server, official, 
     server.routes["/images"] = data_server.whole(body)
     data.adopt("mnist", [data_copies.mnist(tmp_path / "other", n=30)])
     quietly()
-    assert data.load("mnist", {"n": 200}).X.shape == (784, 200)
+    assert data.load("mnist", {"n": 200, "split": "test"}).X.shape == (784, 200)
 
 
 def test_the_second_mirror_is_used_when_the_first_fails(server, official, body):
@@ -185,7 +185,7 @@ def test_without_a_hash_only_the_same_version_is_gone_on_with(server, official, 
         data_server.truncated(b"y" * len(body), 300, tag='"old"'), data_server.whole(body, tag='"new"')
     )
     quietly(accept=True)
-    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
+    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
 
 
 def test_redirects_are_followed_but_not_for_ever(server, official, body, home):

@@ -42,7 +42,7 @@ def test_a_copy_is_taken_in_and_read_back(tmp_path, home):
     assert len(now.fingerprint) == 64
     assert now.where == str(home / "mnist")
     assert data.state("mnist") == now
-    found = data.load("mnist", {"n": 20})
+    found = data.load("mnist", {"n": 20, "split": "test"})
     assert found.X.shape == (784, 20)
     assert leftovers(home) == ["mnist"]
 
@@ -55,6 +55,32 @@ def test_the_fingerprint_is_of_the_content_not_of_its_wrapping(tmp_path):
     assert one.fingerprint == two.fingerprint
     other = data.adopt("mnist", [data_copies.mnist(tmp_path / "c", n=41)])
     assert other.fingerprint != one.fingerprint
+
+
+def test_where_the_published_arrays_are_known_they_tell_a_copy_from_a_variant(tmp_path, home, monkeypatch):
+    import dataclasses
+
+    from fedrepro.data.sources import movielens
+
+    rows = ["::".join(map(str, [*row, 978300760])) for row in data_copies.ratings().tolist()]
+    (tmp_path / "ratings.dat").write_text("\n".join(rows) + "\n")
+    known = movielens.Known(300, 20, 15, 39, 44, 1.0, 1.0)
+    entry = dataclasses.replace(sources()["movielens-1m"], parse=movielens._parser(known), published={})
+    monkeypatch.setitem(sources(), "movielens-1m", entry)
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    assert (now.state, now.note) == ("present", copies.UNVERIFIED)
+    monkeypatch.setitem(
+        sources(), "movielens-1m", dataclasses.replace(entry, published={"all": now.fingerprint}, uses="ratings")
+    )
+    assert (data.state("movielens-1m").state, data.state("movielens-1m").note) == ("present", copies.SAME)
+    (tmp_path / "ratings.dat").write_text("\n".join(row.replace("978300760", "0") for row in rows) + "\n")
+    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"]).note == copies.SAME
+    (tmp_path / "ratings.dat").write_text("\n".join(rows[::-1]) + "\n")
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    assert (now.state, now.note) == ("variant", "ratings differ from the published ones")
+    newer = dataclasses.replace(sources()["movielens-1m"], version=2)
+    monkeypatch.setitem(sources(), "movielens-1m", newer)
+    assert data.state("movielens-1m").note == copies.UNVERIFIED  # arrays of another parser are not compared
 
 
 def test_adding_a_part_leaves_the_other_parts_fingerprint_alone(tmp_path):
@@ -132,15 +158,15 @@ def test_a_newer_parser_reads_the_copy_again(tmp_path, home, monkeypatch):
     assert after.name == "parsed-99"
     assert not before.exists()
     assert json.loads((home / "mnist" / "manifest.json").read_text())["parser"] == 99
-    assert data.fingerprint("mnist", {}) == parsed.parts(after)["test"]
+    assert data.fingerprint("mnist", {"split": "test"}) == parsed.parts(after)["test"]
 
 
 def test_lost_arrays_are_made_again(tmp_path):
     data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    print_before = data.fingerprint("mnist", {})
+    print_before = data.fingerprint("mnist", {"split": "test"})
     shutil.rmtree(data.folder("mnist"))
-    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
-    assert data.fingerprint("mnist", {}) == print_before
+    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
+    assert data.fingerprint("mnist", {"split": "test"}) == print_before
 
 
 def test_a_refused_copy_leaves_the_earlier_one_and_nothing_else(tmp_path, home):
@@ -172,7 +198,7 @@ def test_many_files_are_kept_as_one(tmp_path, home, monkeypatch):
     data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     assert [p.name for p in (home / "mnist" / "files").iterdir()] == ["folder.zip"]
     shutil.rmtree(data.folder("mnist"))
-    assert data.load("mnist", {"n": 20}).X.shape == (784, 20)
+    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
 
 
 def test_a_home_that_cannot_be_written(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import pickle
 import shutil
@@ -14,6 +15,7 @@ from PIL import Image
 
 from fedrepro import data, registry
 from fedrepro.data.formats.images import shrunk
+from fedrepro.data.sources import cifar as cifar_files
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.runs import code
 from tests import data_copies
@@ -121,7 +123,29 @@ def test_cifar_binary_version_is_the_same_images(tmp_path):
         batch = pickle.loads(file.read_bytes(), encoding="bytes")
         rows = np.column_stack([np.array(batch[b"labels"], dtype=np.uint8), batch[b"data"]])
         (tmp_path / "bin" / f"{file.name}.bin").write_bytes(rows.tobytes())
-    assert data.adopt("cifar10", [tmp_path / "bin"]).fingerprint == pickled
+    now = data.adopt("cifar10", [tmp_path / "bin"])
+    assert now.fingerprint == pickled
+    assert "data_batch_1.bin is not the published file" in now.note
+
+
+def test_cifar_whose_every_batch_has_its_published_hash_is_the_published_content(tmp_path, monkeypatch):
+    folder = data_copies.cifar10(tmp_path / "copy")
+    (tmp_path / "bin").mkdir()
+    hashes = {}
+    for file in folder.iterdir():
+        batch = pickle.loads(file.read_bytes(), encoding="bytes")
+        rows = np.column_stack([np.array(batch[b"labels"], dtype=np.uint8), batch[b"data"]])
+        (tmp_path / "bin" / f"{file.name}.bin").write_bytes(rows.tobytes())
+        hashes[f"{file.name}.bin"] = hashlib.md5(rows.tobytes(), usedforsecurity=False).hexdigest()
+    monkeypatch.setattr(cifar_files, "TRAIN", 100)
+    monkeypatch.setattr(cifar_files, "TEST", 20)
+    for name, md5 in hashes.items():
+        monkeypatch.setitem(cifar_files.TEN.binaries, name, md5)
+    now = data.adopt("cifar10", [tmp_path / "bin"])
+    assert (now.state, now.note) == ("present", "the published content in other files")
+    monkeypatch.setitem(cifar_files.TEN.binaries, "test_batch.bin", "0" * 32)
+    now = data.adopt("cifar10", [tmp_path / "bin"])
+    assert (now.state, now.note) == ("variant", "test_batch.bin is not the published file")
 
 
 def class_folders(root, classes=10, each=3):
@@ -135,7 +159,7 @@ def class_folders(root, classes=10, each=3):
 
 def test_cifar_class_folders_come_class_by_class_in_turn(tmp_path):
     now = data.adopt("cifar10", [class_folders(tmp_path / "copy")])
-    assert now.note.startswith("images in class folders, not the official batches: order lost")
+    assert now.note.startswith("images in class folders: the order of the batches is lost, their pixels cannot be")
     found = data.load("cifar10", {})
     np.testing.assert_array_equal(found.labels, np.tile(np.arange(10), 6))
     np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], found.labels)
@@ -227,8 +251,8 @@ REAL = data_copies.SHARED
 
 @pytest.mark.skipif(not (REAL / "omniglot").exists(), reason="no copy of Omniglot beside the repository")
 def test_the_real_omniglot():
-    now = data.adopt("omniglot", [REAL / "omniglot"])
-    assert now.state == "present"
+    now = data.adopt("omniglot", [REAL / "omniglot"])  # the official drawings, packed again
+    assert (now.state, now.note) == ("present", "the published content in other files")
     found = data.load("omniglot", {})
     assert found.pixels.shape == (32_460, 28, 28, 1)
     assert (np.bincount(found.labels) == 20).all()
@@ -249,7 +273,8 @@ def test_a_piece_of_the_real_cifar10(tmp_path):
                 first = t.extractfile(member).read()
                 break
         some.writestr("test/class0/y.jpg", first)
-    data.adopt("cifar10", [tmp_path / "some.zip"])
+    note = data.adopt("cifar10", [tmp_path / "some.zip"]).note
+    assert note.startswith("JPEG images in class folders: pixels differ from the published ones, the order of the")
     found = data.load("cifar10", {})
     np.testing.assert_array_equal(found.pixels[10], np.asarray(Image.open(io.BytesIO(first)).convert("RGB")))
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+
 import numpy as np
 import pytest
 
 from fedrepro import data, registry
+from fedrepro.data.sources import mnist
 from fedrepro.datasets.mnist import COUNTS, select
+from fedrepro.datasets.sizes import size
+from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.spec.read import load
 from tests import data_copies
+
+from .conftest import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -18,11 +27,11 @@ def home(tmp_path, monkeypatch):
 
 def test_images_are_columns_in_file_order_scaled(tmp_path):
     data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    found = data.load("mnist", {"n": 30})
+    found = data.load("mnist", {"n": 30, "split": "test"})
     assert found.X.shape == (784, 30)
     np.testing.assert_array_equal(found.X[5], np.arange(30) / 255)
     np.testing.assert_array_equal(found.labels, np.arange(30) % 10)
-    raw = data.load("mnist", {"n": 30, "scale": 1})
+    raw = data.load("mnist", {"n": 30, "scale": 1, "split": "test"})
     np.testing.assert_allclose(found.X * 255, raw.X)
 
 
@@ -43,15 +52,49 @@ def test_quota_is_the_released_selection_where_it_can_be_met():
 def test_the_test_images_allow_fewer(selection, size):
     labels = np.repeat(np.arange(10), COUNTS["test"])
     index = select(labels, 10_000, selection)
-    assert len(index) == size == registry.datasets()["mnist"].make(selection=selection).shape()["N"]
+    wanted = registry.datasets()["mnist"].make(selection=selection, split="test")
+    assert len(index) == size == wanted.shape()["N"]
     assert (np.diff(index) > 0).all()
 
 
+FIGURES = ("fedc/fig5", "fedc/fig6", "fedmf/figS2", "fedmf/figS3", "fedmf/figS4", "fedmf/table1")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_at_the_paper_tier_the_published_images_and_clients_come_out(figure):
+    settings = [s for s in load(ROOT / "experiments" / f"{figure}.yaml", "paper").settings() if s.dataset == "mnist"]
+    assert settings
+    for one in {(s.names["dataset"], s.names["partition"]): s for s in settings}.values():
+        wanted = registry.datasets()["mnist"].make(**one.dataset_params)
+        assert (wanted.split, wanted.shape()) == ("train", {"M": 784, "N": 10_000, "K": 10})
+        labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), COUNTS["train"]))
+        labels = labels[select(labels, wanted.n, wanted.selection)]
+        shares = np.array([500] * 4 + [1000] * 3 + [1500] * 2 + [2000])
+        np.testing.assert_array_equal(np.bincount(labels), 1000 if wanted.selection == "balanced" else shares)
+        sharing = registry.partitions()[one.partition].make(**one.partition_params)
+        client = sharing.assign(Samples(labels[None, :], labels, 10), np.random.default_rng(0))
+        sizes = np.bincount(client)
+        assert len(sizes) == 100
+        if one.partition == "two_digits":
+            assert {len(np.unique(labels[client == i])) for i in range(100)} == {2}
+        if one.partition == "uniform" or wanted.selection == "balanced":
+            assert set(sizes) == {100}
+        else:
+            assert (sizes.min(), sizes.max()) == (50, 175)
+
+
+def test_every_figure_on_mnist_is_among_these():
+    files = (ROOT / "experiments").glob("*/*.yaml")
+    users = {f"{p.parent.name}/{p.stem}" for p in files if "{name: mnist" in p.read_text(encoding="utf-8")}
+    assert users == set(FIGURES)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize("selection", ["first", "balanced", "quota"])
 @pytest.mark.parametrize("n", [20, 500, 10_000])
-def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n):
+def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, split):
     entry = registry.datasets()["mnist"]
-    params = {"n": n, "selection": selection}
+    params = {"n": n, "selection": selection, "split": split}
     found = data.load("mnist", params, stand_in=True)
     assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
     assert "stand_in" in found.facts
@@ -67,9 +110,9 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n": 0}, "n: must be an integer from 10 to 10000, not 0"),
-        ({"n": 60_000}, "n: must be an integer from 10 to 10000, not 60000"),
-        ({"split": "val"}, "split: must be one of test, train, not 'val'"),
+        ({"n": 0}, "n: must be an integer from 10 to 60000, not 0"),
+        ({"n": 60_000, "split": "test"}, "n: must be an integer from 10 to 10000, not 60000"),
+        ({"split": "val"}, "split: must be one of train, test, not 'val'"),
         ({"selection": "random"}, "selection: must be one of first, balanced, quota, not 'random'"),
         ({"scale": 0}, "scale: must be a number from 1e-06 to 1e+06, not 0"),
         ({"size": 3}, "size: mnist has no such parameter"),
@@ -121,15 +164,64 @@ def test_npz_and_csv_hold_the_same_images(tmp_path):
         data.adopt("mnist", [tmp_path / "mnist.npz"])
 
 
+def official(monkeypatch, folder):
+    """Make the copy in ``folder`` what was published, as far as its bytes inside go."""
+    for file in folder.iterdir():
+        stem = file.name.removesuffix(".gz")
+        inside = hashlib.md5(gzip.decompress(file.read_bytes()), usedforsecurity=False).hexdigest()
+        monkeypatch.setitem(mnist.HASHES, stem, ("0" * 32, inside))
+    monkeypatch.setattr(mnist, "SIZES", {"train": 40, "test": 40})
+
+
+def test_a_copy_compressed_again_is_the_published_content_and_one_with_another_pixel_is_not(tmp_path, monkeypatch):
+    folder = data_copies.mnist(tmp_path / "copy", train=True)
+    official(monkeypatch, folder)
+    for file in folder.iterdir():
+        file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()), compresslevel=1, mtime=7))
+    now = data.adopt("mnist", [folder])
+    assert (now.state, now.note) == ("present", "without the test images; the published content in other files")
+    file = folder / "train-images-idx3-ubyte.gz"
+    raw = bytearray(gzip.decompress(file.read_bytes()))
+    raw[-1] ^= 1
+    file.write_bytes(gzip.compress(bytes(raw)))
+    now = data.adopt("mnist", [folder])
+    assert now.state == "variant"
+    assert now.note.startswith("the train pixels are not the published ones")
+
+
 @pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
-def test_the_real_test_images():
+def test_the_real_images():
     now = data.adopt("mnist", [data_copies.SHARED / "mnist"])
-    assert now.state == "present"
-    assert data.fingerprint("mnist", {}) == "54b5be7f2ef37c1d86702aeb436c0d8add3fd0450a507518068fe182f001ba8f"
-    found = data.load("mnist", {})
+    assert (now.state, now.note) == ("present", "the published content in other files")
+    prints = {
+        "test": "54b5be7f2ef37c1d86702aeb436c0d8add3fd0450a507518068fe182f001ba8f",
+        "train": "afbe4a9c40347015f13e90e4017fe71d2201ab1ee684ab2f1e76f529f26ebbe1",
+    }
+    for split, fingerprint in prints.items():
+        assert data.fingerprint("mnist", {"split": split}) == fingerprint
+    assert data.fingerprint("mnist", {}) == prints["train"]
+    found = data.load("mnist", {"split": "test"})
     assert found.X.shape == (784, 10_000)
     assert np.bincount(found.labels).tolist() == COUNTS["test"].tolist()
     assert found.X.max() == 1
-    quota = data.load("mnist", {"selection": "quota"})
-    assert quota.facts["fewer"] == "5,040 of 10,000 images: more would break the proportions of 'quota'"
-    assert quota.facts["class_sizes"] == [252] * 4 + [504] * 3 + [756] * 2 + [1008]
+    fewer = data.load("mnist", {"selection": "quota", "split": "test"})
+    assert fewer.facts["fewer"] == "5,040 of 10,000 images: more would break the proportions of 'quota'"
+    assert fewer.facts["class_sizes"] == [252] * 4 + [504] * 3 + [756] * 2 + [1008]
+
+
+@pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
+@pytest.mark.parametrize("selection", ["balanced", "quota"])
+def test_the_published_10000_come_from_the_real_training_images(selection):
+    data.adopt("mnist", [data_copies.SHARED / "mnist"])
+    everything = data.load("mnist", {"n": 60_000, "split": "train"})
+    assert np.bincount(everything.labels).tolist() == COUNTS["train"].tolist()
+    found = data.load("mnist", {"n": 10_000, "split": "train", "selection": selection})
+    assert size(found) == {"M": 784, "N": 10_000, "K": 10}
+    assert "fewer" not in found.facts
+    taken = (
+        brute_quota(everything.labels, 10_000)
+        if selection == "quota"
+        else np.sort(np.concatenate([np.flatnonzero(everything.labels == k)[:1000] for k in range(10)]))
+    )
+    np.testing.assert_array_equal(found.X, everything.X[:, taken])
+    np.testing.assert_array_equal(found.labels, everything.labels[taken])

@@ -248,8 +248,8 @@ REAL = data_copies.SHARED / "movielens" / "ml-1m.zip"
 
 @pytest.mark.skipif(not REAL.exists(), reason="no copy of MovieLens 1M beside the repository")
 def test_the_real_ratings():
-    now = data.adopt("movielens-1m", [REAL])
-    assert now.state == "present"
+    now = data.adopt("movielens-1m", [REAL])  # whose timestamps are not the official ones
+    assert (now.state, now.note) == ("present", "the published content in other files")
     found = data.load("movielens-1m", {})
     assert (len(found.value), found.users, found.items) == (1_000_209, 6040, 3706)
     with zipfile.ZipFile(REAL) as archive, archive.open("ml-1m/ratings.dat") as file:
@@ -259,6 +259,27 @@ def test_the_real_ratings():
             user, item, value, _ = map(int, line.decode().split("::"))
             assert (found.user[i] + 1, ids[found.item[i]], found.value[i]) == (user, item, value)
     assert data.load("movielens-1m", {"min_item_ratings": 5}).items == 3416
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="no copy of MovieLens 1M beside the repository")
+@pytest.mark.parametrize("harm", ["timestamp", "rating", "order"])
+def test_of_the_real_ratings_all_but_the_timestamps_count(tmp_path, harm):
+    with zipfile.ZipFile(REAL) as archive:
+        lines = archive.read("ml-1m/ratings.dat").splitlines()
+    if harm == "order":
+        lines[3], lines[4] = lines[4], lines[3]
+    else:
+        user, item, value, _ = lines[7].split(b"::")
+        lines[7] = b"::".join([user, item, value if harm == "timestamp" else b"%d" % (6 - int(value)), b"1"])
+    (tmp_path / "ratings.dat").write_bytes(b"\n".join(lines) + b"\n")
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    if harm == "timestamp":
+        assert (now.state, now.note) == ("present", "the published content in other files")
+    else:
+        assert (now.state, now.note) == (
+            "variant",
+            "users, items, ratings or their order differ from the published ones",
+        )
 
 
 def test_a_recorded_size_is_never_invented():

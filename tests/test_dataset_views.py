@@ -96,7 +96,7 @@ def test_europarl_stand_in_is_aligned():
     found = data.load("europarl", params, stand_in=True)
     shape = registry.datasets()["europarl"].make(**params).shape()
     assert len(found.views) == shape["I"]
-    assert {view.shape for view in found.views} == {(shape["J"], shape["N"])}
+    assert {view.shape for view in found.views} == {(shape["J"] + shape["test"], shape["N"])}
     np.testing.assert_allclose(sp.linalg.norm(found.views[0], axis=1), 1)
     # the same sentence's Gram rows agree across languages more than other sentences' do
     gram = [(view[:200] @ view[:200].T).toarray() - np.eye(200) for view in found.views]

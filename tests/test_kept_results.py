@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -258,3 +259,22 @@ def test_a_sidecar_is_the_same_after_reading_and_says_what_it_cannot_be(tmp_path
     (tmp_path / "x.json").write_text("[]")
     with pytest.raises(UserError, match=r"x.json: cannot be read \(a sidecar is a mapping, not list\); restore it"):
         read_sidecar(tmp_path / "x")
+
+
+def test_the_size_of_what_was_loaded_is_kept_and_comes_back(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    def sizes() -> Any:
+        return json.loads((tmp_path / "results" / "quick" / "beyond" / "small.json").read_text())["sizes"]
+
+    fedrepro("run", small, "-j", 1)
+    assert sizes() == {"syn": {"M": 12, "N": 60, "K": 3}}
+    forget(tmp_path)
+    fedrepro("run", small, "-j", 1, "--set", "trials=3")
+    assert sizes() == {"syn": {"M": 12, "N": 60, "K": 3}}
+
+
+def test_a_verdict_says_where_the_data_are_of_another_size(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace("K: 3}", "K: 3, published: {N: 66, M: 12}}"))
+    fedrepro("run", small, "-j", 1, "--tier", "paper")
+    said = fedrepro("verdict", small, "--tier", "paper").output
+    assert "on syn with N = 60 (the paper's: 66): margin" in said
+    assert "(variant)" in said.splitlines()[-1]

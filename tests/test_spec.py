@@ -94,6 +94,8 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         ("dataset: syn\n", "dataset: snn\n", "11:10: 'snn' is not a dataset, did you mean 'syn'?"),
         ("variant: clean", "variant: cleen", "8:35: the dataset 'synthetic': variant"),
         ("trials: 2", "trials: 0", "5:9: trials must be a whole number of at least 1, not 0"),
+        ("K: 3}", "K: 3, published: 60}", "8:73: published is a mapping of sizes, for instance {N: 10000}"),
+        ("K: 3}", "K: 3, published: {N: 0}}", "8:77: published.N must be a whole number of at least 1, not 0"),
         ("algorithm='fedcavg', Q2=5)", "algorithm='fedcavg')",
          "selects 2 curves ('FedCAvg Q2=1', 'FedCAvg Q2=5'); name exactly one"),
         ("algorithm='fedcavg', Q2=5)", "Q3=5)", "no curve of the panel has 'Q3', did you mean 'Q"),

@@ -24,6 +24,7 @@ from fedrepro.errors import DataAbsent, UserError, nearest
 from fedrepro.files import atomically
 
 MANIFEST = "manifest.json"
+SAME = "the published content in other files"
 UNVERIFIED = "sizes and counts are the official ones; no published hash to compare with"
 
 
@@ -100,11 +101,25 @@ def state(name: str, *, verify: bool = False) -> State:
     if wrong:
         return stands("damaged", f"{wrong}; import or fetch it again")
     size = sum(file["size"] for file in record.files)
-    notes = [*record.differs, *(str(n) for n in record.facts.get("notes", []))]
-    if not record.official and not record.differs:
-        verified = "the published content in other files" if record.facts.get("verified") else UNVERIFIED
-        notes.append(verified)
-    return stands("variant" if record.differs else "present", "; ".join(notes), record.fingerprint, size)
+    differs = record.differs or _unlike(entry, record)
+    notes = [*differs, *(str(n) for n in record.facts.get("notes", []))]
+    if not record.official and not differs:
+        compared = record.facts.get("verified") or len(_known(entry, record)) == len(record.parts)
+        notes.append(SAME if compared else UNVERIFIED)
+    return stands("variant" if differs else "present", "; ".join(notes), record.fingerprint, size)
+
+
+def _unlike(entry: Source, record: Manifest) -> list[str]:
+    """That arrays of a copy of the right size are not the published ones, where those are known."""
+    known = _known(entry, record)
+    same = all(record.parts[part] == published for part, published in known.items())
+    return [] if same else [f"{entry.uses} differ from the published ones"]
+
+
+def _known(entry: Source, record: Manifest) -> dict[str, str]:
+    """The published fingerprints of the parts of a copy; an older parser may have written other arrays of the same."""
+    current = record.parser == entry.version
+    return {part: entry.published[part] for part in record.parts if current and part in entry.published}
 
 
 def _damage(name: str, record: Manifest, verify: bool) -> str | None:

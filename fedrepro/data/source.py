@@ -42,6 +42,9 @@ class Source:
     ``layouts``: what to pass to ``import``, for the messages.
     ``version``: raised when ``parse`` changes what it writes; copies are then read again on first use.
     ``limit``: the most bytes a copy may unpack to.
+    ``published``: by part, the fingerprint of the arrays that ``parse`` reads from the official files, where it is
+    known: whether a copy is the published content is then judged by these arrays, which are all that experiments use.
+    ``uses``: what the arrays are, for the messages.
     """
 
     name: str
@@ -55,7 +58,8 @@ class Source:
     limit: int
     needs: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda params: ("all",)
     version: int = 1
-    optional: tuple[str, ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
+    uses: str = "arrays"
 
     @property
     def pinned(self) -> bool:

@@ -36,7 +36,13 @@ class CIFAR(Loader):
 
     def shape(self) -> dict[str, int | None]:
         """Sizes asked for."""
-        return {"images": self.train + self.test, "classes": self.classes, "size": 32}
+        return {
+            "images": self.train + self.test,
+            "classes": self.classes,
+            "size": 32,
+            "train": self.train,
+            "test": self.test,
+        }
 
     def load(self, path: Path) -> Images:
         """pixels (n, 32, 32, 3), labels from 0, split 0 (train) or 1 (test); memory mapped where all are kept.

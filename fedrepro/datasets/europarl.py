@@ -57,8 +57,8 @@ class Europarl(Loader):
         one_of("norm", self.norm, ("l2", "none"))
 
     def shape(self) -> dict[str, int | None]:
-        """J rows, I views of N features each."""
-        return {"J": self.train + self.test, "I": len(self.languages), "N": self.features}
+        """J rows to train with, I views of N features each."""
+        return {"J": self.train, "I": len(self.languages), "N": self.features, "test": self.test}
 
     def load(self, path: Path) -> Views:
         """I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.

@@ -1,11 +1,12 @@
 """MNIST handwritten digits as columns of pixels: the clustering papers take N = 10,000 images, M = 784, K = 10.
 
-The papers' 10,000 images are the first ones of each digit in a CSV file that was not released (discrepancy fedc.14),
-so any choice of images is a variant of theirs: ``first`` takes them in file order, ``balanced`` the first N/10 of every
-digit (MNIST_bals), ``quota`` the class shares of the released program (MNIST_ubls): 5, 5, 5, 5, 10, 10, 10, 15, 15,
-20 % for digits 0 to 9. Images stay in file order. Where the split holds too few of a digit, the largest N for which
-the proportions hold is taken and ``facts`` say so: the test images allow 8,920 balanced and 5,040 by quota, the
-training images all 10,000 of both.
+``first`` takes images in file order, ``balanced`` the first N/10 of every digit (MNIST_bals), ``quota`` the class
+shares of the released program (MNIST_ubls): 5, 5, 5, 5, 10, 10, 10, 15, 15, 20 % for digits 0 to 9. Images stay in file
+order. The program takes the first ones of each digit from a file that was not released (discrepancy fedc.14); it must
+have held training images, as 2,000 of the digit 9 are not among the test images. From the official training images all
+10,000 come out, and they are the program's where its file keeps their order. Where a split holds too few of a digit,
+the largest N for which the proportions hold is taken and ``facts`` say so: the test images allow 8,920 balanced and
+5,040 by quota.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from fedrepro.registry import Dataset, add_dataset
 K = 10
 QUOTA = np.array([5, 5, 5, 5, 10, 10, 10, 15, 15, 20])  # percent
 COUNTS = {
-    "test": np.array([980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
     "train": np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+    "test": np.array([980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
 }
 
 
@@ -35,13 +36,13 @@ COUNTS = {
 class MNIST(Loader):
     """Images of handwritten digits, pixels / scale, one image per column in file order.
 
-    n : images asked for, 10 .. 10,000 (test) or 60,000 (train); 20 or more by proportions. split : test or train.
+    n : images asked for, 10 .. 60,000 (train) or 10,000 (test); 20 or more by proportions. split : train or test.
     selection : which images: first in the file, balanced over the digits, or quota, 5 to 20 % a digit as in the
     released program. scale : what pixel values 0 .. 255 are divided by, 1e-6 .. 1e6.
     """
 
     n: int = 10_000
-    split: str = "test"
+    split: str = "train"
     selection: str = "first"
     scale: float = 255
 
@@ -85,7 +86,7 @@ def _facts(n: int, split: str, selection: str, labels: np.ndarray) -> dict[str, 
         "split": split,
         "selection": selection,
         "class_sizes": np.bincount(labels, minlength=K).tolist(),
-        "note": "the papers' images come from a CSV that was not released; these are a variant of theirs",
+        "note": "images in the official order; the papers' own file was not released",
     }
     if len(labels) < n:
         facts["fewer"] = f"{len(labels):,} of {n:,} images: more would break the proportions of '{selection}'"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,14 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
     Results that are not those that were written (an edited or reordered CSV) are left alone.
     """
     lacking = {run: place for run, place in held(plan, number, root).items() if not store.has(run)}
+    aliases = {setting.series: setting.names["dataset"] for setting in plan.figures[number].settings()}
     restored = 0
     for place in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(place), results_file(place)
         if sidecar is None or table is None or content_hash(table) != sidecar.csv_sha256:
             continue
         names = _runs(sidecar, plan, number)
-        for series, trial, record in _records(sidecar, table, place):
+        for series, trial, record in _records(sidecar, table, place, aliases):
             run = next((r for r, at in names.items() if at == (series, trial)), None)
             if run in lacking and lacking[run] == place:
                 store.write(run, record)
@@ -69,7 +70,9 @@ def _runs(sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int
     return {}
 
 
-def _records(sidecar: Sidecar, table: Path, place: Path) -> Iterator[tuple[str, int, Record]]:
+def _records(
+    sidecar: Sidecar, table: Path, place: Path, aliases: Mapping[str, str]
+) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
     artifacts = _artifacts(with_suffix(place, ".points.csv"))
     rows = csv.DictReader(io.StringIO(content(table).decode()))
@@ -96,6 +99,7 @@ def _records(sidecar: Sidecar, table: Path, place: Path) -> Iterator[tuple[str, 
                     "seconds": _seconds(sidecar, series, trial),
                     "series": series,
                     "trial": trial,
+                    "size": sidecar.sizes.get(aliases.get(series, ""), {}),
                 },
                 rounds=np.array([int(row["round"]) for row in rounds], dtype=np.int64),
                 counts=np.array([[int(row[name]) for name in COUNTS] for row in rounds], dtype=np.int64),

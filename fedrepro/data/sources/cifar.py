@@ -19,16 +19,20 @@ from fedrepro.errors import UserError
 
 TRAIN, TEST = 50_000, 10_000
 FOLDERS = re.compile(r"(?:^|/)(train|test)/([^/]+)/([^/]+\.(?:jpe?g|png|bmp))$", re.IGNORECASE)
+LOSSY = (".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
 class Version:
-    """What one of the two versions' official files are called and hold. ``hashes``: md5 of the pickles inside."""
+    """What one of the two versions' official files are called and hold.
+
+    ``hashes`` and ``binaries``: md5 of the pickles and of the files of the binary version, which hold the same images.
+    """
 
     classes: int
     label: str
     hashes: dict[str, str]
-    binaries: tuple[str, ...]
+    binaries: dict[str, str]
     group: str = ""
 
 
@@ -43,13 +47,20 @@ TEN = Version(
         "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
         "test_batch": "40351d587109b95175f43aff81a1287e",
     },
-    (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"),
+    {
+        "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+        "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+        "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+        "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+        "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+        "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+    },
 )
 HUNDRED = Version(
     100,
     "fine_labels",
     {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
-    ("train.bin", "test.bin"),
+    {"train.bin": "6172c7755cfe09b2fe270c85cebc1b15", "test.bin": "4499cfba6c016c1be1438163640a0898"},
     "coarse_labels",
 )
 
@@ -81,7 +92,7 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
             differs = [f"{name} is not the published file" for name in found.unofficial]
         elif found.images:
             pixels, labels, group, split = _from_folders(version, found)
-            differs = ["images in class folders, not the official batches: order lost, pixels maybe re-encoded"]
+            differs = [_folders(found)]
         else:
             raise UserError("no images")
         _save(version, out, pixels, labels, group, split)
@@ -93,19 +104,26 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
     return parse
 
 
+def _folders(found: _Pieces) -> str:
+    """How images in class folders differ from the batches."""
+    if any(file.lower().endswith(LOSSY) for _, _, file in found.images):
+        return "JPEG images in class folders: pixels differ from the published ones, the order of the batches is lost"
+    return "images in class folders: the order of the batches is lost, their pixels cannot be compared"
+
+
 def _take(version: Version, entry: Entry, found: _Pieces) -> None:
     folders = FOLDERS.search(entry.path)
     if folders:
         key = folders[1].lower(), folders[2], folders[3]
         found.images[key] = decode(entry.path, entry.read(), "RGB", (32, 32))
-    elif entry.name in version.binaries:
-        found.batches[entry.name.removesuffix(".bin")] = _binary(version, entry)
-        found.unofficial.append(entry.name)
+        return
+    raw = entry.read()
+    if entry.name in version.binaries:
+        found.batches[entry.name.removesuffix(".bin")] = _binary(version, entry.name, raw)
     else:
-        raw = entry.read()
         found.batches[entry.name] = _pickled(version, entry.name, raw)
-        if hashlib.md5(raw, usedforsecurity=False).hexdigest() != version.hashes[entry.name]:
-            found.unofficial.append(entry.name)
+    if hashlib.md5(raw, usedforsecurity=False).hexdigest() != {**version.hashes, **version.binaries}[entry.name]:
+        found.unofficial.append(entry.name)
 
 
 def _pickled(version: Version, name: str, raw: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,12 +141,12 @@ def _labels(name: str, values: object) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-def _binary(version: Version, entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _binary(version: Version, name: str, content: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of label bytes (CIFAR-100: coarse, fine) and 3,072 pixel bytes."""
     heads = 2 if version.group else 1
-    raw = np.frombuffer(entry.read(), dtype=np.uint8)
+    raw = np.frombuffer(content, dtype=np.uint8)
     if len(raw) == 0 or len(raw) % (heads + 3072):
-        raise UserError(f"{entry.name} is not made of rows of {heads + 3072:,} bytes")
+        raise UserError(f"{name} is not made of rows of {heads + 3072:,} bytes")
     rows = raw.reshape(-1, heads + 3072)
     group = rows[:, 0].astype(np.int32) if version.group else np.empty(0, dtype=np.int32)
     return rows[:, heads:], rows[:, heads - 1].astype(np.int32), group

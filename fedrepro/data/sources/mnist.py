@@ -133,7 +133,7 @@ def as_idx(array: np.ndarray) -> bytes:
 
 
 def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return (str(params.get("split", "test")),)
+    return (str(params.get("split", "train")),)
 
 
 SOURCES = (
@@ -149,7 +149,7 @@ SOURCES = (
         wanted=_wanted,
         parse=_parse,
         needs=_needs,
-        layouts="the IDX files, compressed or not (both pairs or only the t10k one), mnist.npz, or mnist_test.csv",
+        layouts="the IDX files, compressed or not (both pairs, or one), mnist.npz, mnist_train.csv or mnist_test.csv",
         limit=400_000_000,
     ),
 )

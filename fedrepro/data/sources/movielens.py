@@ -98,6 +98,8 @@ SOURCES = (
         parse=_parser(ONE),
         layouts="ml-1m.zip, its folder, ratings.dat or a ratings.csv",
         limit=400_000_000,
+        published={"all": "6ef0e4e1aa2bccff3d6ecd99b82eeac079fcc2fb14468fa18222b74134ed97d7"},
+        uses="users, items, ratings or their order",
     ),
     Source(
         name="movielens-10m",

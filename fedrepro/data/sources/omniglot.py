@@ -76,5 +76,7 @@ SOURCES = (
         parse=_parse,
         layouts="images_background.zip and images_evaluation.zip, or folders Alphabet/characterNN/NNNN_NN.png",
         limit=1_000_000_000,
+        published={"all": "d82e7c0f8d3a798c4853050c61a95c2b200ebaf42fde06a6b0959df3dcad58a8"},
+        uses="drawings, characters or alphabets",
     ),
 )

@@ -1,0 +1,75 @@
+"""How large the data are that were really loaded, in the names that shapes and papers use.
+
+A dataset's ``shape`` predicts; a copy in the data home may hold less, and a selection may reach less than was asked
+for. What is said of a verdict is the size of what was loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fedrepro.datasets.biased_regression import Biased
+from fedrepro.datasets.imc_instances import Instance
+from fedrepro.datasets.types import Images, Ratings, Samples, Views
+
+IN_RUNS = "says"  # no run asks for it; see fedrepro.runs.code
+
+
+def size(data: Any) -> dict[str, int]:
+    """The size of loaded data, whatever its kind; empty for a kind that is not known here.
+
+    Samples: M, N, and the K classes that occur. Ratings: users, items, ratings. Views: I views, J rows to train with, N
+    columns where all views have as many, and the rows held back, named as in the data's facts (test ...). Images:
+    images, classes, groups, size (height), and train and test where there is a split. Random instances: M clients, N
+    items. Biased regression: M clients, N numbers a client.
+    """
+    return next((measure(data) for kind, measure in _MEASURES.items() if isinstance(data, kind)), {})
+
+
+def _samples(data: Samples) -> dict[str, int]:
+    M, N = data.X.shape
+    K = data.K if data.labels is None else len(np.unique(data.labels))
+    return {"M": int(M), "N": int(N)} | ({} if K is None else {"K": int(K)})
+
+
+def _ratings(data: Ratings) -> dict[str, int]:
+    return {"users": int(data.users), "items": int(data.items), "ratings": len(data.value)}
+
+
+def _views(data: Views) -> dict[str, int]:
+    held = data.facts.get("parts") or {name: data.facts[name] for name in ("test",) if name in data.facts}
+    rows, columns = int(data.views[0].shape[0]), {int(view.shape[1]) for view in data.views}
+    found = {"I": len(data.views), "J": rows - sum(held.values())}
+    found |= {"N": columns.pop()} if len(columns) == 1 else {}
+    return found | {name: int(count) for name, count in held.items()}
+
+
+def _images(data: Images) -> dict[str, int]:
+    found = {"images": len(data.pixels), "classes": len(np.unique(data.labels)), "size": int(data.pixels.shape[1])}
+    if data.group is not None:
+        found["groups"] = len(np.unique(data.group))
+    if data.split is not None:
+        found |= {"train": int((data.split == 0).sum()), "test": int((data.split == 1).sum())}
+    return found
+
+
+def _instance(data: Instance) -> dict[str, int]:
+    return {"M": len(data.Z), "N": len(data.U)}
+
+
+def _biased(data: Biased) -> dict[str, int]:
+    M, n, d = data.x.shape
+    return {"M": int(M), "N": int(n * d)}
+
+
+_MEASURES: dict[type, Callable[[Any], dict[str, int]]] = {
+    Samples: _samples,
+    Ratings: _ratings,
+    Views: _views,
+    Images: _images,
+    Instance: _instance,
+    Biased: _biased,
+}
