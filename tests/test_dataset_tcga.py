@@ -56,6 +56,19 @@ def test_fewer_samples_keep_the_proportions(tmp_path):
     np.testing.assert_allclose(np.bincount(some.labels) / 27, share, atol=1.5 / 27)
 
 
+def test_without_the_logarithm_it_is_the_counts(tmp_path):
+    data.adopt("tcga", [data_copies.tcga(tmp_path / "copy")])
+    wanted = {"features": 40, "types": 2, "n": None}
+    logs, counts = data.load("tcga", wanted), data.load("tcga", {**wanted, "log2": False})
+    np.testing.assert_allclose(counts.X, 2.0**logs.X - 1.0, rtol=1e-15)  # all genes are kept, in file order
+    drawn = {"features": 30, "types": 3, "n": 40}
+    made = [
+        data.load("tcga", {**drawn, "log2": log2}, rng=np.random.default_rng(0), stand_in=True)
+        for log2 in (True, False)
+    ]
+    assert made[0].X.max() < made[1].X.max()
+
+
 def test_bad_files(tmp_path):
     folder = data_copies.tcga(tmp_path / "copy")
     table = (folder / TABLE).read_bytes()

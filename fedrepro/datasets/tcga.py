@@ -23,7 +23,7 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import whole
+from fedrepro.parameters import flag, whole
 from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
@@ -36,11 +36,13 @@ class TCGA(Loader):
 
     features : genes kept, 1 .. 20,531. types : keep the cancer types with most samples, 1 .. 33.
     n : keep so many samples of these, evenly spaced, one a type .. 11,069; None for all.
+    log2 : as the matrix has it; false for the normalised counts themselves, 2^x - 1 (discrepancy fedmf.36).
     """
 
     features: int = 5000
     types: int = 20
     n: int | None = 5314
+    log2: bool = True
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -48,6 +50,7 @@ class TCGA(Loader):
         whole("types", self.types, 1, TYPES)
         if self.n is not None:
             whole("n", self.n, self.types, SAMPLES)
+        flag("log2", self.log2)
 
     def shape(self) -> dict[str, int | None]:
         """M genes, N samples, K types (of the official files)."""
@@ -72,7 +75,7 @@ class TCGA(Loader):
         chosen = chosen[spread(len(chosen), self.n)]
         X = np.asarray(arrays["expression"][:, np.sort(chosen)])[:, np.argsort(np.argsort(chosen))].T.astype(np.float64)
         complete = np.isfinite(X).all(axis=0)
-        X = np.maximum(X[:, complete], 0.0)
+        X = self.scaled(np.maximum(X[:, complete], 0.0))
         if not X.shape[1]:
             raise ParameterError("features", "every gene has missing values")
         best = top_by_chi2(X, labels[chosen], self.features)
@@ -80,10 +83,14 @@ class TCGA(Loader):
             "types": names.tolist(),
             "class_sizes": np.bincount(labels[chosen]).tolist(),
             "genes_left_out": int((~complete).sum()),
-            "features": "chi2 on log2 expression",
+            "features": f"chi2 on {'log2 expression' if self.log2 else 'normalised counts'}",
             "note": "the paper does not say how its 5,314 samples were chosen",
         }
         return Samples(np.ascontiguousarray(X[:, best].T), labels[chosen], len(names), facts)
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """Logarithms of counts + 1 as they are asked for."""
+        return X if self.log2 else np.exp2(X) - 1.0
 
 
 def _is_tumour(barcode: str) -> bool:
@@ -99,7 +106,7 @@ def stand_in(wanted: TCGA, rng: np.random.Generator) -> Samples:
     sizes = np.maximum(1, np.floor(n * share / share.sum())).astype(int)
     sizes[0] += n - sizes.sum()
     labels = np.repeat(np.arange(types), sizes)
-    expression = standins.expression(labels, min(GENES, features + features // 2), rng)
+    expression = wanted.scaled(standins.expression(labels, min(GENES, features + features // 2), rng))
     best = top_by_chi2(expression, labels, features)
     facts = {"stand_in": "drawn expression; no real samples", "class_sizes": sizes.tolist()}
     return Samples(np.ascontiguousarray(expression[:, best].T), labels, types, facts)
