@@ -1,9 +1,11 @@
 """Compressors of matrices that are sent, error feedback, and links that send a changing matrix as quantized changes.
 
 Any method may use them. A compressor turns a matrix D into a message; ``message.values`` is what the receiver works
-with, the same floats at both ends, and ``message.bits`` its size. A number that is not quantized counts ``FULL_BITS`` =
-32 bits, as the papers count, although it is computed in double precision; a quantized entry counts its q bits. The size
-is that of the packed message: ``pack(single=True)`` writes exactly ``bits`` bits, filled up to a whole byte.
+with, the same floats at both ends, and ``message.bits`` its size: q bits for a quantized entry, ``FULL_BITS`` = 32 for
+any other number. What a compressed message holds is what fits into the bits it counts: steps and kept entries are
+numbers of single precision, and ``unpack`` of the packed message gives ``values`` back to the last bit. Only a matrix
+that is sent whole counts 32 bits an entry, as the papers count, although it is computed in double precision.
+``pack(single=True)`` writes exactly ``bits`` bits, filled up to a whole byte.
 
 Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Sec. III-B and III-C.2;
 docs/derivations/error-feedback.md.
@@ -11,6 +13,7 @@ docs/derivations/error-feedback.md.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +26,13 @@ from fedrepro.ledger import FULL_BITS
 
 MOST_BITS = 31
 """The widest quantizer: its levels still fit 32-bit integers. Wider ones lose nothing that q = 31 keeps."""
+
+SINGLE = np.dtype("<f4")
+LEAST, LARGEST = 2.0**-149, float(np.finfo(SINGLE).max)
+"""The least and the largest positive number of single precision."""
+
+ROUNDED = 1.0 + 2.0**-23
+"""By what factor ``single_above`` enlarges a number at most, from 2^-126 on (below lie the subnormal ones)."""
 
 
 class Message(Protocol):
@@ -37,7 +47,7 @@ class Message(Protocol):
         """The size of the message."""
 
     def pack(self, single: bool = False) -> bytes:
-        """The message as bytes; ``single``: unquantized numbers in single precision, the size that is counted."""
+        """The message as bytes; ``single``: those of a whole matrix in single precision, the size that is counted."""
 
 
 class Compressor(Protocol):
@@ -56,7 +66,10 @@ class Compressor(Protocol):
 
 @dataclass(frozen=True)
 class Levels:
-    """A quantized matrix: ``values = step * levels``. levels : signed integers, -S .. S. One step, sent in full."""
+    """A quantized matrix: ``values = step * levels``.
+
+    levels : signed integers, -S .. S. step : one number of single precision; where it is not finite, so are all values.
+    """
 
     levels: np.ndarray
     step: float
@@ -69,11 +82,11 @@ class Levels:
         return self.q * self.levels.size + FULL_BITS
 
     def pack(self, single: bool = False) -> bytes:
-        """The step (8 bytes, or 4 with ``single``), then level + S of every entry in q bits, lowest bit first."""
+        """The step (4 bytes, in single precision anyway), then level + S of every entry in q bits, lowest bit first."""
         S = 2 ** (self.q - 1) - 1
         codes = self.levels.astype(np.int64).ravel() + S
         digits = (codes[:, None] >> np.arange(self.q)) & 1
-        return _number(single).type(self.step).tobytes() + np.packbits(digits.astype(np.uint8)).tobytes()
+        return np.array(self.step, SINGLE).tobytes() + np.packbits(digits.astype(np.uint8)).tobytes()
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,13 @@ class MaxNorm:
     u : the scale 1/u of eq. (20), at least 1; 1 leaves C unbiased (the paper's choice). ``"bound"`` takes for each
         matrix the value of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, which makes any D a delta-compressor's.
 
-    The entry d becomes sign(d) l max|D| / (S u), where l is S |d| / max|D| rounded up or down at random so that its
-    mean is right. Zero maps to zero. A matrix with an entry that is not finite maps to such a matrix: its run has
-    diverged.
+    The entry d becomes sign(d) l s, where s is max|D| / (S u) rounded up to single precision, and l is |d| / (s u)
+    rounded up or down at random so that its mean is right: the mean of l s is |d| / u for the step that is sent, and
+    since s is not rounded down, no entry lies above level S, where no level would be left to round up to.
+
+    Zero maps to zero. A step below the least number of single precision, 2^-149, is that number: the mean stays right,
+    and an entry is at most so far off. A step above the largest, 3.4e38, cannot be sent, nor can an entry that is not
+    finite: such a matrix maps to one that is not finite, its run has diverged.
     """
 
     q: int
@@ -115,36 +132,49 @@ class MaxNorm:
         if largest == 0.0 or not math.isfinite(largest):
             return 1.0
         share = float(np.square(D / largest).sum())  # ||D||_F^2 / max^2
-        return 1.0 + D.size / (4.0 * self.S**2) / share  # Fact 1
+        return 1.0 + D.size / (4.0 * self.S**2) / share * ROUNDED**2  # Fact 1, for the largest the step can become
 
     def compress(self, D: np.ndarray, rng: np.random.Generator) -> Levels:
         """Quantize D (any shape, float64); draws one uniform an entry from ``rng``."""
-        from fedrepro.kernels.quantize import levels_and_values
-
         U = rng.random(D.shape)
         levels, values = np.empty(D.shape, _level_type(self.q)), np.empty(D.shape)
         largest = float(max(D.max(), -D.min())) if D.size else 0.0
-        if largest == 0.0 or not math.isfinite(largest):
-            levels[...], values[...] = 0, largest
-            return Levels(levels, largest, self.q, values)
-        step = largest / (self.S * self.scale(D))
-        flat = np.ascontiguousarray(D).reshape(-1)
-        levels_and_values(flat, U.reshape(-1), largest, self.S, step, levels.reshape(-1), values.reshape(-1))
+        u = self.scale(D)
+        step = single_above(largest / (self.S * u)) if 0.0 < largest < math.inf else float(np.float32(largest))
+        if step == 0.0 or not math.isfinite(step):
+            levels[...], values[...] = 0, step
+            return Levels(levels, step, self.q, values)
+        _kernel()(D.ravel(), U.ravel(), step * u, self.S, step, levels.ravel(), values.ravel())
         return Levels(levels, step, self.q, values)
 
     def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Levels:
         """The message that ``Levels.pack`` wrote, for a matrix of ``shape``."""
-        size, number = math.prod(shape), _number(single)
-        step = float(np.frombuffer(packed[: number.itemsize], number)[0])
-        body = np.frombuffer(packed, np.uint8, offset=number.itemsize)
+        size = math.prod(shape)
+        step = float(np.frombuffer(packed[: SINGLE.itemsize], SINGLE)[0])
+        body = np.frombuffer(packed, np.uint8, offset=SINGLE.itemsize)
         digits = np.unpackbits(body, count=self.q * size).reshape(size, self.q).astype(np.int64)
         levels = ((digits << np.arange(self.q)).sum(axis=1) - self.S).reshape(shape).astype(_level_type(self.q))
-        return Levels(levels, step, self.q, step * levels)
+        return Levels(levels, step, self.q, step * levels if math.isfinite(step) else np.full(shape, step))
+
+
+@functools.cache
+def _kernel() -> Callable[..., None]:
+    from fedrepro.kernels.quantize import levels_and_values
+
+    return levels_and_values
+
+
+def single_above(x: float) -> float:
+    """The least number of single precision that is at least x and not 0, for x >= 0: infinity above the largest."""
+    if not x <= LARGEST:
+        return math.inf
+    near = np.float32(x)
+    return max(LEAST, float(near) if float(near) >= x else float(np.nextafter(near, np.float32(math.inf))))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A sparsified matrix: the entries ``numbers`` at the flat positions ``where`` (ascending), zero elsewhere."""
+    """A sparsified matrix: ``numbers`` of single precision at the flat positions ``where`` (ascending), else zero."""
 
     where: np.ndarray
     numbers: np.ndarray
@@ -163,16 +193,17 @@ class Kept:
         return self.where.size * (_position_bits(self.shape) + FULL_BITS)
 
     def pack(self, single: bool = False) -> bytes:
-        """The numbers (8 bytes each, or 4 with ``single``), then the positions, lowest bit first."""
+        """The numbers (4 bytes each, in single precision anyway), then the positions, lowest bit first."""
         digits = (self.where[:, None] >> np.arange(_position_bits(self.shape))) & 1
-        return self.numbers.astype(_number(single)).tobytes() + np.packbits(digits.astype(np.uint8)).tobytes()
+        return self.numbers.astype(SINGLE).tobytes() + np.packbits(digits.astype(np.uint8)).tobytes()
 
 
 @dataclass(frozen=True)
 class TopK:
     """Keep the share ``kept`` (0 < kept <= 1, at least one) of largest entries by magnitude, the first among equals.
 
-    A delta-compressor with delta = entries kept / entries.
+    They are sent in single precision: to the nearest, infinite above 3.4e38. A delta-compressor with delta = entries
+    kept / entries, up to that rounding (2^-48 of what is kept).
     """
 
     kept: float
@@ -191,18 +222,19 @@ class TopK:
         flat = np.ascontiguousarray(D, dtype=np.float64).reshape(-1)
         k, size = self.entries(flat.size), np.abs(flat)
         if k == 0 or k == flat.size:
-            return Kept(np.arange(k), flat[:k].copy(), D.shape)
+            return Kept(np.arange(k), _single(flat[:k]), D.shape)
+        size[np.isnan(size)] = math.inf  # as large as can be: it is sent
         least = np.partition(size, flat.size - k)[flat.size - k]
         above = np.flatnonzero(size > least)
         ties = np.flatnonzero(size == least)[: k - above.size]
         where = np.sort(np.concatenate([above, ties]))
-        return Kept(where, flat[where], D.shape)
+        return Kept(where, _single(flat[where]), D.shape)
 
     def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Kept:
         """The message that ``Kept.pack`` wrote, for a matrix of ``shape``."""
-        k, width, number = self.entries(math.prod(shape)), _position_bits(shape), _number(single)
-        numbers = np.frombuffer(packed[: k * number.itemsize], number).astype(np.float64)
-        body = np.frombuffer(packed, np.uint8, offset=k * number.itemsize)
+        k, width = self.entries(math.prod(shape)), _position_bits(shape)
+        numbers = np.frombuffer(packed[: k * SINGLE.itemsize], SINGLE).astype(np.float64)
+        body = np.frombuffer(packed, np.uint8, offset=k * SINGLE.itemsize)
         digits = np.unpackbits(body, count=k * width).reshape(k, width).astype(np.int64)
         return Kept((digits << np.arange(width)).sum(axis=1), numbers, tuple(shape))
 
@@ -298,7 +330,13 @@ class Link:
 
 
 def _number(single: bool) -> np.dtype:
-    return np.dtype("<f4" if single else "<f8")
+    return SINGLE if single else np.dtype("<f8")
+
+
+def _single(numbers: np.ndarray) -> np.ndarray:
+    """The nearest numbers of single precision, as float64."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(SINGLE).astype(np.float64)
 
 
 def _level_type(q: int) -> type[np.signedinteger[Any]]:

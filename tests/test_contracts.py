@@ -15,6 +15,8 @@ import inspect
 import itertools
 import math
 import re
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +34,7 @@ from fedrepro import compressors, registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Method, Problem
-from fedrepro.runs import code, execute, plan
+from fedrepro.runs import code, drive, execute, plan
 from fedrepro.runs.drive import History, randomness
 from fedrepro.runs.store import Store
 from fedrepro.spec.model import Figure, Setting
@@ -269,9 +271,9 @@ def fingerprint(value: Any) -> str:
 def recorded(history: History) -> dict[str, str]:
     """Fingerprints of all that a run gave but its time."""
     values = {f"values.{name}": column for name, column in history.values.items()}
-    return prints({**values, "rounds": history.rounds, "why": history.diverged, "state": history.state}) | prints(
-        {"ledger": dataclasses.asdict(history.ledger)}
-    )
+    sent = {name: value for name, value in dataclasses.asdict(history.ledger).items() if name != "clock"}
+    given = {**values, "rounds": history.rounds, "why": history.diverged, "state": history.state, "ledger": sent}
+    return prints(given)
 
 
 def freeze(thing: Any) -> None:
@@ -400,6 +402,60 @@ def _adds_up(ledger: tiny.Recorder) -> None:
     assert ledger.totals() == sums
     assert sum(ledger.by_kind.values()) == sums["uplink_scalars"] + sums["downlink_scalars"]
     assert ledger.setup_scalars == sum(numbers * clients for _, numbers, _, clients, setup in ledger.calls if setup)
+
+
+# Times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["clustering", "completion", "gcca", "gcca-deep"])
+def test_after_the_warm_up_nothing_is_loaded_or_compiled(problem: str) -> None:
+    """In a new process, where nothing is loaded yet: what time axes show is the work of warm kernels."""
+    if any(importlib.util.find_spec(module) is None for module in tiny.of(problem).needs):
+        pytest.skip(f"needs {', '.join(tiny.of(problem).needs)}")
+    script = f"from tests.test_contracts import later; print(*later({problem!r}), sep=chr(10))"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    before, *after = ran.stdout.splitlines()
+    assert before != "0"  # what is watched is there
+    assert after == []
+
+
+def later(problem: str) -> Iterator[str]:
+    """How much the warm-ups of a problem's methods loaded and compiled; then what their rounds still did."""
+    found = list(_watched(problem))
+    yield str(sum(len(before) for before, _ in found))
+    yield from (line for _, after in found for line in after)
+
+
+def _watched(problem: str) -> Iterator[tuple[set[str], set[str]]]:
+    """For each method of a problem with rounds: what its warm-up loads and compiles, and what its next rounds do."""
+    from numba.core.dispatcher import Dispatcher
+
+    compiled: list[str] = []
+    if "jax" in tiny.of(problem).needs:
+        from fedrepro.nets import backend
+
+        backend.load().monitoring.register_event_duration_secs_listener(
+            lambda event, *_, **__: compiled.append(event) if "compile" in event else None
+        )
+
+    def loaded() -> set[str]:
+        own = [(name, module) for name, module in list(sys.modules.items()) if name.startswith("fedrepro.")]
+        kernels = ((name, at, thing) for name, module in own for at, thing in vars(module).items())
+        made = {f"{at}{kernel.signatures}" for _, at, kernel in kernels if isinstance(kernel, Dispatcher)}
+        return {*sys.modules, *made, *(f"{event} {number}" for number, event in enumerate(compiled))}
+
+    for name in tiny.CASES:
+        if tiny.algorithm(name).problem == problem and not tiny.algorithm(name).cls.one_shot:
+            method, on = method_of(name), problem_of(name)[0]
+            with threadpool_limits(limits=1):
+                first = loaded()
+                drive.warm_up(method, on, randomness(on.name, 1), on.initial(1))
+                then = loaded()
+                for _ in itertools.islice(begun(name, on), 5):
+                    pass
+                yield then - first, {f"{name}: {thing}" for thing in loaded() - then}
 
 
 # Python and the command line

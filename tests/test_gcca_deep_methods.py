@@ -24,6 +24,7 @@ from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
 from fedrepro.seeds import streams
 
 from . import naive_gcca_deep as naive
+from . import naive_quantizer
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip('needs JAX: pip install "fedrepro[deep]"', allow_module_level=True)
@@ -69,6 +70,15 @@ def test_every_setting_is_the_box_written_down(setting, monkeypatch):
         return drawn[-1]
 
     monkeypatch.setattr(deep_nodes.DeepNode, "_batches", noted)
+    steps, compress = [], MaxNorm.compress
+
+    def measured(compressor, D, rng):
+        message = compress(compressor, D, rng)
+        steps.append(message.step)
+        return message
+
+    monkeypatch.setattr(MaxNorm, "compress", measured)
+    monkeypatch.setattr(naive, "quantize", lambda D, q, rng: naive_quantizer.quantized(D, q, 1.0, rng, steps.pop(0)))
     method = CuteMaxVarDeep(**TINY, **setting, lr=0.01)
     found = take(method, P, 3)
     compressing = streams(np.random.default_rng(3)).compressor.spawn(P.I + 1)
@@ -122,7 +132,7 @@ def test_the_server_has_nothing_but_what_was_sent(monkeypatch):
 
     def sent(link, value, rng):
         message = send(link, value, rng)
-        packed.append(message.pack())
+        packed.append(message.pack(single=True))
         return message
 
     def keep(node, *args):

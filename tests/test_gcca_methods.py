@@ -21,7 +21,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.problems import gcca, maxvar
 from fedrepro.problems.gcca import GCCA, Factors, RandomStart
 
-from . import naive_gcca
+from . import naive_gcca, naive_quantizer
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -75,7 +75,7 @@ SETTINGS = [
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
 def test_every_setting_is_the_box_written_down(setting, form, monkeypatch):
-
+    monkeypatch.setattr(naive_gcca, "quantized", naive_quantizer.quantized)
     if form == "wide":
         monkeypatch.setattr(linear_nodes, "AFFINE", 0)  # full gradients step by step
     matrices = small()
@@ -90,7 +90,8 @@ def test_every_setting_is_the_box_written_down(setting, form, monkeypatch):
         )
 
 
-def test_a_sparse_step_on_few_of_many_columns_is_the_same_step():
+def test_a_sparse_step_on_few_of_many_columns_is_the_same_step(monkeypatch):
+    monkeypatch.setattr(naive_gcca, "quantized", naive_quantizer.quantized)
     rng = np.random.default_rng(0)
     X = [sparse.csr_matrix(rng.standard_normal((40, 90)) * (rng.random((40, 90)) < 0.05)) for _ in range(2)]
     wide = [sparse.csr_matrix(rng.standard_normal((40, 90)) * (rng.random((40, 90)) < 0.9)) for _ in range(2)]
@@ -305,14 +306,16 @@ def test_mvlsa_sends_its_bases_once():
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_both_ends_of_every_link_hold_the_same_after_every_round(setting, monkeypatch):
-    """The receiving end is given nothing but the packed bytes of each message."""
+    """The receiving end is given nothing but the packed bytes of each message: where it is quantized, those counted."""
     crossed = []
     receive = federated.Link.receive
 
     def by_wire(link, message):
-        packed = message.pack()
+        quantized = not link.compressor.exact
+        packed = message.pack(single=quantized)
+        assert not quantized or len(packed) == -(-message.bits // 8)
         crossed.append(len(packed))
-        receive(link, link.compressor.unpack(packed, link.near.shape))
+        receive(link, link.compressor.unpack(packed, link.near.shape, single=quantized))
 
     monkeypatch.setattr(federated.Link, "receive", by_wire)
     problem = GCCA(small(), 3)
@@ -473,6 +476,35 @@ def test_readings_that_change_the_outcome(trials):
     assert rounds(b=150, unbiased=False) == pytest.approx(44, rel=0.15)
     unsettled = curves(problems, AltMaxVar(b=150, step=2.0), 130)[:, 60:]
     assert unsettled.mean() > 2 * level  # the doubled gradient does not converge
+
+
+# ---- time ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", [AltMaxVar(m=4), CuteMaxVar(m=4), AltMaxVar(m=4, b=20), CuteMaxVar(m=4, b=60)], ids=str
+)
+@pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
+def test_a_method_says_whether_its_rounds_are_collapsed(method, form, monkeypatch):
+    if form == "wide":
+        monkeypatch.setattr(linear_nodes, "AFFINE", 6)
+    made, nodes = linear_nodes.LinearNode.__init__, []
+    monkeypatch.setattr(
+        linear_nodes.LinearNode, "__init__", lambda node, *a, **k: (nodes.append(node), made(node, *a, **k))[1]
+    )
+    matrices = small()
+    take(
+        method.rounds(
+            GCCA([sparse.csr_matrix(X) for X in matrices] if form == "sparse" else matrices, 3),
+            np.random.default_rng(0),
+        ),
+        1,
+    )
+    facts = {"J": 60, "N": [6, 5, 7], "I": 3} | ({"density": 0.5} if form == "sparse" else {})
+    assert method.collapsed(**facts) == all(node._map is not None for node in nodes)
+    assert method.collapsed(**facts) == (form == "dense" and method.b is None)
+    assert not method.collapsed(J=60, I=3)  # how wide a view is, nobody knows
+    assert not MVLSA(m=4).collapsed(**facts)
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------

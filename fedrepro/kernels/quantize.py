@@ -8,14 +8,16 @@ import numpy as np
 
 @numba.njit(cache=True)
 def levels_and_values(
-    D: np.ndarray, U: np.ndarray, largest: float, S: int, step: float, levels: np.ndarray, values: np.ndarray
+    D: np.ndarray, U: np.ndarray, unit: float, S: int, step: float, levels: np.ndarray, values: np.ndarray
 ) -> None:
     """Fill ``levels`` (signed, -S .. S) and ``values`` (= step * levels) for the entries ``D``; all one-dimensional.
 
-    ``U``: independent uniforms on [0, 1). The division comes first, so that the largest entry gets exactly level S.
+    ``U``: independent uniforms on [0, 1). ``unit``: what one level stands for before the scale 1/u, at least
+    max|D| / S up to rounding.
     """
+    top = float(S)
     for j in range(D.size):
-        a = abs(D[j]) / largest * S
+        a = min(abs(D[j]) / unit, top)  # it may be S and a rounding error
         low = int(a)
         if U[j] < a - low:  # gcca eq. (18): up with probability a - floor(a)
             low += 1

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedrepro.results.schema import Sidecar
+from fedrepro import registry
+from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
 from fedrepro.spec.model import Curve, Figure, Panel
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SERIAL = "serial_seconds"
+"""The axis of the time that nodes take one after another; every other axis of time has them side by side."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +82,34 @@ def _along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, r
         total = np.sum([rows[name].to_numpy(dtype=float) for name in axis.columns], axis=0)
         return total / panels.variables(panel) if axis.divided else total
     if axis.reads is Reads.TIMING:
-        clock = source.sidecar.timing.get(curve.setting.series, {}).get(trial)
-        if clock is None or not clock.rounds:
+        clock = source.sidecar.timing.get(curve.setting.series, {}).get(trial, Timing((), ()))
+        seconds = clock.serial if axis.name == SERIAL else clock.seconds
+        if not seconds:
             return np.full(len(rows), np.nan)
-        return np.interp(rows["round"].to_numpy(dtype=float), clock.rounds, clock.seconds)
+        return np.interp(rows["round"].to_numpy(dtype=float), clock.rounds, seconds)
     frame = source.frame  # another metric of the same run
     own = frame[(frame["series"] == curve.setting.series) & (frame["trial"] == trial) & (frame["metric"] == axis.name)]
     return own.set_index("round")["value"].reindex(rows["round"]).to_numpy(dtype=float)
 
 
-def spread(values: np.ndarray, average: str = "mean") -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+def collapsed(curve: Curve, panel: Panel) -> str:
+    """What a legend adds to a curve whose rounds are one map in place of T steps, where the panel's axis is time."""
+    if axes.of(panel).reads is not Reads.TIMING:
+        return ""
+    setting = curve.setting
+    facts = registry.datasets()[setting.dataset].make(**setting.dataset_params).shape()
+    method = registry.algorithms()[setting.algorithm].cls(**setting.params)
+    return " (T steps as one map)" if method.collapsed(**facts) else ""
+
+
+def spread(
+    values: np.ndarray, average: str = "mean", log: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Centre, low, high over the first axis, and what the band is: min to max for up to 3 trials, else one sd.
 
     A band of +-1 sd around the mean that would reach 0 or below while every trial is positive ends at the smallest
-    trial instead, since a log axis has no place for it. Medians always go with min to max.
+    trial instead, since a log axis has no place for it; on such an axis (``log``) it never reaches below that, because
+    a little above 0 is as far away there. Medians always go with min to max.
     """
     n = values.shape[0]
     if average == "median":
@@ -103,11 +122,11 @@ def spread(values: np.ndarray, average: str = "mean") -> tuple[np.ndarray, np.nd
     if n <= 3 or average == "median":
         return centre, low, high, "min–max"
     sd = values.std(axis=0, ddof=1)
-    below = np.where((low > 0) & (centre - sd <= 0), low, centre - sd)
-    return centre, below, centre + sd, "±1 sd"
+    too_low = (low > 0) & (centre - sd <= (low if log else 0.0))
+    return centre, np.where(too_low, low, centre - sd), centre + sd, "±1 sd"
 
 
-def average(runs: Sequence[Trial], how: str = "mean") -> Average | None:
+def average(runs: Sequence[Trial], how: str = "mean", log: bool = False) -> Average | None:
     """Average of the healthy trials at every x any of them has; None without a healthy trial.
 
     A trial that stopped early keeps its last value from there on; between its records it is interpolated (trials of one
@@ -118,7 +137,7 @@ def average(runs: Sequence[Trial], how: str = "mean") -> Average | None:
         return None
     grid = np.unique(np.concatenate([t.x for t in healthy]))
     values = np.stack([np.interp(grid, t.x, t.y) for t in healthy])
-    return Average(grid, *spread(values, how))
+    return Average(grid, *spread(values, how, log))
 
 
 def final(trial: Trial, last: int = 1) -> float:

@@ -18,8 +18,8 @@ COLUMNS = (
     "series", "algorithm", "parameters", "dataset", "partition", "trial", "status", "round", *COUNTS, "metric", "value",
 )  # fmt: skip
 
-VERSION = 2
-"""Of the sidecar. 1: without ``schema`` and ``runs``."""
+VERSION = 3
+"""Of the sidecar. 1: without ``schema`` and ``runs``. 2: times are those of nodes one after another, and of loading."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,15 @@ class Content:
 
 @dataclass(frozen=True)
 class Timing:
-    """When a run's recorded rounds were done, in seconds of the method's own work."""
+    """When a run's recorded rounds were done, in seconds of the method's own work.
+
+    seconds : with nodes side by side, of which the slowest counts. serial : with nodes one after another, as they were
+    computed. Either is empty where it is not known.
+    """
 
     rounds: tuple[int, ...]
     seconds: tuple[float, ...]
+    serial: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,16 +135,18 @@ class Sidecar:
         if not isinstance(facts, Mapping):
             raise ValueError(f"a sidecar is a mapping, not {type(facts).__name__}")
         version = facts.get("schema", 1)
-        if version not in (1, VERSION):
+        if version not in range(1, VERSION + 1):
             raise ValueError(f"version {version} of the sidecar is not known here (known: 1 to {VERSION})")
         try:
-            return cls(**_fields(facts if version == VERSION else _from_1(facts)))
+            for older, convert in enumerate((_from_1, _from_2), start=1):
+                facts = convert(facts) if version <= older else facts
+            return cls(**_fields(facts))
         except (TypeError, AttributeError, KeyError) as error:
             raise ValueError(f"the sidecar is not as it should be: {error}") from None
 
 
 def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A sidecar of version 1 under today's names."""
+    """A sidecar of version 1 as one of version 2."""
     found = dict(facts)
     found["made"] = found.pop("provenance", {})
     found["timing"] = {
@@ -153,6 +160,17 @@ def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
         *({**item, "state": "variant"} for item in variants if item["dataset"] not in listed),
     ]
     return found
+
+
+def _from_2(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A sidecar of version 2 as one of version 3: what it has is the time of nodes one after another."""
+    timing = {
+        series: {
+            trial: {"rounds": one["rounds"], "seconds": [], "serial": one["seconds"]} for trial, one in runs.items()
+        }
+        for series, runs in facts.get("timing", {}).items()
+    }
+    return {**facts, "timing": timing}
 
 
 def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +191,10 @@ def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
             made[name] = {series: tuple(values) for series, values in made[name].items()}
     if "timing" in made:
         made["timing"] = {
-            series: {int(t): Timing(tuple(one["rounds"]), tuple(one["seconds"])) for t, one in runs.items()}
+            series: {
+                int(t): Timing(tuple(one["rounds"]), tuple(one["seconds"]), tuple(one.get("serial", ())))
+                for t, one in runs.items()
+            }
             for series, runs in made["timing"].items()
         }
     if "made" in made:

@@ -34,7 +34,11 @@ LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "num
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_PREDICTING = {"Method": {"cost", "one_shot", "silent"}, "Problem": {"joins", "together"}, "Loader": {"shape"}}
+_PREDICTING = {
+    "Method": {"cost", "collapsed", "one_shot", "silent"},
+    "Problem": {"joins", "together"},
+    "Loader": {"shape"},
+}
 """Members of classes of these protocols (``fedrepro.protocols``) that predict and describe; no run asks for them."""
 _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}
 """Fields of syntax nodes that change no number."""

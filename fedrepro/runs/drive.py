@@ -145,7 +145,7 @@ def drive(
 
     with threadpool_limits(limits=1):
         if warm and not method.one_shot:
-            _warm_up(method, problem, rng, init, clients)
+            warm_up(method, problem, rng, init, clients)
         spent, number, state, waiting = 0.0, -1, None, False
         started = clock()
         for number, state in enumerate(method.rounds(problem, rng, ledger=ledger, init=init, clients=clients)):
@@ -170,7 +170,7 @@ def drive(
     return History(at, {**values, **counts}, seconds, serial, state, ledger, why, states if keep else None)
 
 
-def _warm_up(method: Method, problem: Problem, rng: np.random.Generator, init: Any, clients: Any) -> None:
+def warm_up(method: Method, problem: Problem, rng: np.random.Generator, init: Any, clients: Any = None) -> None:
     """Take the start and the first round on the run's own data, with a copy of its generator, and forget them.
 
     What the run then does again loads no library and compiles nothing: kernels are compiled for the types they are

@@ -9,10 +9,10 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from filelock import FileLock
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
+from fedrepro.datasets.sizes import size
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Problem
 from fedrepro.runs.drive import drive, randomness
@@ -53,11 +54,11 @@ def prepare(run: Run, scratch: Path) -> Path:
 
 
 def fill(run: Run, folder: Path) -> dict[str, Any]:
-    """Let the problem write its arrays; returns the data's own facts."""
+    """Let the problem write its arrays; returns the data's own facts and their size."""
     setting = run.setting
     data, client = data_of(setting, run.trial, run.stand_in)
     registry.problems()[setting.problem].cls.prepare(folder, data, client, dict(setting.problem_params))
-    return dict(data.facts)
+    return {"facts": dict(data.facts), "size": size(data)}
 
 
 def data_of(setting: Setting, trial: int, stand_in: bool = False) -> tuple[Any, np.ndarray | None]:
@@ -103,8 +104,8 @@ def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[],
     """The record of one trial of a setting on its problem. Arrays for pictures are kept of the first trial.
 
     Its times are those of a warm run, whether or not a panel shows them: another may want the same run. Runs in step
-    are not warmed up: their times are shares of common work.
-    ``meta`` has the ``seconds`` it took here, and ``serial``, the same up to each recorded round.
+    are not warmed up, their times are shares of common work. ``meta`` has the ``seconds`` it took here, and ``serial``,
+    the same up to each recorded round.
     """
     history = drive(
         registry.algorithms()[setting.algorithm].cls(**setting.params),
@@ -138,12 +139,29 @@ def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[],
     )
 
 
+class Keeper(Protocol):
+    """Where runs go as they end: a ``Store``, or the way to one."""
+
+    def has(self, run: str) -> bool:
+        """Whether the run is finished."""
+
+    def write(self, run: str, record: Record) -> None:
+        """Keep a finished run."""
+
+    def fail(self, run: str, note: Mapping[str, Any]) -> None:
+        """Note why a run failed."""
+
+
 def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Compute runs into the store of that folder; see ``compute``."""
+    return compute(runs, Store(store_root), scratch)
+
+
+def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str, str]]:
     """Compute runs on one problem, in step where they are several, and store what comes of each as it ends.
 
     Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Never raises.
     """
-    store = Store(store_root)
     todo = [run for run in runs if not store.has(run.id)]
     said = {run.id: "ok" for run in runs}
     with threadpool_limits(limits=1):
@@ -151,32 +169,38 @@ def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[
         ready = [run for run in todo if problems[run.id] is not None]
         if len(ready) > 1 and problems[ready[0].id].together():
             room = Lockstep(problems[ready[0].id].X)
-            room.run([_in_step(run, problems[run.id], store, said) for run in ready])
+            room.run([_in_step(run, problems[run.id], store, scratch, said) for run in ready])
         else:
             for run in ready:
-                _tried(run, store, said, partial(_stored, run, problems[run.id], store, said))
+                _tried(run, store, said, partial(_stored, run, problems[run.id], store, scratch, said))
     return list(said.items())
 
 
-def _in_step(run: Run, problem: Any, store: Store, said: dict[str, str]) -> Callable[[Member], None]:
+def _in_step(run: Run, problem: Any, store: Keeper, scratch: Path, said: dict[str, str]) -> Callable[[Member], None]:
     def live(member: Member) -> None:
         own = copy.copy(problem)
         own.meet = member.over
-        _tried(run, store, said, partial(_stored, run, own, store, said, member.clock))
+        _tried(run, store, said, partial(_stored, run, own, store, scratch, said, member.clock))
 
     return live
 
 
 def _stored(
-    run: Run, problem: Problem, store: Store, said: dict[str, str], clock: Callable[[], float] = time.perf_counter
+    run: Run,
+    problem: Problem,
+    store: Keeper,
+    scratch: Path,
+    said: dict[str, str],
+    clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     record = measured(run.setting, run.trial, problem, clock)
-    record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family}
+    about = json.loads((scratch / run.problem_id / "problem.json").read_text(encoding="utf-8"))
+    record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)
     said[run.id] = record.meta["status"]
 
 
-def _tried(run: Run, store: Store, said: dict[str, str], call: Callable[[], Any]) -> Any:
+def _tried(run: Run, store: Keeper, said: dict[str, str], call: Callable[[], Any]) -> Any:
     """What the call gives; any failure is a recorded state of the run, not the end of the sweep, and gives None."""
     try:
         return call()

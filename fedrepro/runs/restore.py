@@ -86,7 +86,7 @@ def _records(
         first = next(iter(metrics))
         rounds = [row for row in found if row["metric"] == first]
         timing = sidecar.timing.get(series, {}).get(trial)
-        seconds = timing.seconds if timing is not None else [float("nan")] * len(rounds)
+        seconds = (timing and timing.seconds) or [float("nan")] * len(rounds)
         yield (
             series,
             trial,
@@ -97,6 +97,7 @@ def _records(
                     "setup_scalars": sidecar.setup_scalars.get(series, 0),
                     "by_kind": {},
                     "seconds": _seconds(sidecar, series, trial),
+                    "serial": list(timing.serial) if timing is not None else [],
                     "series": series,
                     "trial": trial,
                     "size": sidecar.sizes.get(aliases.get(series, ""), {}),

@@ -30,7 +30,6 @@ from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Ti
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
-from fedrepro.spec import axes
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -185,12 +184,7 @@ def _sidecar(
     figure = plan.figures[number]
     pairs = [pair for found in records.values() for pair in found]
     done = [sum(record is not None for _, record in found) for found in records.values()]
-    timed = {
-        curve.setting.series
-        for panel in figure.panels
-        if any(axes.find(panel, name).reads is axes.Reads.TIMING for name in (panel.x, panel.options.get("axis", "")))
-        for curve in panel.curves
-    }
+    timed = figure.timed()
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return Sidecar(
         figure=f"{figure.paper}/{figure.figure}",
@@ -223,6 +217,7 @@ def _sidecar(
         stand_ins=tuple(sorted({s.dataset for s in used if s.state == "stand-in"})),
         datasets=tuple(Content(s.dataset, s.state, s.fingerprint, s.note) for s in used),
         settings=tuple(_setting_facts(s) for s in figure.settings()),
+        sizes=_sizes(figure, records),
         setup_scalars={
             name: record.meta["setup_scalars"]
             for name, found in records.items()
@@ -235,6 +230,15 @@ def _sidecar(
         seconds=sum(record.meta["seconds"] for _, record in pairs if record is not None),
         made=made(figure.settings()),
     )
+
+
+def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[str, int]]:
+    """What was loaded of each dataset, as the spec calls it."""
+    found: dict[str, dict[str, int]] = {}
+    for setting in figure.settings():
+        sizes = (r.meta.get("size") for _, r in records.get(setting.series, ()) if r is not None)
+        found.setdefault(setting.names["dataset"], next((size for size in sizes if size), {}))
+    return {alias: size for alias, size in found.items() if size}
 
 
 def _uses(figure: Figure, key: str) -> bool:

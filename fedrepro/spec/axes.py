@@ -64,7 +64,8 @@ AXES: dict[str, Axis] = {
             ("uplink_bits", "downlink_bits"),
             divided=True,
         ),
-        Axis("seconds", "time (s)", Reads.TIMING),
+        Axis("seconds", "time (s), nodes in parallel: the slowest counts", Reads.TIMING),
+        Axis("serial_seconds", "time (s), nodes one after another", Reads.TIMING),
         Axis("parameter", "", Reads.PARAMETER),
     )
 }

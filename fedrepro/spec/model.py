@@ -119,5 +119,6 @@ class Figure:
 
     def timed(self) -> set[str]:
         """The series that some panel draws or tells over seconds."""
-        panels = [panel for panel in self.panels if "seconds" in (panel.x, panel.options.get("axis"))]
+        times = {"seconds", "serial_seconds"}
+        panels = [panel for panel in self.panels if times & {panel.x, panel.options.get("axis")}]
         return {curve.setting.series for panel in panels for curve in panel.curves}

@@ -13,8 +13,9 @@ With feedback the errors of a client do not add up: after any number of rounds t
 of the changes by the last e alone. For e to stay small, C must lose less than the whole matrix, so the quantizer is
 scaled down by gcca Fact 1 (``u: bound``); without feedback it is left unbiased (u = 1).
 
-q bits an entry and 32 for the step are counted for each matrix; where q is null 32 an entry, nothing is lost and the
-numbers are those of the unquantized method. The objective is that of the true H, not of what the server knows of it.
+q bits an entry and 32 for the step are counted for each matrix, and the step is a number that fits into them; where q
+is null 32 an entry, nothing is lost and the numbers are those of the unquantized method. The objective is that of the
+true H, not of what the server knows of it.
 
 Source: fedmf, fedc (the methods); Shrestha and Fu, Sec. III-B, III-C.2 (the quantizer and its feedback);
 docs/derivations/error-feedback.md, docs/derivations/local-loop.md.

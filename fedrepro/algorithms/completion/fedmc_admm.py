@@ -29,9 +29,9 @@ Source: fedmc sections 4.1, 5.2, 5.3; docs/derivations/admm-reduction.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ from fedrepro.problems.completion import Completion, State, client_draws
 from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
+
+T = TypeVar("T")
 
 _REFRESH = 50
 """The server's running sum is formed anew after so many rounds, so that rounding does not build up."""
@@ -111,7 +113,7 @@ class FedMCADMM(Method):
         for k, S in enumerate(client_draws(draw.clients, self.m, problem.p, clients), start=1):
             ledger.down(size, kind="V", clients=len(S))
             with np.errstate(over="ignore", invalid="ignore"):
-                for change in problem.each(lambda i: self._client(problem, state, i), S):
+                for change in _at_nodes(problem, ledger, lambda i: self._client(problem, state, i), S):
                     total += change
                 if k % _REFRESH == 0:
                     total = _server_sum(state)
@@ -139,7 +141,7 @@ class FedMCADMM(Method):
         def one(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
             steps(Y[i], state.U[problem.client(i)], *problem.by_item(i), N=1, alpha=0.0, delta=1.0 / problem.p)
 
-        problem.each(one, range(problem.p))
+        _at_nodes(problem, ledger, one, range(problem.p))
         ledger.up(state.V.size, kind="Y_i", clients=problem.p, setup=True)
         return W, Y
 
@@ -154,7 +156,7 @@ class FedMCADMM(Method):
             return self._curvature(U) / problem.p
 
         ledger.up(1, kind="curvature", clients=problem.p, setup=True)
-        return self.c * float(np.median(problem.each(one, range(problem.p))))
+        return self.c * float(np.median(_at_nodes(problem, ledger, one, range(problem.p))))
 
     def _curvature(self, A: np.ndarray) -> float:
         """||A^T A||_F, at least eps. fedmc (12)."""
@@ -191,6 +193,17 @@ class FedMCADMM(Method):
         Y += beta * (W - V)  # (13)
         change += W + Y / beta
         return change
+
+
+def _at_nodes(problem: Completion, ledger: Ledger, work: Callable[[int], T], S: Sequence[int]) -> list[T]:
+    """``work`` of every client of S; each of them is a node of the ledger's clock."""
+    with ledger.clock.nodes() as at:
+
+        def one(i: int) -> T:
+            with at(i):
+                return work(i)
+
+        return problem.each(one, S)
 
 
 def _server_sum(state: State) -> np.ndarray:

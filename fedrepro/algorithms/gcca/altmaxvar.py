@@ -65,6 +65,10 @@ class AltMaxVar(Method):
         """Raise ParameterError where the parameters cannot work for views (J, N) and K."""
         linear_nodes.check_shape(self, J, N, K)
 
+    def collapsed(self, **facts: Any) -> bool:
+        """Whether T full gradients of a round are taken as one map: dense views of at most 512 columns."""
+        return linear_nodes.collapsed(self, facts)
+
     cost = staticmethod(linear_nodes.cost)
 
     def rounds(

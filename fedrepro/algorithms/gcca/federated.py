@@ -89,10 +89,12 @@ def federated_rounds(
     nodes : their parameters initialised. G : G^(0), by default by eq. (9). rng : what the compressors draw from, each
     link its own stream. center : ``none``; ``sum``, eq. (15); ``estimate``, where after each message both ends subtract
     the column means from their estimate of M_i (the authors' deep code).
+
+    By the ledger's clock (11), M_i and the compression in (12) are a node's work, all else is the server's.
     """
     ledger = Ledger() if ledger is None else ledger
     *streams, down_stream = rng.spawn(len(nodes) + 1)
-    M = [node.represent() for node in nodes]
+    M = ledger.clock.each(lambda node: node.represent(), nodes)
     uplinks = [Link(sending.up, M_i, sending.error_feedback) for M_i in M]
     size = M[0].size
     ledger.up(size, kind="M at the start", clients=len(nodes))  # in full, Sec. III-C.1
@@ -104,12 +106,14 @@ def federated_rounds(
     while True:
         yield _state(nodes, M, G, uplinks, downlink)
         M = []
-        for node, link, stream in zip(nodes, uplinks, streams, strict=True):
-            node.update(downlink.far)  # eq. (11)
-            M.append(node.represent())
-            message = link.send(M[-1], stream)  # eq. (12)
-            ledger.up(size, kind="M", bits=message.bits)
-            link.receive(message)  # eq. (13)
+        with ledger.clock.nodes() as at:
+            for i, (node, link, stream) in enumerate(zip(nodes, uplinks, streams, strict=True)):
+                with at(i):
+                    node.update(downlink.far)  # eq. (11)
+                    M.append(node.represent())
+                    message = link.send(M[-1], stream)  # eq. (12)
+                ledger.up(size, kind="M", bits=message.bits)
+                link.receive(message)  # eq. (13)
         _center_estimates(uplinks, center)
         G = server_step([link.far for link in uplinks], G, rho, center == "sum")  # eq. (14)-(16)
         message = downlink.send(G, down_stream)  # eq. (17), one message for all nodes

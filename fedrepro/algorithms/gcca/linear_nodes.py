@@ -6,7 +6,7 @@ docs/derivations/gcca-steps.md, docs/derivations/initial-points.md#gcca.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class LinearNode:
         self._batch_alpha = self.alpha * (view.J / b if b is not None and unbiased else 1.0)
         self._columns = (0,) * self._Q.shape[1]
         self._map: tuple[np.ndarray, np.ndarray] | None = None
-        if b is None and not view.sparse and view.N <= AFFINE:
+        if b is None and collapses(view.sparse, view.N):
             self._map = affine_steps(view.X.T @ view.X, self.alpha, T)
 
     def represent(self) -> np.ndarray:
@@ -89,6 +89,11 @@ class LinearNode:
         self._Q = Q
 
 
+def collapses(sparse: bool, N: int) -> bool:
+    """Whether T full-gradient steps on a view of N columns are taken as one map."""
+    return not sparse and N <= AFFINE
+
+
 def affine_steps(gram: np.ndarray, alpha: float, T: int) -> tuple[np.ndarray, np.ndarray]:
     """A, B such that T steps Q <- Q - alpha (gram Q - X'G) end at A Q + B X'G.
 
@@ -110,10 +115,11 @@ def rounds(
     ledger = Ledger() if ledger is None else ledger
     drawn = streams(rng)
     Q, G = starting_point(problem, method, drawn.other, ledger, init)
-    nodes = [
-        LinearNode(view, Q_i, stream, T=method.T, b=method.b, step=method.step, unbiased=method.unbiased)
-        for view, Q_i, stream in zip(problem.views, Q, drawn.minibatch.spawn(problem.I), strict=True)
-    ]
+
+    def node(view: View, Q_i: np.ndarray, stream: np.random.Generator) -> LinearNode:
+        return LinearNode(view, Q_i, stream, T=method.T, b=method.b, step=method.step, unbiased=method.unbiased)
+
+    nodes = ledger.clock.each(node, problem.views, Q, drawn.minibatch.spawn(problem.I))
     return federated.federated_rounds(
         nodes, sending, rng=drawn.compressor, ledger=ledger, G=G, rho=method.rho, center=method.center
     )
@@ -133,7 +139,7 @@ def starting_point(
         raise UserError(f"init: must be Factors or RandomStart (fedrepro.problems.gcca), not {type(init).__name__}")
     if method.start == "warm":
         ledger.up(problem.J * method.m, kind="A", clients=problem.I, setup=True)  # one round of O(J m), Sec. III-C.1
-        G, Q = mvlsa(problem, method.m)
+        G, Q = mvlsa(problem, method.m, clock=ledger.clock)
         return Q, G
     draws = init if init is not None else RandomStart(int(rng.integers(2**62)))
     deviation = 1.0 / np.sqrt(problem.J) if method.randn_std is None else method.randn_std
@@ -161,6 +167,13 @@ def check_parameters(method: Any) -> None:
     whole("m", method.m)
     if method.randn_std is not None:
         number("randn_std", method.randn_std, above=0.0)
+
+
+def collapsed(method: Any, facts: Mapping[str, Any]) -> bool:
+    """Whether all nodes take their steps as one map, on views with so many columns N; sparse ones have a density."""
+    N = facts.get("N")
+    widest = max(N) if isinstance(N, Sequence) else N
+    return method.b is None and widest is not None and collapses("density" in facts, widest)
 
 
 def check_shape(method: Any, J: int | None, N: int | None, K: int | None) -> None:

@@ -20,38 +20,41 @@ import numpy as np
 
 from fedrepro.algorithms.gcca.federated import State
 from fedrepro.errors import ParameterError
-from fedrepro.ledger import Ledger
+from fedrepro.ledger import Clock, Ledger
 from fedrepro.parameters import number, whole
-from fedrepro.problems.aligned_views import leading
+from fedrepro.problems.aligned_views import View, leading
 from fedrepro.problems.gcca import GCCA
 from fedrepro.protocols import Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
-def mvlsa(problem: GCCA, m: int, r: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
+def mvlsa(problem: GCCA, m: int, r: float = 0.0, clock: Clock | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
     """G (J, K) and Q_i (N_i, K) of the rank-m problem with ridge r.
 
     A node sends A_i T_i (J, m) and is sent G; it keeps S_i and B_i. The last result is kept with the problem, for
-    every method that starts warm asks for the same. Raises ParameterError unless K <= m <= the rank of every view.
+    every method that starts warm asks for the same; by the clock each spends the time it took. Raises ParameterError
+    unless K <= m <= the rank of every view.
     """
     if m < problem.K:
         raise ParameterError("m", f"must be at least K = {problem.K}, not {m}")
-    if problem.kept.get("mvlsa", (None,))[0] != (m, r):
-        G, Q = _solve(problem, m, r)
-        problem.kept["mvlsa"] = ((m, r), G, Q)
-    _, G, Q = problem.kept["mvlsa"]
+    clock = Clock() if clock is None else clock
+    G, Q = clock.once(problem.kept, "mvlsa", (m, r), lambda: _solve(problem, m, r, clock))
     return G, list(Q)
 
 
-def _solve(problem: GCCA, m: int, r: float) -> tuple[np.ndarray, list[np.ndarray]]:
-    parts = [view.left_svd(m) for view in problem.views]
-    squares = [np.square(s) / (r + np.square(s)) for _, s in parts]  # T_i^2
-    _, G = leading(np.hstack([A * np.sqrt(w) for (A, _), w in zip(parts, squares, strict=True)]), problem.K)
-    Q = [
-        view.transposed_product(A @ ((w / np.square(s))[:, None] * (A.T @ G)))  # B = X'A S^-1
-        for view, (A, s), w in zip(problem.views, parts, squares, strict=True)
-    ]
-    return G, Q
+def _solve(problem: GCCA, m: int, r: float, clock: Clock) -> tuple[np.ndarray, list[np.ndarray]]:
+    def sends(view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        A, s = view.left_svd(m)
+        w = np.square(s) / (r + np.square(s))  # T_i^2
+        return A * np.sqrt(w), A, s, w
+
+    def receives(view: View, part: tuple[np.ndarray, ...]) -> np.ndarray:
+        _, A, s, w = part
+        return view.transposed_product(A @ ((w / np.square(s))[:, None] * (A.T @ G)))  # B = X'A S^-1
+
+    parts = clock.each(sends, problem.views)
+    _, G = leading(np.hstack([AT for AT, *_ in parts]), problem.K)
+    return G, clock.each(receives, problem.views, parts)
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,10 @@ class MVLSA(Method):
     ) -> Iterator[State]:
         """Yield the one state; draws nothing and has no use for an initial point. Each node sends J m, is sent J K."""
         ledger = Ledger() if ledger is None else ledger
-        G, Q = mvlsa(problem, self.m, self.r)
+        G, Q = mvlsa(problem, self.m, self.r, ledger.clock)
         ledger.up(problem.J * self.m, kind="A", clients=problem.I)
         ledger.down(G.size, kind="G", clients=problem.I)
-        M = problem.representations(Q)
+        M = ledger.clock.each(View.product, problem.views, Q)
         yield State(theta=Q, M=M, G=G, near=M, far=M, G_near=G, G_far=G)
 
 

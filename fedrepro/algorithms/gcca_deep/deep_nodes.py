@@ -208,12 +208,14 @@ def rounds(
     """Run a deep method on a problem; see ``federated_rounds``. Raises UserError where JAX is not installed."""
     backend.load()
     federated.batch_within(method.b, problem.J)
+    ledger = Ledger() if ledger is None else ledger
     drawn = streams(rng)
     models = starting_models(method, problem, drawn.other, init)
-    nodes = [
-        DeepNode(X, model, stream, method)
-        for X, model, stream in zip(problem.views, models, drawn.minibatch.spawn(problem.I), strict=True)
-    ]
+
+    def node(X: np.ndarray, model: Model, stream: np.random.Generator) -> DeepNode:
+        return DeepNode(X, model, stream, method)
+
+    nodes = ledger.clock.each(node, problem.views, models, drawn.minibatch.spawn(problem.I))
     return federated.federated_rounds(
         nodes, sending, rng=drawn.compressor, ledger=ledger, rho=method.rho, center=method.center
     )
