@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
@@ -12,8 +13,12 @@ from fedrepro.algorithms.gcca.mvlsa import mvlsa
 from fedrepro.algorithms.gcca.optimal import Optimal
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.plotting import tables
 from fedrepro.problems import gcca, maxvar
 from fedrepro.problems.gcca import GCCA, RandomStart
+from fedrepro.spec.read import load as load_spec
+
+from .conftest import ROOT
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -305,6 +310,73 @@ def test_bits_per_variable_and_compression_ratio_are_the_papers_arithmetic():
     each = gcca.compression_ratio(np.stack([fall, never]), np.stack([fall, fall]), optimum, 3, per_trial=True)
     assert each[0] == pytest.approx(0.90625)
     assert np.isnan(each[1])
+
+
+def test_a_compression_ratio_counts_rounds_and_not_records():
+    rounds = np.array([0, 1, 2, 20, 40])
+    assert gcca.rounds_to([9.0, 8.0, 7.0, 3.0, 1.0], 3.0, rounds=rounds) == 41, "below 3 first at round 40"
+    assert gcca.rounds_to([9.0, 8.0, 7.0, 3.0, 1.0], 3.5, rounds=rounds, base=0) == 20
+    quantized, full = [9.0, 8.0, 7.0, 6.0, 1.0], [9.0, 8.0, 7.0, 1.0, 1.0]
+    ratio = gcca.compression_ratio(quantized, full, 2.0, 4, rounds=rounds)
+    assert ratio == pytest.approx(1 - 4 * 41 / (32 * 21))
+
+
+def results(figure, costs, optima):
+    """Tidy rows of every setting of a figure: ``costs`` (rounds,) a trial and the optimum, by the setting's ``q``."""
+    rows = []
+    for setting in figure.settings():
+        q = setting.params.get("q")
+        for trial, (cost, optimum) in enumerate(zip(costs[q], optima[q], strict=True), start=1):
+            for metric, values in (("cost", cost), ("optimum", 0 * cost + optimum), ("ratio", cost / optimum)):
+                rows.append(
+                    pd.DataFrame(
+                        {
+                            "series": setting.series, "trial": trial, "status": "ok", "round": setting.recorded,
+                            "metric": metric, "value": values[setting.recorded],
+                        }
+                    )
+                )  # fmt: skip
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_table_1_reads_its_ratios_off_averaged_curves():
+    """The released program's rule, and an example in which the mean of the trials' own ratios is another number."""
+    figure = load_spec(ROOT / "experiments" / "gcca" / "table1.yaml", "paper")
+    r = np.arange(figure.settings()[0].rounds + 1)
+    fall = [100 * 0.8**r, 100 * 0.9**r]  # mean cost below 1.5: 2, 3 ... at rounds 34 and later
+    costs = {None: fall, 2: [1.0 + 9 * r, 9.0 + r], 3: fall, 4: [np.append(c[:1], c[:-1]) for c in fall]}
+    costs[5] = [100 * 0.99**r, 100 * 0.99**r]  # below 3 only after round 100, where every 20th is recorded
+    optima = {None: [1.0, 3.0], 2: [1.0, 3.0], 3: [1.0, 3.0], 4: [1.0, 3.0], 5: [2.0, 4.0]}
+    frame = results(figure, costs, optima)
+    common, fresh, _ = figure.panels
+
+    def counted(q, level):
+        recorded = np.array(figure.settings()[0].recorded)
+        return next(int(k) + 1 for k in recorded if np.mean([c[k] for c in costs[q]]) < level)
+
+    for panel, level in ((common, 1.5 * 2.0), (fresh, 1.5 * 3.0)):  # AltMaxVar's mean optimum; that of q = 5
+        cells = tables.table(figure, panel, frame)
+        ours = [1 - q * counted(q, level) / (32 * counted(None, level)) for q in (3, 4, 5)]
+        assert cells["mean"].tolist()[2:] == pytest.approx(ours)
+        assert cells["mean"].iloc[0] == 0
+        assert cells["status"].tolist() == ["ok", "never gets there", "ok", "ok", "ok"]
+        assert cells["sd"].isna().all(), "a ratio of averages has no spread over trials"
+        assert cells["published"].tolist()[2:] == [0.9062, 0.8681, 0.8438]
+    assert counted(5, 3.0) == 361
+
+
+def test_trials_without_their_counterpart_do_not_count_in_a_compression_ratio():
+    figure = load_spec(ROOT / "experiments" / "gcca" / "table1.yaml", "paper")
+    r = np.arange(figure.settings()[0].rounds + 1)
+    fall, slow = 100 * 0.8**r, 100 * 0.9**r
+    costs = {q: [fall, slow] for q in (None, 2, 4, 5)} | {3: [fall]}
+    optima = {q: [1.0, 1.0] for q in (None, 2, 4, 5)} | {3: [1.0]}
+    cells = tables.table(figure, figure.panels[0], results(figure, costs, optima))
+    three, four = cells.iloc[2], cells.iloc[3]
+    assert three["mean"] == pytest.approx(1 - 3 / 32), "AltMaxVar's first trial alone"
+    assert (three["trials"], four["trials"]) == (1, 2)
+    empty = tables.table(figure, figure.panels[0], results(figure, costs, optima).iloc[:0])
+    assert set(empty["status"]) == {"no results"}
 
 
 def test_a_diverged_run_is_one_whose_cost_is_not_finite():

@@ -327,31 +327,48 @@ def bits_per_variable_sent(uplink_bits: Any, downlink_bits: Any, I: int, J: int,
     return (np.asarray(uplink_bits) + np.asarray(downlink_bits)) / (2.0 * I * J * K)
 
 
-def rounds_to(cost: Any, level: float, *, base: int = 1) -> float:
-    """The first index at which a curve lies strictly below ``level``; infinite where it never does.
+def rounds_to(cost: Any, level: float, *, rounds: Any = None, base: int = 1) -> float:
+    """The number of the first recorded point at which a curve lies strictly below ``level``; infinite where none does.
 
-    cost : (rounds + 1,), the initial point first. base : what the initial point counts, 1 in the authors' code (so
-    that the paper's numbers are rounds + 1, discrepancy gcca.26), 0 to count rounds.
+    cost : (n,), the initial point first. rounds : (n,) the round of each point; without it every round is recorded.
+    base : what the initial point counts, 1 in the authors' code (so that the paper's numbers are rounds + 1,
+    discrepancy gcca.26), 0 to count rounds.
     """
     below = np.flatnonzero(np.asarray(cost) < level)
-    return float(below[0] + base) if below.size else float("inf")
+    if not below.size:
+        return float("inf")
+    return float((below[0] if rounds is None else np.asarray(rounds)[below[0]]) + base)
 
 
 def compression_ratio(
-    cost_C: Any, cost_A: Any, optimum: Any, q: float, *, factor: float = 1.5, base: int = 1, per_trial: bool = False
+    cost_C: Any,
+    cost_A: Any,
+    optimum: Any,
+    q: float,
+    *,
+    rounds: Any = None,
+    factor: float = 1.5,
+    base: int = 1,
+    per_trial: bool = False,
 ) -> Any:
     """CR = 1 - q R_C / (32 R_A), Sec. V-A.3, where R is the number of iterations to get below factor v*.
 
-    cost_C, cost_A : (trials, rounds + 1) of the quantized and the uncompressed method. optimum : (trials,) v*. By
-    default R is read off the mean curve against the mean v*, as the authors do; ``per_trial`` gives (trials,) ratios.
-    NaN where either never gets there.
+    cost_C, cost_A : (trials, n) of the quantized and the uncompressed method, the initial point first. optimum :
+    (trials,) v*. rounds : (n,) the round of each point of both; without it every round is recorded. By default R is
+    read off the mean curve against the mean v*, as the authors do; ``per_trial`` gives (trials,) ratios. NaN where
+    either never gets there.
     """
     cost_C, cost_A = np.atleast_2d(cost_C), np.atleast_2d(cost_A)
     levels = factor * np.broadcast_to(np.asarray(optimum, dtype=np.float64), len(cost_C))
     if not per_trial:
         cost_C, cost_A, levels = cost_C.mean(axis=0)[None], cost_A.mean(axis=0)[None], levels.mean()[None]
-    R_C = np.array([rounds_to(c, level, base=base) for c, level in zip(cost_C, levels, strict=True)])
-    R_A = np.array([rounds_to(c, level, base=base) for c, level in zip(cost_A, levels, strict=True)])
+
+    def counted(curves: Any) -> np.ndarray:
+        return np.array(
+            [rounds_to(curve, level, rounds=rounds, base=base) for curve, level in zip(curves, levels, strict=True)]
+        )
+
+    R_C, R_A = counted(cost_C), counted(cost_A)
     reached = np.isfinite(R_C) & np.isfinite(R_A)
     ratio = 1.0 - q * np.where(reached, R_C, np.nan) / (FULL_BITS * np.where(reached, R_A, 1.0))
     return ratio if per_trial else float(ratio[0])

@@ -187,10 +187,10 @@ class Table:
         return ParameterError("published", f"{self._name} has no cell in row '{wanted[0]}', column '{wanted[1]}'")
 
 
-def reference(panel: Panel, wanted: Mapping[str, Any]) -> Curve:
+def reference(panel: Panel, wanted: Mapping[str, Any], option: str = "saving_from") -> Curve:
     """The first curve of a table that has all the values ``wanted``, against which savings count."""
     for curve in panel.curves:
         if all(values_of(curve).get(name) == value for name, value in wanted.items()):
             return curve
     text = ", ".join(f"{k}={v}" for k, v in wanted.items())
-    raise ParameterError("saving_from", f"table '{panel.id}' has no curve with {text}, against which savings count")
+    raise ParameterError(option, f"table '{panel.id}' has no curve with {text}, against which savings count")

@@ -117,6 +117,9 @@ class CurvesOptions(Options):
     zoom: float | None = option(
         None, SHARE, "the y axis shows what the curves do beyond this share of the x axis, not their first steep fall"
     )
+    starts_at: int = option(
+        0, DIGITS, "the number of the initial point on the axis of rounds; as number 1 a log axis shows it"
+    )
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,15 @@ class TableOptions(Options):
         None, SELECTION, "the values of one curve: a cell is the share saved against it, trial by trial"
     )
     variables: float | None = option(None, POSITIVE, _VARIABLES)
+    ratio_from: Mapping[str, Any] | None = option(
+        None,
+        SELECTION,
+        "the values of one curve in full precision: a cell is the compression ratio against it, at reach times the "
+        "optimum, of curves averaged over trials",
+    )
+    optimum_of: Mapping[str, Any] | None = option(
+        None, SELECTION, "the values of the curve whose optimum counts there; without it that of ratio_from"
+    )
 
 
 @dataclass(frozen=True)
@@ -353,9 +365,17 @@ def _size(value: Any) -> int | None:
 
 
 def _check_reference(panel: Panel) -> None:
-    wanted = TableOptions.of(panel).saving_from
-    if wanted is not None:
-        layout.reference(panel, wanted)
+    """The curves that cells are compared with are there, and what a compression ratio reads is recorded."""
+    options = TableOptions.of(panel)
+    for name in ("saving_from", "ratio_from", "optimum_of"):
+        wanted = getattr(options, name)
+        if wanted is not None:
+            layout.reference(panel, wanted, name)
+    if options.ratio_from is not None:
+        if options.reach is None:
+            raise ParameterError("ratio_from", f"table '{panel.id}' needs reach: how many times the optimum")
+        for metric in ("cost", "optimum"):
+            _check_metric(panel, "ratio_from", metric)
 
 
 def _check_cells(panel: Panel) -> None:
