@@ -33,6 +33,7 @@ def test_each_axis_says_what_it_reads():
         **{name: ("COLUMN", (name,), True) for name in counts},
         "bits_per_variable": ("COLUMN", ("uplink_bits", "downlink_bits"), False),
         "seconds": ("TIMING", (), False),
+        "serial_seconds": ("TIMING", (), False),
         "parameter": ("PARAMETER", (), False),
     }
     assert counts == axes.CLAIMED
@@ -72,11 +73,11 @@ def test_a_spec_with_another_axis_hears_the_nearest(small: Path):
 
 FULL = {
     CurvesOptions: {"variables": 3, "average": "median", "lines": [{"y": 1}], "xlabel": "x", "ylabel": "y",
-                    "parameter": "q", "final": 2, "zoom": 0.1},
+                    "parameter": "q", "final": 2, "zoom": 0.1, "starts_at": 1},
     BarsOptions: {"parameter": "q", "final": 2, "average": "median", "lines": [{"y": 1}], "xlabel": "x", "ylabel": "y"},
     TableOptions: {"rows": "m", "columns": ["q", "m"], "metrics": ["a", "b"], "scale": 100, "digits": 0, "final": 2,
                    "reach": 1, "axis": "round", "from_start": True, "measure": "rounds", "saving_from": {"m": 1},
-                   "variables": 2.5},
+                   "variables": 2.5, "ratio_from": {"m": 1}, "optimum_of": {"q": 5}},
     ScatterOptions: {"columns": 2, "trial": 1, "score": "a", "xy": "e", "xy_from": "l", "group": "g", "truth": "t",
                      "align": "z"},
 }  # fmt: skip
@@ -158,7 +159,7 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         (
             {"options": {"variabels": 3}},
             "options: panel 'a' (curves) has no option 'variabels', did you mean 'variables'? "
-            "(options: variables, average, lines, xlabel, ylabel, parameter, final, zoom)",
+            "(options: variables, average, lines, xlabel, ylabel, parameter, final, zoom, starts_at)",
         ),
         (
             {"x": "bits_per_variable"},
@@ -193,6 +194,18 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         (
             {"kind": "table", "options": TABLE | {"reach": 1.0, "saving_from": {"Q2": 7}}},
             "saving_from: table 'a' has no curve with Q2=7, against which savings count",
+        ),
+        (
+            {"kind": "table", "options": TABLE | {"reach": 1.5, "ratio_from": {"Q2": 7}}},
+            "ratio_from: table 'a' has no curve with Q2=7, against which savings count",
+        ),
+        (
+            {"kind": "table", "options": TABLE | {"ratio_from": {"Q2": 1}}},
+            "ratio_from: table 'a' needs reach: how many times the optimum",
+        ),
+        (
+            {"kind": "table", "options": TABLE | {"reach": 1.5, "ratio_from": {"Q2": 1}}},
+            "ratio_from: panel 'a': the metric 'cost' is not recorded (recorded: objective, accuracy)",
         ),
         (
             {"kind": "bars", "x": "dataset", "published": ({"label": "FedCAvg", "x": "mnst", "y": 1},)},

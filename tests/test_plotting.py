@@ -21,14 +21,15 @@ from PIL import Image
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError
-from fedrepro.plotting import curves, lines, scatter, series, style, tables
+from fedrepro.plotting import limits, lines, scatter, series, style, tables, words
 from fedrepro.plotting.canvas import Entry, Prepared
 from fedrepro.plotting.face import footer, tags
 from fedrepro.plotting.figure import METADATA, build, draw
 from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.series import Average, Source, Trial
+from fedrepro.report import pictures, show
 from fedrepro.results.schema import Content, Sidecar, Timing
-from fedrepro.spec import axes
+from fedrepro.spec import axes, panels
 from fedrepro.spec.find import specs
 from fedrepro.spec.model import Curve, Figure
 from fedrepro.spec.read import load
@@ -390,7 +391,7 @@ def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_val
     ours = frame[(frame["series"] == line.setting.series) & (frame["metric"] == "objective")]
     ours = ours.groupby("uplink_scalars")["value"].agg(["mean", "min", "max"])
     ax = axes_of("fig5")[1]
-    shown = line_of(ax, "FedCGds m=30")
+    shown = line_of(ax, "FedCGds, $m$ = 30")
     np.testing.assert_allclose(shown.get_xdata(), ours.index)
     np.testing.assert_allclose(shown.get_ydata(), ours["mean"])
     band = [c for c in ax.collections if isinstance(c, PolyCollection)][2]
@@ -401,8 +402,8 @@ def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_val
 
 
 def test_four_equal_panels_share_one_legend_and_different_ones_have_their_own():
-    assert labels("fig5") == [["FedCAvg", *(f"FedCGds m={m}" for m in SIZES)]]
-    assert [entry[0] for entry in labels("sweep")] == ["FedCAvg Q2=1", "FedCGds Q1=10 Q2=1"]
+    assert labels("fig5") == [["FedCAvg", *(f"FedCGds, $m$ = {m}" for m in SIZES)]]
+    assert [entry[0] for entry in labels("sweep")] == ["FedCAvg, $Q_2$ = 1", "FedCGds, $Q_1$ = 10, $Q_2$ = 1"]
 
 
 def entries_of(*names: str) -> Prepared:
@@ -448,6 +449,9 @@ def test_band_is_one_standard_deviation_above_three_trials_and_never_leaves_a_lo
     assert series.spread(four[:3])[3] == "min–max"
     assert series.spread(four[:1])[3] == ""
     np.testing.assert_allclose(series.spread(four, "median")[0], [2.5, 0.01])
+    close = np.array([[1.0], [1.0], [1.0], [4.1]])  # 1.775 - 1.55 is above 0, and far below 1 on a log axis
+    assert series.spread(close)[1][0] == pytest.approx(0.225)
+    assert series.spread(close, log=True)[1][0] == 1.0
 
 
 def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
@@ -457,11 +461,32 @@ def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
     runs = series.trials(Source(drawn, frame, sidecar), line, panel_, x="seconds")
     for run in runs:
         np.testing.assert_allclose(run.x, sidecar.timing[line.setting.series][run.number].seconds)
-    shown = line_of(axes_of("timed")[0], line.label)
+    shown = line_of(axes_of("timed")[0], "FedMC-ADMM, $N$ = 10")
     assert shown.get_xdata().max() == pytest.approx(max(run.x[-1] for run in runs))
     assert "times are those of the machine that ran it" in footer_of("timed")
     without = lines.read(panel_, Source(drawn, frame, Sidecar()))
-    assert {found.label for found in without} == {f"{c.label}: no times" for c in panel_.curves}
+    assert {found.label for found in without} == {f"{found.name}: no times" for found in without}
+
+
+def test_on_an_axis_of_time_a_round_that_is_one_map_is_marked_in_the_legend():
+    facts = {"dataset": "gcca-synthetic", "T": 10}
+    full, batches = (curve("altmaxvar", name, b=b, **facts) for name, b in (("full", None), ("batches", 150)))
+    frame = pd.concat([rows(c, 1, [0, 1], [2.0, 1.0]) for c in (full, batches)])
+    clock = {c.setting.series: {1: Timing((0, 1), (0.1, 0.2), (0.1, 0.4))} for c in (full, batches)}
+
+    def shown(x: str) -> tuple[list[str], str, float]:
+        ax, *rest = build(figure(panel("a", full, batches, x=x)), frame, Sidecar(timing=clock)).axes
+        (legend,) = (other.get_legend() for other in rest)
+        return (
+            [t.get_text() for t in legend.get_texts()],
+            ax.get_xlabel().replace("\n", " "),
+            max(line.get_xdata()[-1] for line in ax.lines),
+        )
+
+    assert shown("round") == (["full", "batches"], "communication round", 1)
+    marked = ["full (T steps as one map)", "batches"]
+    assert shown("seconds") == (marked, axes.AXES["seconds"].label, 0.2)
+    assert shown("serial_seconds") == (marked, axes.AXES["serial_seconds"].label, 0.4)
 
 
 def test_bits_per_variable_counts_both_ways():
@@ -469,6 +494,19 @@ def test_bits_per_variable_counts_both_ways():
     shown = panel("a", line, x="bits_per_variable", options={"variables": 100})
     run = series.trials(Source(figure(shown), rows(line, 1, [0, 1], [2.0, 1.0], cost=50)), line, shown, x=shown.x)[0]
     np.testing.assert_allclose(run.x, [0, 2 * 50 * 32 / 100])
+
+
+def test_a_log_axis_shows_the_initial_point_where_rounds_are_counted_from_one():
+    line = curve("cutemaxvar", "CuteMaxVar")
+    frame = rows(line, 1, [0, 1, 9], [4.0, 2.0, 1.0])
+
+    def shown(**options):
+        about = panel("a", line, xscale="log", options=options)
+        (found,) = lines.read(about, Source(figure(about), frame))
+        return found.average.x.tolist(), found.average.mean.tolist()
+
+    assert shown() == ([1, 9], [2.0, 1.0])
+    assert shown(starts_at=1) == ([1, 2, 10], [4.0, 2.0, 1.0])
 
 
 @pytest.mark.parametrize(("x", "factor"), [("downlink_scalars", 1), ("downlink_bits", 32), ("uplink_bits", 32)])
@@ -494,11 +532,11 @@ def test_a_recorded_metric_can_be_the_axis():
 def test_diverged_failed_missing_and_level_curves_are_drawn_as_what_they_are():
     ax = axes_of("troubled")[0]
     assert labels("troubled")[0] == [
-        "FedCAvg Q2=1",
-        "FedCAvg Q2=100 (▲ to 191)",
-        "FedCPALM Q=200, diverged",
-        "FedCGds m=10 (1 of 3 diverged)",
-        "FedCGds m=1: failed",
+        "FedCAvg, $Q_2$ = 1",
+        "FedCAvg, $Q_2$ = 100",
+        "FedCPALM, $Q$ = 200, diverged",
+        "FedCGds, $m$ = 10 (1 of 3 diverged)",
+        "FedCGds, $m$ = 1: failed",
         "SNCP: no results",
         "K-means++",
     ]
@@ -518,41 +556,93 @@ def test_transient_does_not_flatten_the_others_and_its_clipping_is_marked():
     bottom, top = ax.get_ylim()
     assert 0.3 < bottom < 0.4
     assert 1 < top < 5
-    assert line_of(ax, "FedCAvg Q2=100 (▲ to 191)").get_ydata().max() > 100
+    burst = line_of(ax, "FedCAvg, $Q_2$ = 100")
+    assert burst.get_ydata().max() == pytest.approx(191, abs=0.5)
+    assert "FedCAvg, $Q_2$ = 100: up to 191" in {t.get_text() for t in ax.findobj(Text)}
     arrow = next(line for line in ax.lines if line.get_marker() == "^" and line.get_linestyle() == "None")
     assert arrow.get_ydata()[0] == pytest.approx(top)
-    assert "▲: leaves the axis" in footer_of("troubled")
+    assert arrow.get_color() == burst.get_color()
+    assert "▲: leaves the frame" in footer_of("troubled")
 
 
 def fake_line(y: list[float], strays: tuple[Trial, ...] = ()) -> lines.Line:
     values = np.array(y)
     line = curve("fedcavg", "c", Q2=len(y))
-    return lines.Line(line, style.looks([line])[0], "c", Average(np.arange(len(y)), values, values, values, ""), strays)
+    mean = Average(np.arange(len(y)), values, values, values, "")
+    return lines.Line(line, style.looks([line])[0], "c", "c", mean, strays, begins=y[:1])
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_limits_leave_ordinary_curves_alone(scale):
     shape = panel("a", yscale=scale)
     decays = [fake_line([1.0, 0.5, 0.1]), fake_line([1.0, 0.9, 0.8])]
-    assert curves.robust_limits(decays, shape) is None
-    assert curves.robust_limits([*decays, fake_line([1.0, 2.0, 0.5])], shape) is None
-    assert curves.robust_limits([fake_line([0.1, 0.5, 0.9])], shape) is None, "a rising metric is no blow-up"
+    assert limits.frame(decays, shape) is None
+    assert limits.frame([*decays, fake_line([1.0, 2.0, 0.5])], shape) is None
+    assert limits.frame([fake_line([0.1, 0.5, 0.9])], shape) is None
+    assert limits.frame([*decays, fake_line([1e4, 0.5, 0.2])], shape) is None, "it starts high and falls"
     everywhere = [fake_line([1.0, 9.0, 0.9]), fake_line([1.0, 8.0, 0.9])]
-    assert curves.robust_limits(everywhere, shape) is None, "all curves do it: the shape of the data"
+    assert limits.frame(everywhere, shape) is None, "all curves do it: the shape of the data"
     burst = [*decays, fake_line([1.0, 1e4, 0.5])]
-    found = curves.robust_limits(burst, shape)
+    found = limits.frame(burst, shape)
     assert found is not None
-    assert found.clipped == {2}
+    assert found.leaving == (2,)
     assert found.top < 5
-    assert curves.robust_limits(burst, panel("a", yscale=scale, ylim=(None, 1e5))) is None, "the spec's limits rule"
+
+
+def test_the_limits_of_the_spec_rule_and_what_leaves_them_is_named():
+    burst = [fake_line([1.0, 0.5, 0.1]), fake_line([1.0, 1e4, 0.5]), fake_line([30.0, 2.0, 1.0])]
+    assert limits.frame(burst, panel("a", yscale="log", ylim=(None, 1e5))) is None
+    found = limits.frame(burst, panel("a", yscale="log", ylim=(None, 10)))
+    assert found == limits.Frame(None, None, leaving=(1,)), "the third comes down from its start"
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_accuracy_never_blows_up(scale):
+    learns = [fake_line([0.009, 0.3, 0.84]), fake_line([0.009, 0.01, 0.012]), fake_line([0.001, 0.2, 0.5])]
+    known = [line.curve for line in learns]
+    assert limits.frame(learns, panel("a", *known, yscale=scale)) is not None, "an objective would"
+    for top in (None, 0.4):
+        assert limits.frame(learns, panel("a", *known, y="accuracy", yscale=scale, ylim=(None, top))) is None
 
 
 def test_a_run_that_ends_too_high_does_not_set_the_limits():
     shape = panel("a", yscale="log")
-    found = curves.robust_limits([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
+    found = limits.frame([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
     assert found is not None
-    assert found.clipped == {1}
+    assert found.leaving == (1,)
     assert found.top < 50
+
+
+def test_a_zoomed_frame_shows_every_floor_and_names_every_burst():
+    """Bursts of one curve in the first rounds, of another in the middle; a third ends above its start."""
+    s = np.arange(101)
+    calm = 0.44 + 0.4 * np.exp(-s / 4)
+    early = np.where((s > 1) & (s < 5), 20.0, 0.45 + 0.4 * np.exp(-s / 4))
+    late = np.where((s > 20) & (s < 60), 1.1, 0.48 + 0.36 * np.exp(-s / 4))
+    lost = np.where(s > 50, 3.0, 0.46 + 0.4 * np.exp(-s / 4))
+    drawn = [fake_line(y.tolist()) for y in (calm, early, late, lost)]
+    found = limits.frame(drawn, panel("a", yscale="log", options={"zoom": 0.1}))
+    assert found is not None
+    assert found.leaving == (1, 2, 3)
+    assert 0.42 < found.bottom < 0.44
+    assert late[-1] < found.top < 0.55, "the highest floor, and what the calm curve does beyond the share"
+
+
+def test_a_curve_whose_start_the_axis_lacks_blows_up_all_the_same():
+    """On a log axis of communication the initial point has no place."""
+    quick, slow = curve("fedmgs", "FedMGS m=100", m=100), curve("fedmavg", "FedMAvg m=100", m=100)
+    s = np.arange(51)
+    frame = pd.concat(
+        [
+            rows(quick, 1, s, 0.4 + 0.5 * np.exp(-s / 3)),
+            rows(slow, 1, s, np.where(s == 0, 0.9, 0.6 + 5e3 * np.exp(-s / 1.0))),
+        ]
+    )
+    shown = panel("a", quick, slow, x="uplink_scalars", xscale="log", yscale="log", options={"zoom": 0.05})
+    found = limits.frame(lines.read(shown, Source(figure(shown), frame)), shown)
+    assert found is not None
+    assert found.leaving == (1,)
+    assert found.top < 1
 
 
 @pytest.mark.parametrize(
@@ -586,6 +676,69 @@ def test_empty_results_say_so_instead_of_failing():
         drawn, frame, sidecar, _ = made(name)
         shown = build(drawn, frame.iloc[:0], sidecar)
         assert any("no results" in t.get_text() for t in shown.findobj(Text)), name
+
+
+def absent_of(shown) -> str:
+    """The lines in place of panels without results."""
+    (text,) = (t.get_text() for t in shown.texts if t.get_gid() == "absent")
+    return text.replace("\n", " ")
+
+
+def test_an_absent_dataset_takes_a_line_and_no_axes():
+    here, gone = curve("fedmc-admm", "FedMC-ADMM"), curve("fedmc-admm", "FedMC-ADMM", dataset="netflix")
+    shown = figure(
+        panel("a", gone, title="Netflix, objective"),
+        panel("b", gone, title="Netflix, RMSE"),
+        panel("c", here, title="digits"),
+        panel("d", curve("local", "Local"), title="Local"),
+        columns=2,
+    )
+    about = Sidecar(complete=False, datasets=(Content("netflix", "absent"), Content("mnist", "present")))
+    frame = pd.concat([*decay(here, 2, 0.1, 0.3), failed(shown.panels[3].curves[0], 1)])
+    made_ = build(shown, frame, about)
+    assert [ax.get_title(loc="left") for ax in made_.axes if ax.axison] == ["(c) digits"]
+    said = absent_of(made_)
+    assert "(a) Netflix, objective; (b) Netflix, RMSE: no results: Netflix is absent" in said
+    assert "(d) Local: no results: failed" in said
+    whole = build(dataclasses.replace(shown, panels=shown.panels[:2]), frame, about)
+    assert whole.get_size_inches()[1] < 2, "no page of empty axes"
+    assert absent_of(build(shown, pd.concat(decay(here, 1, 0.1, 0.3)), Sidecar())).endswith("(d) Local: no results")
+
+
+def test_a_panel_with_a_level_only_is_without_results():
+    level, line = curve("kmeans++", "K-means++", role="level"), curve("fedcavg", "FedCAvg")
+    made_ = build(figure(panel("a", line, level, title="t")), rows(level, 1, [0], [0.5]), Sidecar())
+    assert absent_of(made_) == "t: no results"
+    assert not any(ax.axison for ax in made_.axes)
+
+
+def test_each_published_text_has_a_mark_and_the_colour_of_the_method_it_names():
+    alt, cute = curve("altmaxvar", "AltMaxVar"), curve("cutemaxvar", "CuteMaxVar")
+    marks = (
+        {"x": 5, "y": 0.6, "label": "AltMaxVar (read off)"},
+        {"x": 5, "y": 0.5, "label": "CuteMaxVar (read off)"},
+        {"x": 9, "y": 0.4, "label": "CuteMaxVar (read off)"},
+        {"x": 5, "y": 0.7, "label": "published, warm"},
+        {"y": 0.2, "label": "published optimum"},
+        {"y": 0.3, "label": "bound"},
+    )
+    shown = panel("a", alt, cute, published=marks)
+    ax = build(figure(shown), pd.concat([*decay(alt, 1, 0.1, 0.3), *decay(cute, 1, 0.1, 0.4)]), Sidecar()).axes[0]
+    named = {line.get_label(): line for line in ax.lines if line.get_label().startswith("paper")}
+    assert list(named) == [
+        "paper: AltMaxVar (read off)",
+        "paper: CuteMaxVar (read off)",
+        "paper: warm",
+        "paper: optimum",
+        "paper: bound",
+    ]
+    stars = list(named.values())[:3]
+    assert len({repr(star.get_marker()) for star in stars}) == 3
+    assert [star.get_color() for star in stars] == [style.METHODS[m][0] for m in ("altmaxvar", "cutemaxvar")] + [
+        style.FAINT
+    ]
+    dashes = [repr(line._unscaled_dash_pattern) for line in list(named.values())[3:]]
+    assert len(set(dashes)) == 2
 
 
 def test_published_numbers_and_reference_lines():
@@ -675,17 +828,73 @@ def lightness(color: str) -> float:
     return float(style.oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))[0])
 
 
+EYES: dict[str, np.ndarray] = {
+    "all": np.eye(3),
+    "no red": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "no green": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+    ),
+    "no blue": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]]
+    ),
+}
+"""What eyes with all cones, and without one kind, make of linear RGB (Machado, Oliveira and Fernandes 2009)."""
+
+
+def seen(color: str, eyes: str) -> np.ndarray:
+    """OKLab coordinates of a colour as these eyes see it."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = (EYES[eyes] @ linear).clip(0, 1)
+    return style.oklab(np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055))
+
+
+def nearest(colors: list[str]) -> float:
+    """The smallest distance that any eyes see between two of the colours; 0.02 is just noticeable."""
+    return min(
+        float(np.linalg.norm(seen(a, eyes) - seen(b, eyes)))
+        for eyes in EYES
+        for i, a in enumerate(colors)
+        for b in colors[:i]
+    )
+
+
 @pytest.mark.parametrize("color", style.PALETTE)
-def test_shades_go_from_light_to_dark_in_even_steps_of_one_hue(color):
+def test_shades_go_from_light_to_dark_in_even_steps_and_are_told_apart_by_all_eyes(color):
     tones = style.shades(color, 6)
     steps = np.diff([lightness(t) for t in tones])
     np.testing.assert_allclose(steps, steps[0], atol=0.01)
     assert steps[0] < -0.05
     assert style.shades(color, 1) == [color]
-    base, light = (style.oklab(np.array([int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)])) for c in (color, tones[1]))
+    assert nearest(tones) > 0.07
+    base, middle = (style.oklab(np.array(to_rgb(c))) for c in (color, style.shades(color, 5)[2]))
     if np.hypot(*base[1:]) > 0.02:
-        angles = [math.atan2(lab[2], lab[1]) for lab in (base, light)]
-        assert abs(angles[0] - angles[1]) < 0.15
+        angles = [math.atan2(lab[2], lab[1]) for lab in (base, middle)]
+        assert abs(angles[0] - angles[1]) < 0.15, "the middle one has the hue of the colour itself"
+
+
+def test_a_constant_and_a_diminishing_number_of_steps_have_different_hues():
+    constant = [curve("fedmavg", f"Q2={q}", Q2=q, Qhat=None) for q in (1, 10, 50, 100)]
+    diminishing = [curve("fedmavg", f"Qhat={q}", Q2=None, Qhat=q) for q in (10, 100, 400)]
+    looks = style.looks([*constant, *diminishing])
+    assert {look.marker for look in looks[:4]} == {style.INSTEAD["Q2"][1]}
+    assert {look.marker for look in looks[4:]} == {style.METHODS["fedmavg"][1]}
+    assert [look.color for look in looks[:4]] == style.shades(style.INSTEAD["Q2"][0], 4)
+    assert [look.color for look in looks[4:]] == style.shades(style.METHODS["fedmavg"][0], 3)
+    assert nearest([style.INSTEAD["Q2"][0], style.METHODS["fedmavg"][0]]) > 0.2
+    alone = style.looks(constant)
+    assert {look.marker for look in alone} == {style.METHODS["fedmavg"][1]}, "nothing to tell them from"
+
+
+def test_groups_of_points_are_told_apart_by_colour_and_with_all_eyes_by_colour_and_marker():
+    pairs = [style.group(i) for i in range(30)]
+    assert len({color for color, _ in pairs}) == 30
+    for marker in {marker for _, marker in pairs}:
+        assert nearest([color for color, own in pairs if own == marker]) > 0.07
+    assert nearest([color for color, _ in pairs[:6]]) > 0.05
+    assert len({style.group(i) for i in range(120)}) == 120
 
 
 def test_a_sweep_differs_in_lightness_dash_and_fill_and_stays_in_its_methods_hue():
@@ -697,7 +906,8 @@ def test_a_sweep_differs_in_lightness_dash_and_fill_and_stays_in_its_methods_hue
     assert len({(repr(look.dash), look.fill) for look in looks}) == 6
     assert {look.marker for look in looks} == {style.method("fedcavg")[1]}
     ax = axes_of("sweep")[0]
-    assert [line_of(ax, c.label).get_color() for c in drawn.panels[0].curves] == [look.color for look in looks]
+    names = [words.legend(c, drawn.panels[0], drawn) for c in drawn.panels[0].curves]
+    assert [line_of(ax, name).get_color() for name in names] == [look.color for look in looks]
 
 
 def test_a_grid_of_two_parameters_shades_and_fills_one_and_dashes_the_other():
@@ -712,7 +922,6 @@ def test_a_grid_of_two_parameters_shades_and_fills_one_and_dashes_the_other():
     "values",
     [
         [{"m": m, "Q1": q} for m, q in ((10, 100), (30, 100), (50, 10), (70, 10))],
-        [{"Q2": q, "Qhat": None} for q in (1, 10, 50)] + [{"Q2": None, "Qhat": q} for q in (10, 100)],
         [{"Q1": 1, "Q2": 100}, {"Q1": 10, "Q2": 100}, {"Q1": 100, "Q2": 100}, {"Q1": 1, "Q2": 1}],
     ],
 )
@@ -732,7 +941,7 @@ def test_markers_are_sparse_on_long_curves():
     start, step = line_of(ax, "FedCAvg").get_markevery()
     assert step >= 0.1
     assert 0 <= start < step
-    assert line_of(ax, "FedCGds m=10").get_markevery() != (start, step), "staggered"
+    assert line_of(ax, "FedCGds, $m$ = 10").get_markevery() != (start, step), "staggered"
 
 
 # Sweeps and bars ------------------------------------------------------------------------------------------------------
@@ -747,7 +956,7 @@ def test_swept_parameter_gives_a_line_per_method_of_mean_final_values():
     np.testing.assert_array_equal(x, [0, 0.5, 1, 2, 4])
     # the mean over the last two records (v and v (1 + t/10)), then over trials t = 1 .. 5
     np.testing.assert_allclose(y, (x**2 / 2 + 0.01) * (1 + 1.3) / 2)
-    assert ax.get_xlabel() == "sigma_b"
+    assert ax.get_xlabel() == r"$\sigma_b$"
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "0.5", "1", "2", "4"]
     assert labels("swept")[0] == [*methods, "theory", "paper: no z", "paper: bound"]
     assert "bars: ±1 sd" in footer_of("swept")
@@ -798,6 +1007,35 @@ def test_table_sets_published_numbers_beside_ours():
     assert "cells: mean ± sd over trials" in footer_of("table")
 
 
+def test_stand_in_data_have_no_difference_to_what_was_published():
+    """A number of other data cannot be held against it: not in the picture, in files, or in the terminal."""
+    drawn, frame, _, _ = made("table")
+    settings = {c.setting.series: c.setting.dataset for c in drawn.panels[0].curves}
+    about = dataclasses.replace(WHOLE, stand_ins=("TCGA",))
+    assert set(settings.values()) == {"syn", "TCGA"}
+    cells = tables.table(drawn, drawn.panels[0], frame, about)
+    standing = cells["column"].str.contains("stand-in")
+    assert standing.sum() == 4
+    assert cells[standing]["difference"].isna().all()
+    assert cells[~standing]["difference"].notna().all()
+    shown = {t.get_text() for t in build(drawn, frame, about).findobj(Text)}
+    assert {"paper 69.4 (−27.4)", "paper 50.1", "paper 42.0"} <= shown
+    assert not any(text.startswith("paper 50.1 ") for text in shown)
+    assert "paper 50.1 |" in tables.markdown(drawn.panels[0], cells)
+    printed = show.cells(Source(drawn, frame, about), drawn.panels[0])
+    assert printed[1] == ["KM", "42.0 ± 1.0; paper 69.4 (−27.4)", "47.0 ± 1.0; paper 50.1"]
+
+
+def test_a_difference_of_rounding_errors_is_none():
+    line = curve("als", "ALS", dataset="ml1m")
+    shown = panel(
+        "t", line, kind="table", y="users", options={"rows": "dataset", "columns": "metric"},
+        published=({"row": "ml1m", "column": "users", "value": 16},),
+    )  # fmt: skip
+    cells = tables.table(figure(shown), shown, rows(line, 1, [0], [16 - 2e-15], metric="users"))
+    assert tables.cell_texts(shown, next(cells.itertuples()))[1] == "paper 16 (+0)"
+
+
 def test_table_files_say_tier_and_caveats(tmp_path):
     drawn, frame, _, _ = made("table")
     written = draw(drawn, frame, CAVEATS, tmp_path / "table1", ("png",))
@@ -808,7 +1046,7 @@ def test_table_files_say_tier_and_caveats(tmp_path):
     text = (tmp_path / "table1.md").read_text()
     assert "| KM | 42.0 ± 1.0; paper 69.4 (−27.4) | 47.0 ± 1.0; paper 50.1 (−3.1) |" in text
     assert "> STAND-IN DATA; VARIANT DATA" in text
-    assert "tcga (stand-in)" in text
+    assert "TCGA (stand-in)" in text
 
 
 def test_table_of_savings_compares_trial_by_trial():
@@ -884,9 +1122,9 @@ def test_partial_stand_in_variant_and_tier_stand_on_the_face_of_the_figure():
     assert {to_hex(box.get_facecolor()) for box in boxes} == {style.AMBER.lower()}
     footer_text = footer_of("caveated")
     for part in (
-        "quick tier · mnist (real) · tcga (stand-in) · tdt2 (variant) · synthetic (generated) · 2 of 10 trials",
+        "quick tier · MNIST (real) · TCGA (stand-in) · TDT2 (variant) · synthetic (generated) · 2 of 10 trials",
         "band: min–max",
-        "tdt2: a copy with 9394 documents",
+        "TDT2: a copy with 9394 documents",
         "missing: fedcgds m=70 @ mnist_ubls: 1 of 10 trials",
     ):
         assert part in footer_text
@@ -915,6 +1153,118 @@ def test_many_missing_series_are_counted_not_listed():
     source = Source(figure(panel("a", line)), rows(line, 1, [0], [1]), sidecar)
     assert footer(source, ()).endswith("missing: s0: absent; s1: absent; s2: absent; and 6 more")
     assert tags(source) == ["PARTIAL: 9 without results"]
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_registered_dataset_and_partition_has_a_name_for_readers():
+    assert set(words.DATASETS) == set(registry.datasets())
+    assert set(words.PARTITIONS) == set(registry.partitions())
+
+
+@pytest.mark.parametrize("spec", specs(ROOT / "experiments"), ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_no_name_of_a_spec_stands_in_a_legend_or_table(spec):
+    """No ``participation=pcc`` and no ``case2m``; and what differs in the spec still differs."""
+    drawn = load(spec, "paper")
+    for shown in drawn.panels:
+        legend = [words.legend(c, shown, drawn) for c in shown.curves]
+        aliases = {name for c in shown.curves for name in c.setting.names.values() if name}
+        if shown.kind == "table":
+            texts_ = [words.text(cell, shown.curves, True) for place in panels.table(shown).cells() for cell in place]
+        else:
+            texts_ = legend
+            assert len(set(legend)) == len({c.label for c in shown.curves}), shown.id
+        for text in texts_:
+            assert not re.search(r"\w=\w|True|False|pcc|pcp\b", text), text
+            assert not aliases & set(re.findall(r"[\w-]+", text)) - {"users"}, text
+
+
+def fedmgs(**params: object) -> Curve:
+    """A curve labelled as ``spec.expand`` labels it."""
+    return curve("fedmgs", " ".join(["FedMGS", *(f"{k}={v}" for k, v in params.items())]), **params)
+
+
+def test_a_legend_says_what_varies_in_the_papers_symbols():
+    lines_ = [fedmgs(m=10, Q1=100), fedmgs(m=100, Q1=10)]
+    alone, other = panel("a", *lines_), panel("a", *lines_, curve("sncp", "SNCP", role="level"), title="FedMGS")
+    assert words.legend(lines_[0], alone, figure(alone)) == "FedMGS, $m$ = 10, $Q_1$ = 100"
+    assert words.legend(lines_[0], other, figure(other)) == "$m$ = 10, $Q_1$ = 100", "the title names the only method"
+    assert words.legend(other.curves[2], other, figure(other)) == "SNCP"
+    both = panel("a", *lines_, curve("fedmavg", "FedMAvg"), title="FedMGS")
+    assert words.legend(lines_[0], both, figure(both)).startswith("FedMGS")
+    own = curve("fedmgs", "my own, Q2 = 3")
+    assert words.legend(own, panel("a", own)) == "my own, $Q_2$ = 3"
+
+
+def test_what_a_title_states_and_moves_along_is_left_out_of_the_legend():
+    lines_ = [
+        curve("fedmc-admm", f"FedMC-ADMM lam={lam:g} gam={10 * lam:g}", lam=lam, gam=10 * lam) for lam in (1e-6, 0.1)
+    ]
+    shown = panel("a", *lines_, title="FedMC-ADMM, gam = 10 lam")
+    assert [words.legend(c, shown) for c in lines_] == [r"$\lambda$ = $10^{-6}$", r"$\lambda$ = 0.1"]
+    silent = panel("a", *lines_, title="FedMC-ADMM")
+    assert words.legend(lines_[1], silent) == r"$\lambda$ = 0.1, $\gamma$ = 1"
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig4"])
+def test_one_legend_serves_all_panels_of_a_sweep(name):
+    drawn = load(ROOT / f"experiments/fedmc/{name}.yaml", "paper")
+    legends_ = {
+        tuple(zip((words.legend(c, p, drawn) for c in p.curves), map(repr, style.looks(p.curves)), strict=True))
+        for p in drawn.panels
+    }
+    assert len(legends_) == 1
+    (entries,) = legends_
+    assert nearest([look.color for look in style.looks(drawn.panels[0].curves)]) > 0.07
+    assert len({look for _, look in entries}) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("m = 10 (PCC), Q1 = 10, Qhat = 5", r"$m$ = 10 (PCC), $Q_1$ = 10, $\hat{Q}$ = 5"),
+        ("rounds to 1e-6 against tau", r"rounds to $10^{-6}$ against $\tau$"),
+        ("d = 5 L_W", "$d$ = 5 $L_W$"),
+        ("a beta-version of sigma_b, Q10", r"a $\beta$-version of $\sigma_b$, Q10"),
+        ("$Q1$ as it is, Q2 = 3", "$Q1$ as it is, Q2 = 3"),
+        ("TDT2 and i.i.d. data", "TDT2 and i.i.d. data"),
+    ],
+)
+def test_titles_have_the_papers_symbols(text, expected):
+    assert words.symbols(text) == expected
+    assert words.plain(words.symbols("Q1 = 10, lam = 1e-6")) == "Q1 = 10, λ = 1e-6"
+
+
+BAD = ("an unknown $\\foo{$", "an open $x_{$", "5 $ a round", "two $ and $\\frac{1}$")
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_malformed_formula_is_shown_as_it_is_written(bad, tmp_path):
+    """In titles, labels, cells and the footer, in every format, and in the page."""
+    line = curve("fedcavg", bad)
+    own = panel("a", line, title=bad, published=({"y": 0.5, "label": bad},), options={"ylabel": bad, "xlabel": bad})
+    cells = panel("t", line, kind="table", title=bad, options={"rows": "label", "columns": "metric"})
+    gone = panel("g", curve("sncp", bad), title=bad)
+    shown = figure(own, cells, gone, title=bad, source=bad, tier="quick")
+    about = Sidecar(complete=False, missing=(bad,), sets=(bad,))
+    frame = pd.concat(decay(line, 2, 0.1, 0.3))
+    written = draw(shown, frame, about, tmp_path / "x", tuple(METADATA))
+    assert all(path.stat().st_size for path in written)
+    assert bad in str(pictures.panel(Source(shown, frame, about), own, "p")).replace("\n", "")
+    every = build(shown, frame, about).findobj(Text)
+    said = [t for t in every if "$" in t.get_text() and "mathdefault" not in t.get_text()]  # no number on an axis
+    assert len(said) >= 8
+    for text in said:
+        plain = text.get_text().replace("\n", " ").replace(r"\$", "$")
+        assert bad in plain
+        literal = not text.get_parse_math() or r"\$" in text.get_text()
+        assert literal == (not style.is_math(bad)), plain
+
+
+def test_formulas_are_broken_at_no_line_end():
+    assert style.wrap("a $b c d e f g h$ i", 0.1, 9) == "a\n$b c d e f g h$\ni"
+    assert style.width("$Q_1$", 9) < style.width("$Q_1", 9), "set as a formula"
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, series, style
+from fedrepro.plotting import canvas, series, style, words
 from fedrepro.plotting.canvas import Entry, Prepared
 from fedrepro.plotting.series import Source
 from fedrepro.spec import layout, panels
@@ -40,7 +40,8 @@ def prepare(panel: Panel, source: Source) -> Prepared:
     entries = []
     for i, (label, found) in enumerate(results.items()):
         bad = "; ".join(f"{group}{f.bad}" for group, f in found.items() if f.bad)
-        entries.append(Entry(f"{label} ({bad})" if bad else label, _face(looks[i], i)))
+        said = words.text(label, panel.curves)
+        entries.append(Entry(f"{said} ({bad})" if bad else said, _face(looks[i], i)))
     stars = [item for item in panel.published if "x" in item]
     if stars:
         entries.append(Entry("paper", {"marker": "*", "linestyle": "none", **STAR}))
@@ -64,14 +65,14 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         for item in stars:
             ax.plot([place(str(item["label"]), str(item["x"]))], [item["y"]], "*", zorder=5, **STAR)
         canvas.draw_published(ax, rest)
-        ax.set_xticks(range(len(groups)), groups)
+        ax.set_xticks(range(len(groups)), [words.text(group, panel.curves, kinds=(name,)) for group in groups])
         ax.grid(False, axis="x")
         canvas.set_limits(ax, panel)
-        if not any(np.isfinite(f.centre) for found in results.values() for f in found.values()):
-            canvas.nothing(ax)
         return [ax]
 
-    return Prepared(canvas.SIZE, paint, tuple(entries), tuple(spreads))
+    shown = any(np.isfinite(f.centre) for found in results.values() for f in found.values())
+    absent = "" if shown else "no results"
+    return Prepared(canvas.SIZE, paint, tuple(entries), tuple(spreads), absent=absent)
 
 
 def _face(look: style.Look, place: int) -> dict[str, Any]:

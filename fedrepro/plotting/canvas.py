@@ -6,13 +6,14 @@ A published number or reference line ``{"y", "label"}`` is a horizontal line, ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import style
+from fedrepro.plotting import style, words
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import BarsOptions, CurvesOptions
@@ -38,8 +39,8 @@ class Prepared:
     """A panel worked out and ready to paint, before the layout is known.
 
     size : width and height in inches, with labels; decoration : the part of the height that is title and axis labels.
-    notes : facts the footer states once for the whole figure. paint(fig, spec, title) draws into a gridspec cell and
-    returns the axes it made.
+    notes : facts the footer states once for the whole figure. absent : why there is nothing to show; a line of the
+    figure then says so in the panel's place. paint(fig, spec, title) draws into a gridspec cell and returns its axes.
     """
 
     size: tuple[float, float]
@@ -47,6 +48,7 @@ class Prepared:
     entries: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
     decoration: float = 0.8
+    absent: str = ""
 
 
 def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
@@ -63,18 +65,39 @@ def heights(panel: Panel) -> list[float]:
     return [float(v) for item in items if "y" in item for v in np.atleast_1d(item["y"])]
 
 
+DOTTED: tuple[Any, ...] = (":", (0, (1.0, 3.2)), (0, (1.0, 1.4, 1.0, 4.5)))
+DASHED: tuple[Any, ...] = ("-.", (0, (9.0, 2.0, 1.3, 2.0, 1.3, 2.0)), (0, (3.0, 2.0, 1.3, 2.0, 1.3, 2.0, 1.3, 2.0)))
+STARS: tuple[Any, ...] = ("*", (4, 1, 0), (8, 1, 0), (6, 1, 0), "P")
+"""Dashes of published numbers and of reference lines, and published points: one for each text, in turn."""
+
+
 def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any], str]]:
     """Each published number (dotted) and reference line (dashed and dotted) with its style and legend text."""
     result = []
-    for items, prefix, dash in ((panel.published, "paper: ", ":"), (options_of(panel).lines, "", "-.")):
+    for items, prefix, dashes in ((panel.published, "paper: ", DOTTED), (options_of(panel).lines, "", DASHED)):
+        seen: dict[bool, list[str]] = {False: [], True: []}
         for item in items:
-            color = style.method(str(item["algorithm"]))[0] if "algorithm" in item else style.FAINT
-            look: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.6}
-            if "x" in item and "y" in item:
-                look = {"color": color, "linestyle": "none", "marker": "*", "markersize": 10}
+            label = str(item.get("label", "")).removeprefix("published").lstrip(", ")
+            point = "x" in item and "y" in item
+            known = seen[point]
+            known += [label] if label not in known else []
+            place, color = known.index(label), _published_color(panel, item, label)
+            look: dict[str, Any] = {"color": color, "linestyle": dashes[place % len(dashes)], "linewidth": 1.6}
+            if point:
+                look = {"color": color, "linestyle": "none", "marker": STARS[place % len(STARS)], "markersize": 10}
                 look |= {"markeredgecolor": "white", "markeredgewidth": 0.7}
-            result.append((item, look, f"{prefix}{item.get('label', '')}".strip().rstrip(":")))
+            result.append((item, look, f"{prefix}{words.symbols(label)}".strip().rstrip(":")))
     return result
+
+
+def _published_color(panel: Panel, item: Mapping[str, Any], label: str) -> str:
+    """The colour of the method it names, or of the curve with whose name its label begins."""
+    if "algorithm" in item:
+        return style.method(str(item["algorithm"]))[0]
+    looks = style.looks(panel.curves)
+    named = {c.label: look.color for c, look in zip(panel.curves, looks, strict=True)}
+    found = [name for name in named if re.match(rf"{re.escape(name)}(?!\w)", label)]
+    return named[max(found, key=len)] if found else style.FAINT
 
 
 def published_entries(panel: Panel) -> list[Entry]:
@@ -97,30 +120,30 @@ def draw_published(ax: Axes, panel: Panel) -> None:
 # -- axes --------------------------------------------------------------------------------------------------------------
 
 
-def finish(ax: Axes, panel: Panel, title: str) -> None:
-    """Scales, axis labels and title of a panel."""
+def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0) -> None:
+    """Scales, axis labels and title of a panel; ``above``: inches between panel and title that something else takes."""
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
     ax.set_xlabel(_wrap(_x_label(panel), SIZE[0]))
     ax.set_ylabel(_wrap(options_of(panel).ylabel or axes.metric_label(panel, panel.y), SIZE[1]))
-    set_title(ax, title, SIZE[0])
+    set_title(ax, title, SIZE[0], above)
 
 
 def _x_label(panel: Panel) -> str:
-    """The spec's own label, or that of the axis, or the name of the swept parameter."""
+    """The spec's own label, or that of the axis, or the symbol of the swept parameter."""
     axis = axes.of(panel)
     own = options_of(panel).xlabel
-    return own or (axis.label if axis.along else panels.swept(panel))
+    return words.symbols(own) or (axis.label if axis.along else words.symbol(panels.swept(panel)))
 
 
 def _wrap(label: str, inches: float) -> str:
     return style.wrap(label, inches - 0.75, style.FONT)
 
 
-def set_title(ax: Axes, title: str, inches: float) -> None:
+def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:
     """Panel title above the left corner."""
     if title:
-        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9)
+        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9 + 72 * above + 3 * (above > 0))
 
 
 def set_limits(ax: Axes, panel: Panel) -> None:
@@ -153,8 +176,3 @@ def _plain_ticks(ax: Axes) -> None:
         ax.yaxis.set_minor_formatter(NullFormatter())
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
     ax.set_ylim(bottom, top)
-
-
-def nothing(ax: Axes) -> None:
-    """Say in an empty panel that there is nothing to show."""
-    ax.text(0.5, 0.5, "no results", transform=ax.transAxes, ha="center", va="center", fontsize=13, color=style.FAINT)

@@ -1,18 +1,18 @@
 """Panels of curves: mean over trials against rounds, communication or time, with the papers' published numbers.
 
-The y limits keep a blow-up from flattening the other curves, and with the option ``zoom`` the first steep fall too.
+What the y axis shows is worked out in ``limits``. Which curves leave it, and how far, stands above the panel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, lines
+from fedrepro.plotting import canvas, lines, style, words
 from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting.limits import Frame, frame
 from fedrepro.plotting.lines import Line
 from fedrepro.plotting.series import Source, Trial
 from fedrepro.spec import axes
@@ -21,150 +21,128 @@ from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import CurvesOptions
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
 
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8.5, "markeredgewidth": 2.0, "linestyle": "none", "zorder": 6}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """y limits that cut off the curves ``clipped`` so that they do not flatten the others."""
-
-    bottom: float
-    top: float
-    clipped: frozenset[int] = frozenset()
+STRIP = 0.165
+"""Height in inches of a line of the strip above a panel that names the curves that leave it."""
 
 
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a panel of curves along an axis."""
     drawn = lines.read(panel, source)
-    limits = robust_limits(drawn, panel)
-    near = zoomed(drawn, panel, limits)
-    limits = near or limits
-    if limits:
-        drawn = [_say_clipped(line) if i in limits.clipped else line for i, line in enumerate(drawn)]
+    limits = frame(drawn, panel)
+    leaving = _leaving(drawn, limits)
+    strip = _strip([text for _, text in leaving])
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         ax = fig.add_subplot(spec)
-        canvas.finish(ax, panel, title)
+        canvas.finish(ax, panel, title, above=STRIP * len(strip))
         for i, line in enumerate(drawn):
-            lines.draw(ax, line, i)
+            lines.draw(ax, line, i, len(drawn))
         canvas.draw_published(ax, panel)
-        if limits:
+        if limits and limits.top is not None:
             ax.set_ylim(limits.bottom, limits.top)
-            _mark_clipped(ax, drawn, limits)
         canvas.set_limits(ax, panel)
+        _mark_leaving(ax, [drawn[i] for i, _ in leaving])
+        _name_leaving(ax, [[drawn[leaving[k][0]] for k in row] for row in strip], [t for _, t in leaving], strip)
         _mark_diverged(ax, drawn)
-        if all(line.empty for line in drawn):
-            canvas.nothing(ax)
         return [ax]
 
     entries = (*(lines.entry(line) for line in drawn), *canvas.published_entries(panel))
-    return Prepared(canvas.SIZE, paint, entries, tuple(_notes(panel, drawn, limits, near is not None)))
+    width, height = canvas.SIZE
+    size = (width, height + STRIP * len(strip))
+    notes = tuple(_notes(panel, drawn, limits, bool(leaving)))
+    moving = [line for line in drawn if not line.level] or drawn
+    absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
+    return Prepared(size, paint, entries, notes, decoration=0.8 + STRIP * len(strip), absent=absent)
 
 
-def _notes(panel: Panel, drawn: Sequence[Line], limits: Limits | None, near: bool) -> list[str]:
+def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: bool) -> list[str]:
     """What the footer must say of the panel."""
     notes = [f"band: {a.spread}" for a in (line.average for line in drawn) if a and a.spread]
     if CurvesOptions.of(panel).average == "median":
         notes.append("line: median of the trials")
+    notes += [f"{panel.id}: {line.name} from {line.fewer}" for line in drawn if line.fewer]
     if any(line.strays for line in drawn):
         notes.append("×: diverged")
-    if limits and any("▲" in line.label for line in drawn):
-        notes.append("▲: leaves the axis (largest value in the legend)")
-    if near:
+    if leaving:
+        notes.append("▲: leaves the frame, with its largest value")
+    if limits and limits.near:
         notes.append("the first rounds leave the frame")
     if axes.of(panel).reads is Reads.TIMING:
         notes.append("times are those of the machine that ran it")
     return notes
 
 
-def _say_clipped(line: Line) -> Line:
-    assert line.average is not None
-    peak = line.average.mean.max()
-    return replace(line, label=f"{line.label} (▲ to {f'{peak:,.0f}' if 1e3 <= peak < 1e6 else f'{peak:.3g}'})")
+# -- curves that leave the frame ---------------------------------------------------------------------------------------
 
 
-def robust_limits(drawn: Sequence[Line], panel: Panel) -> Limits | None:
-    """y limits where a blow-up would flatten the other curves; None where matplotlib's own limits serve.
-
-    The core is what lies between the curves' starts, ends and minima (their median start; an end above 50 times that
-    is no part of it). A curve is clipped where it rises above the core by more than three times the core's height,
-    measured on the axis' own scale, or on a log axis by a factor of more than 50. If every curve does so, it is not a
-    blow-up but the shape of the data, and nothing is clipped unless it exceeds 50 times its start.
-    """
-    if panel.ylim[1] is not None or panel.yscale not in ("linear", "log"):
-        return None
-    log = panel.yscale == "log"
-    moving = [i for i, line in enumerate(drawn) if not line.level and line.values()]
-    levels = [float(line.average.mean[-1]) for line in drawn if line.level and line.average]
-    known = canvas.heights(panel)
-    if not moving:
-        return None
-    start = float(np.median([drawn[i].values()[0][0] for i in moving]))
-    ceiling = 50 * start if start > 0 else np.inf
-    ends = [float(a.mean[-1]) for i in moving if (a := drawn[i].average) and a.mean[-1] <= ceiling]
-    lows = [float(values.min()) for i in moving for values in drawn[i].values()]
-    core = np.array([start, *ends, *lows, *levels, *(v for v in known if v > 0 or not log)])
-    scaled = np.log10(core) if log else core
-    low, high = float(scaled.min()), float(scaled.max())
-    if high <= low:
-        return None
-    reach = 3 * (high - low)
-    bound = high + (min(reach, np.log10(50)) if log else reach)
-
-    def peak(i: int) -> float:
-        top = max(float(values.max()) for values in drawn[i].values())
-        return float(np.log10(top)) if log else top
-
-    blown = [i for i in moving if peak(i) > bound]
-    calm = [peak(i) for i in moving if i not in blown]
-    far = any(max(v.max() for v in drawn[i].values()) > ceiling for i in blown)
-    if not blown or (not calm and not far):
-        return None
-    middles = [float(np.median(a.mean)) for i in blown if (a := drawn[i].average)]
-    middles = [float(np.log10(m)) if log else m for m in middles]
-    top = max([high, *calm, *(m for m in middles if m <= bound)])
-    pad = 0.06 * (top - low)
-    ends_at = np.array([low - pad, top + pad])
-    bottom, top = (10**ends_at if log else ends_at).tolist()
-    clipped = [i for i in blown if (a := drawn[i].average) and a.mean.max() > top]
-    return Limits(bottom, top, frozenset(clipped))
-
-
-def zoomed(drawn: Sequence[Line], panel: Panel, robust: Limits | None) -> Limits | None:
-    """y limits from what the curves do beyond the option ``zoom``, a share of the x axis.
-
-    The steep fall of the first rounds then leaves the frame, so that the curves can be told apart where they are
-    compared. None without the option, with ``ylim``, or where nothing is left to show.
-    """
-    share = CurvesOptions.of(panel).zoom
-    averages = [line.average for line in drawn if line.average is not None and not line.level and line.average.x.size]
-    if share is None or panel.ylim != (None, None) or not averages:
-        return None
-    start = share * max(float(a.x.max()) for a in averages)
-    late = [a.mean[a.x >= start] for a in averages]
-    levels = [line.average.mean[-1:] for line in drawn if line.level and line.average]
-    shown = np.concatenate([*late, *levels])
-    if robust is not None:
-        shown = shown[shown <= robust.top]
-    if shown.size < 2 or shown.min() >= shown.max():
-        return None
-    log = panel.yscale == "log"
-    low, high = (float(np.log10(v)) if log else float(v) for v in (shown.min(), shown.max()))
-    pad = 0.06 * (high - low)
-    bottom, top = (10**v if log else v for v in (low - pad, high + pad))
-    return Limits(bottom, top, robust.clipped if robust else frozenset())
-
-
-def _mark_clipped(ax: Axes, drawn: Sequence[Line], limits: Limits) -> None:
-    for i in limits.clipped:
+def _leaving(drawn: Sequence[Line], limits: Frame | None) -> list[tuple[int, str]]:
+    """The curves that leave the frame, each with its name, its largest value, and where it ends if that is outside."""
+    found = []
+    for i in limits.leaving if limits else ():
         average = drawn[i].average
+        assert average is not None
+        text = f"{drawn[i].name}: up to {_amount(average.mean.max())}"
+        if limits and limits.top is not None and average.mean[-1] > limits.top:
+            text += f", ends at {_amount(average.mean[-1])}"
+        found.append((i, text))
+    return found
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= value < 1e6 else words.value(float(f"{value:.3g}"))
+
+
+def _strip(texts: Sequence[str]) -> list[list[int]]:
+    """The numbers of the texts in each line of the strip."""
+    rows: list[list[int]] = []
+    room, used = canvas.SIZE[0] - 0.75, float("inf")
+    for k, text in enumerate(texts):
+        need = style.width(f"▲ {text}", style.TINY) + 0.2
+        if used + need > room:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(k)
+        used += need
+    return rows
+
+
+def _mark_leaving(ax: Axes, gone: Sequence[Line]) -> None:
+    """An arrowhead at the top edge where each curve has its largest value."""
+    top = ax.get_ylim()[1]
+    left, right = ax.get_xlim()
+    for line in gone:
+        average = line.average
         if average is not None:
-            peak = average.x[int(np.argmax(average.mean))]
-            color = drawn[i].look.color
-            ax.plot([peak], [limits.top], "^", color=color, markersize=8, clip_on=False, zorder=7)
+            x = float(np.clip(average.x[int(np.argmax(average.mean))], left, right))
+            ax.plot([x], [top], "^", color=line.look.color, markersize=8, clip_on=False, zorder=7)
+
+
+def _name_leaving(ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str], places: Sequence[list[int]]) -> None:
+    """The strip between title and panel: an arrowhead in each curve's colour, and what is to be said of it."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
+
+    if not rows:
+        return
+    packed: list[Artist] = []
+    for row, numbers in zip(rows, places, strict=True):
+        parts: list[Artist] = []
+        for line, k in zip(row, numbers, strict=True):
+            head = TextArea("▲", textprops={"color": line.look.color, "fontsize": style.TINY})
+            said = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": style.TINY})
+            parts.append(HPacker(children=[head, said], pad=0, sep=2, align="baseline"))
+        packed.append(HPacker(children=parts, pad=0, sep=8, align="baseline"))
+    box = VPacker(children=packed, pad=0, sep=2, align="left")
+    ax.add_artist(
+        AnnotationBbox(
+            box, (0, 1), xycoords="axes fraction", xybox=(0, 8), boxcoords="offset points",
+            box_alignment=(0, 0), frameon=False, pad=0, annotation_clip=False,
+        )
+    )  # fmt: skip
 
 
 def _mark_diverged(ax: Axes, drawn: Sequence[Line]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
-from fedrepro.plotting import style
+from fedrepro.plotting import style, words
 from fedrepro.plotting.series import Source
 
 if TYPE_CHECKING:
@@ -58,19 +58,24 @@ def _count(fewest: int, most: int, wanted: int) -> str:
 
 
 def footer(source: Source, notes: Iterable[str]) -> str:
-    """Tier, data, trials, and what lines and marks mean: ``quick tier · mnist (real) · 2 of 10 trials · ...``."""
+    """Tier, data, trials, and what lines and marks mean: ``quick tier · MNIST (real) · 2 of 10 trials · ...``."""
+    return " · ".join(footer_parts(source, notes))
+
+
+def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
+    """What the footer says, one thing after the other."""
     sidecar, figure = source.sidecar, source.figure
     count = _count(*_trials(source))
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
     parts += [f"changed by --set {item}" for item in sidecar.sets]
-    parts += [f"{item.dataset}: {item.note}" for item in sidecar.variants if item.note]
+    parts += [f"{words.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     missing = sidecar.missing
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
         parts.append("missing: " + "; ".join(missing[:3]) + more)
-    return " · ".join(parts)
+    return parts
 
 
 def _datasets(source: Source) -> list[str]:
@@ -83,7 +88,8 @@ def _datasets(source: Source) -> list[str]:
         entry = registry.datasets().get(name)
         if name not in kinds and entry is not None:
             kinds[name] = "real" if entry.source else "generated"
-    return [f"{name} ({kinds[name]})" if name in kinds else name for name in dict.fromkeys(names)]
+    called = {name: words.dataset(name) for name in names}
+    return [f"{called[name]} ({kinds[name]})" if name in kinds else called[name] for name in called]
 
 
 class Header:
@@ -94,11 +100,12 @@ class Header:
         room = inches - 2 * MARGIN
         found = tags(source)
         beside = room - sum(_tag_width(tag) for tag in found) - 0.2
-        self.title = style.wrap(figure.title, max(beside, 0.55 * room), style.TITLE, True)
+        title = words.symbols(figure.title)
+        self.title = style.wrap(title, max(beside, 0.55 * room), style.TITLE, True)
         self.above: list[list[str]] = []
         self.beside = found
         if style.width(self.title, style.TITLE, True) > beside:
-            self.title = style.wrap(figure.title, room, style.TITLE, True)
+            self.title = style.wrap(title, room, style.TITLE, True)
             self.above, self.beside = _tag_lines(found, room), []
         self.source = style.wrap(figure.source, room, 8.5) if figure.source else ""
         self.title_height = 0.21 * (self.title.count("\n") + 1)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import ParameterError
 from fedrepro.files import atomically
-from fedrepro.plotting import bars, curves, scatter, style, sweep, tables
+from fedrepro.plotting import bars, curves, scatter, style, sweep, tables, words
 from fedrepro.plotting.canvas import Prepared
-from fedrepro.plotting.face import MARGIN, Header, footer, tags
+from fedrepro.plotting.face import MARGIN, Header, footer, footer_parts, tags
 from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.series import Source
 from fedrepro.results.schema import Sidecar
@@ -42,6 +42,9 @@ METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
 }
 """No dates and no versions in the files: the same results give the same bytes."""
+
+PLACES = 5
+"""Digits of the positions of axes, as shares of the figure."""
 
 ALONE = 5.4
 """Least width in inches of a figure of one column: room for title, tags and footer."""
@@ -113,11 +116,14 @@ def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.Data
 def _build(source: Source) -> MplFigure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
+    from matplotlib.text import Text
 
     figure = source.figure
-    prepared = [prepare(panel, source) for panel in figure.panels]
+    every = [prepare(panel, source) for panel in figure.panels]
+    titles = [panel_title(source, place) for place in range(len(every))]
+    prepared = [one for one in every if not one.absent]
     across = min(max(figure.columns, 1), max(len(prepared), 1))
-    widths = [max(p.size[0] for p in prepared[c::across]) for c in range(across)]
+    widths = [max((p.size[0] for p in prepared[c::across]), default=ALONE) for c in range(across)]
     if across == 1:
         widths = [max(widths[0], ALONE)]
     rows = [prepared[i : i + across] for i in range(0, len(prepared), across)]
@@ -133,33 +139,71 @@ def _build(source: Source) -> MplFigure:
             height += ratios[-1]
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
-    foot = style.wrap(footer(source, [n for p in prepared for n in p.notes]), width - 2 * MARGIN, 8.0)
+    parts = footer_parts(source, [note for one in prepared for note in one.notes])
+    foot = style.wrap(" · ".join(map(style.safe, parts)), width - 2 * MARGIN, style.TINY)
     below = 0.14 * (foot.count("\n") + 1) + 0.13
-    total = height + top.height + below
+    gone = _absent(source, every, titles, width - 2 * MARGIN)
+    lack = 0.19 * (gone.count("\n") + 1) + 0.12 if gone else 0.0
+    total = height + top.height + below + lack
 
     picture = Picture(figsize=(width, total), dpi=160, layout="constrained")
     FigureCanvasAgg(picture)
     engine: Any = picture.get_layout_engine()
-    inside = (MARGIN / width, below / total, 1 - 2 * MARGIN / width, height / total)
+    inside = (MARGIN / width, (below + lack) / total, 1 - 2 * MARGIN / width, height / total)
     engine.set(rect=inside, w_pad=0.05, h_pad=0.06, wspace=0.03, hspace=0.0)
-    grid = picture.add_gridspec(len(ratios), across, width_ratios=widths, height_ratios=ratios)
-    line = place = 0
+    grid = picture.add_gridspec(max(len(ratios), 1), across, width_ratios=widths, height_ratios=ratios or None)
+    shown = iter([title for one, title in zip(every, titles, strict=True) if not one.absent])
+    line = 0
     for row, strip in zip(rows, legends, strict=True):
         for column, panel in enumerate(row):
-            panel.paint(picture, grid[line, column], _panel_title(source, place))
-            place += 1
+            panel.paint(picture, grid[line, column], words.symbols(next(shown)))
         line += 1
         for legend in strip:
             legend.paint(picture, grid[line, legend.start : legend.stop])
         line += bool(strip)
     top.paint(picture, total)
-    picture.text(
-        MARGIN / width, 0.09 / total, foot, fontsize=8.0, color=style.FAINT, va="bottom", gid="footer", in_layout=False
-    )
+    left: dict[str, Any] = {"x": MARGIN / width, "va": "bottom", "in_layout": False}
+    picture.text(y=0.09 / total, s=foot, fontsize=style.TINY, color=style.FAINT, gid="footer", **left)
+    picture.text(y=(below + 0.06) / total, s=gone, fontsize=style.FONT, gid="absent", **left)
+    for text in picture.findobj(Text):
+        if not all(style.is_math(line) for line in text.get_text().split("\n")):
+            text.set_parse_math(False)  # a dollar sign in it is no formula's
+    _settle(picture)
     return picture
 
 
-def _panel_title(source: Source, place: int) -> str:
+def _settle(picture: MplFigure) -> None:
+    """Lay the figure out once and for all, to so many ``PLACES``: the solver's last digits differ from run to run."""
+    picture.draw_without_rendering()
+    picture.set_layout_engine("none")
+    for ax in picture.axes:
+        x, y, width, height = (round(float(v), PLACES) for v in ax.get_position().bounds)
+        ax.set_position((x, y, width, height))
+
+
+def lacking(panel: Panel, one: Prepared, source: Source) -> str:
+    """Why a panel shows nothing: its data are absent, or what became of its runs; '' where it shows something."""
+    there = {d.dataset: d.state for d in source.sidecar.datasets}
+    names = dict.fromkeys(c.setting.dataset for c in panel.curves)
+    gone = [words.dataset(name) for name in names if there.get(name) == "absent"]
+    why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else one.absent
+    return (why if why.startswith("no ") else f"no results: {why}") if one.absent else ""
+
+
+def _absent(source: Source, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:
+    """A line for the panels without results, those of one dataset together."""
+    reasons = [lacking(panel, one, source) for panel, one in zip(source.figure.panels, every, strict=True)]
+    said = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
+    lines = []
+    for why in dict.fromkeys(why for _, why in said):
+        named = [title for title, reason in said if reason == why]
+        listed = "; ".join(style.safe(words.symbols(title)) for title in named)
+        lines.append(style.wrap(f"{listed}: {why}", inches, style.FONT))
+    return "\n".join(lines)
+
+
+def panel_title(source: Source, place: int) -> str:
+    """The letter and title of a panel, with what must be said of its data."""
     figure = source.figure
     title = figure.panels[place].title + source.stands_in(figure.panels[place].curves)
     if len(figure.panels) == 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import series, style
+from fedrepro.plotting import series, style, words
 from fedrepro.plotting.canvas import Entry
 from fedrepro.plotting.series import Average, Source, Trial
 from fedrepro.spec import axes
@@ -22,17 +22,28 @@ if TYPE_CHECKING:
 MARKS = 0.17
 """Distance between markers along a line, as a fraction of the panel's diagonal."""
 
+BAND = 0.18
+"""Opacity of a band among at most three."""
+
 
 @dataclass(frozen=True)
 class Line:
-    """One curve worked out: its average (None without a healthy trial) and its diverged trials."""
+    """One curve worked out: its average (None without a healthy trial) and its diverged trials.
+
+    ``name`` is what a reader calls it, ``label`` that and what became of its trials, ``empty`` why there is no line,
+    ``fewer`` how many trials it has where others have more. begins : the first value of each healthy trial, also where
+    the axes have no place for it.
+    """
 
     curve: Curve
     look: style.Look
+    name: str
     label: str
     average: Average | None
     strays: tuple[Trial, ...]
-    empty: bool = False
+    empty: str = ""
+    fewer: str = ""
+    begins: Sequence[float] = ()
 
     @property
     def level(self) -> bool:
@@ -51,23 +62,30 @@ def read(panel: Panel, source: Source) -> list[Line]:
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
-    return [_line(panel, curve, look, r, most, how) for curve, look, r in zip(panel.curves, looks, runs, strict=True)]
+    names = [words.legend(c, panel, source.figure) + series.collapsed(c, panel) for c in panel.curves]
+    return [_line(panel, *one, most, how) for one in zip(panel.curves, looks, names, runs, strict=True)]
 
 
-def _line(panel: Panel, curve: Curve, look: style.Look, runs: list[Trial], most: int, how: str) -> Line:
+def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Trial], most: int, how: str) -> Line:
     log = panel.yscale == "log"
-    runs = [_visible(t, panel.xscale == "log" and curve.role != "level", log) for t in runs]
+    begins = [float(t.y[0]) for t in runs if t.status == "ok" and t.y.size]
+    runs = [_visible(_counted(t, panel), panel.xscale == "log" and curve.role != "level", log) for t in runs]
     if curve.role == "level":
         runs = [replace(t, x=t.x[-1:] * 0, y=t.y[-1:]) for t in runs]
     strays = tuple(t for t in runs if t.status == "diverged")
-    average = series.average(runs, how)
+    average = series.average(runs, how, log)
     strays_drawn = tuple(t for t in strays if t.x.size)
     if average is None and not strays_drawn:
-        return Line(curve, look, f"{curve.label}: {_why_empty(runs, panel)}", None, (), empty=True)
-    label = curve.label + series.trouble(runs)
-    if len(runs) < most:
-        label += f" ({len(runs)} of {most} trials)"
-    return Line(curve, look, label, average, strays_drawn)
+        why = _why_empty(runs, panel)
+        return Line(curve, look, name, f"{name}: {why}", None, (), why)
+    fewer = f"{len(runs)} of {most} trials" if len(runs) < most else ""
+    return Line(curve, look, name, name + series.trouble(runs), average, strays_drawn, "", fewer, begins)
+
+
+def _counted(trial: Trial, panel: Panel) -> Trial:
+    """The trial with its rounds numbered as the option ``starts_at`` says."""
+    first = CurvesOptions.of(panel).starts_at if panel.x == "round" else 0
+    return replace(trial, x=trial.x + first) if first else trial
 
 
 def _visible(trial: Trial, logx: bool, logy: bool) -> Trial:
@@ -90,8 +108,11 @@ def _why_empty(runs: Sequence[Trial], panel: Panel) -> str:
     return "nothing to draw"
 
 
-def draw(ax: Axes, line: Line, place: int) -> None:
-    """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line of its own."""
+def draw(ax: Axes, line: Line, place: int, among: int = 1) -> None:
+    """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line of its own.
+
+    ``place`` staggers the markers; the more curves it is ``among``, the fainter its band.
+    """
     look, average = line.look, line.average
     if line.level:
         if average is not None:
@@ -102,7 +123,9 @@ def draw(ax: Axes, line: Line, place: int) -> None:
     if average is None:
         return
     if average.spread:
-        ax.fill_between(average.x, average.low, average.high, color=look.color, alpha=0.16, linewidth=0)
+        ax.fill_between(
+            average.x, average.low, average.high, color=look.color, alpha=BAND / max(1.0, among / 3), linewidth=0
+        )
     every = (0.03 + 0.045 * (place % 4), MARKS) if average.x.size > 10 else None
     ax.plot(average.x, average.mean, **look.line(), **look.points(), markevery=every, label=line.label)
 

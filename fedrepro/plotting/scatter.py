@@ -9,12 +9,13 @@ in another grouping of the same points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import series, style
-from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting import series, style, words
+from fedrepro.plotting.canvas import Entry, Prepared
 from fedrepro.plotting.series import Source
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Curve, Panel
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
 
-SIDE = 2.35
-MARKERS = ("o", "^", "s", "D", "v")
-"""As many as share no factor with the number of colours: neighbouring groups differ in both, 40 can be told apart."""
+SIDE = 2.75
 
 
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a scatter panel."""
-    found = clouds(panel, source)
-    groups = sorted({g for c in found if c is not None for g in c["group"].tolist()})
+    every = list(zip(panel.curves, clouds(panel, source), strict=True))
+    lacking = [words.legend(curve, panel) for curve, points in every if points is None]
+    found = [(curve, points) for curve, points in every if points is not None]
+    groups = _by_size([c["group"] for _, c in found])
     across = min(ScatterOptions.of(panel).columns, max(len(found), 1))
     down = -(-len(found) // across)
-    shown = sorted({int(c["trial"].iloc[0]) for c in found if c is not None})
+    shown = sorted({int(c["trial"].iloc[0]) for _, c in found})
     notes = (f"points: trial {', '.join(map(str, shown))}",) if shown else ()
-    titles = [_title(panel, curve, c, source) for curve, c in zip(panel.curves, found, strict=True)]
+    titles = [_title(panel, curve, c, source) for curve, c in found]
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         head = 0.2 if title else 0.01
@@ -47,14 +48,26 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         strip.set_axis_off()
         strip.text(0, 0, title, fontsize=10, va="bottom", transform=strip.transAxes)
         made = []
-        for i, (points, text) in enumerate(zip(found, titles, strict=True)):
+        for i, ((_, points), text) in enumerate(zip(found, titles, strict=True)):
             ax = fig.add_subplot(grid[1 + i // across, i % across])
             ax.set_title(text, fontsize=style.SMALL)
             _paint(ax, points, groups)
             made.append(ax)
         return made
 
-    return Prepared((SIDE * across + 0.3, (SIDE + 0.4) * down + 0.25), paint, notes=notes, decoration=0.4 * down + 0.05)
+    size = (SIDE * across + 0.3, (SIDE + 0.4) * down + 0.25)
+    absent = "" if shown else "no results"
+    entries = tuple(Entry(f"{name}: no results") for name in lacking)
+    return Prepared(size, paint, entries, notes, 0.4 * down + 0.05, absent)
+
+
+def _by_size(found: Sequence[pd.Series]) -> list[Any]:
+    """The groups, those with most points in all pictures first: they get the colours that differ most."""
+    sizes: dict[Any, int] = {}
+    for column in found:
+        for group, count in column.value_counts().items():
+            sizes[group] = sizes.get(group, 0) + int(count)
+    return sorted(sizes, key=lambda group: (-sizes[group], group))
 
 
 def clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
@@ -136,11 +149,11 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     return points.assign(group=[names[g] for g in points["group"]])
 
 
-def _title(panel: Panel, curve: Curve, points: pd.DataFrame | None, source: Source) -> str:
+def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: Source) -> str:
     options = ScatterOptions.of(panel)
-    text = style.wrap(curve.label, SIDE - 0.2, style.SMALL)
+    text = style.wrap(words.legend(curve, panel), SIDE - 0.2, style.SMALL)
     shows_truth = bool(options.truth) and panels.embedding(panel, curve) is curve
-    if not options.score or points is None or shows_truth:
+    if not options.score or shows_truth:
         return text
     for trial in series.trials(source, curve, panel, metric=options.score):
         value = series.final(trial)
@@ -149,25 +162,15 @@ def _title(panel: Panel, curve: Curve, points: pd.DataFrame | None, source: Sour
     return text
 
 
-def _paint(ax: Axes, points: pd.DataFrame | None, groups: list[Any]) -> None:
+def _paint(ax: Axes, points: pd.DataFrame, groups: list[Any]) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.set_box_aspect(1)  # also where others of the row have no results
     for side in ("top", "right"):
         ax.spines[side].set_visible(True)
-    if points is None:
-        ax.text(0.5, 0.5, "no results", transform=ax.transAxes, ha="center", va="center", color=style.FAINT)
-        return
-    size = float(np.clip(6000 / len(points), 2.0, 16.0))
+    size = float(np.clip(14000 / len(points), 3.0, 18.0))
     for place, group in enumerate(groups):
         part = points[points["group"] == group]
-        tones = len(style.PALETTE)
-        ax.scatter(
-            part["x"],
-            part["y"],
-            s=size,
-            c=style.PALETTE[place % tones],
-            marker=MARKERS[place % len(MARKERS)],
-            linewidths=0,
-            alpha=0.85,
-            label=str(group),
-        )
+        color, marker = style.group(place)
+        x, y = part["x"], part["y"]
+        ax.scatter(x, y, s=size, c=color, marker=marker, linewidths=0, alpha=0.9, label=str(group))

@@ -97,9 +97,11 @@ def collapsed(curve: Curve, panel: Panel) -> str:
     if axes.of(panel).reads is not Reads.TIMING:
         return ""
     setting = curve.setting
-    facts = registry.datasets()[setting.dataset].make(**setting.dataset_params).shape()
-    method = registry.algorithms()[setting.algorithm].cls(**setting.params)
-    return " (T steps as one map)" if method.collapsed(**facts) else ""
+    method, data = registry.algorithms().get(setting.algorithm), registry.datasets().get(setting.dataset)
+    if method is None or data is None:  # results of something that is no longer registered
+        return ""
+    facts = data.make(**setting.dataset_params).shape()
+    return " (T steps as one map)" if method.cls(**setting.params).collapsed(**facts) else ""
 
 
 def spread(

@@ -5,8 +5,9 @@ differ. A method without an entry (one of your own) is drawn in ``NEUTRAL``, dar
 the table, or from Python ``style.METHODS["mine"] = (style.SKY, "*")``.
 
 Colours are Okabe and Ito's palette (their yellow is too pale on white and is left out). Where one method has several
-curves in a panel (a sweep over Q2, over m ...) they go from light to dark in the method's own colour, and differ in
-dash pattern and marker fill too, so that the picture can be read in grey.
+curves in a panel (a sweep over Q2, over m ...) they go from light to dark around the method's own colour, and differ in
+dash pattern and marker fill too, so that the picture can be read in grey. Where some of them set one parameter and some
+another instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones a hue and marker of their own.
 """
 
 from __future__ import annotations
@@ -88,6 +89,19 @@ METHODS: dict[str, tuple[str, str]] = {
 NEUTRAL = (FAINT, "8")
 """Colour and marker of methods without an entry; their curves are told apart as those of one method are."""
 
+INSTEAD: dict[str, tuple[str, str]] = {"Q2": (ORANGE, "v")}
+"""Parameter -> colour and marker of the curves that set it where others of their method set another one instead."""
+
+GROUPS: tuple[tuple[str, str], ...] = (
+    (BLUE, "o"), (ORANGE, "^"), (GREEN, "s"), (PURPLE, "D"), (VERMILLION, "v"), (SKY, "o"), (BLACK, "^"),
+    ("#950159", "s"), ("#48EC98", "D"), ("#285217", "v"), ("#351A93", "o"), ("#EDBBC9", "s"), ("#B337BF", "^"),
+    ("#907BF9", "D"), ("#8B5E5A", "o"), ("#1EC132", "D"), ("#720500", "o"), ("#F490FD", "v"), ("#6135D0", "s"),
+    ("#494F73", "^"), ("#D41B73", "D"), ("#27E3FD", "^"), ("#4B7B0F", "^"), ("#CAD627", "v"), ("#94B99A", "^"),
+    ("#AD1E11", "D"), ("#532557", "v"), ("#A59245", "o"), ("#792190", "D"), ("#FA8882", "v"),
+)  # fmt: skip
+"""Colour and marker of the groups of points, largest group first. Each colour is as far as can be from those before it
+(in OKLab, with normal and with colour-blind eyes), and those of one marker stay apart for all eyes."""
+
 # From light to dark: pale lines stay solid, because a pale dotted line cannot be seen. The long dash starts off its
 # beginning, because its gap would lie under the marker of a legend's sample.
 DASHES: tuple[Any, ...] = (
@@ -100,7 +114,7 @@ DASHES: tuple[Any, ...] = (
 )
 FILLS = ("full", "none", "left", "bottom")
 
-FONT, SMALL, TITLE = 9.5, 8.5, 12.0
+FONT, SMALL, TINY, TITLE = 9.5, 8.5, 8.0, 12.0
 HANDLE, HANDLE_PAD, COLUMN_GAP = 3.0, 0.6, 1.3  # of a legend, in its font size
 
 RC: dict[str, Any] = {
@@ -170,15 +184,24 @@ def method(name: str) -> tuple[str, str]:
     return METHODS.get(name, NEUTRAL)
 
 
+def group(place: int) -> tuple[str, str]:
+    """Colour and marker of a group of points; every pair serves once before one is used again."""
+    turn, place = divmod(place, len(GROUPS))
+    markers = list(dict.fromkeys(marker for _, marker in GROUPS))
+    color, marker = GROUPS[place]
+    return color, markers[(markers.index(marker) + turn) % len(markers)]
+
+
 def looks(curves: Sequence[Curve]) -> list[Look]:
     """One look per curve of a panel; the curves of one method are told apart by shade, dash and marker fill.
 
     Where two values vary inside a method and are crossed (each m with each Q1), the one with more values sets the shade
-    and the fill and the other the dash, so that related curves look related.
+    and the fill and the other the dash, so that related curves look related. Curves that set a parameter of ``INSTEAD``
+    beside others that set another one are a sweep of their own.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for i, curve in enumerate(curves):
-        groups.setdefault(method(curve.setting.algorithm), []).append(i)
+        groups.setdefault(_family(curve, curves), []).append(i)
     result: list[Look] = [Look(BLACK, "o")] * len(curves)
     for (color, marker), members in groups.items():
         places = _places([curves[i].select for i in members])
@@ -187,6 +210,16 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
             fill = FILLS[shade % len(FILLS)]
             result[i] = Look(tones[shade], marker, DASHES[dash % len(DASHES)], fill)
     return result
+
+
+def _family(curve: Curve, curves: Sequence[Curve]) -> tuple[str, str]:
+    """Colour and marker of a curve's method, or of the parameter that it sets where others set another instead."""
+    own = method(curve.setting.algorithm)
+    kin = [other for other in curves if method(other.setting.algorithm) == own]
+    for name, look in INSTEAD.items():
+        if curve.select.get(name) is not None and any(name in c.select and c.select[name] is None for c in kin):
+            return look
+    return own
 
 
 def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
@@ -204,12 +237,31 @@ def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     return [(i, i) for i in range(len(selects))]
 
 
+LIGHT, DARK = (0.80, 16.0, 50.0), (0.34, 19.0, 95.0)
+"""Of the first and the last of several tones: the lightness, by how many degrees their hue is off the colour's own for
+each tone more than one, and at most."""
+
+
 def shades(color: str, n: int) -> list[str]:
-    """``n`` tones of one hue from light to dark, evenly spaced in OKLab lightness; the colour itself for n = 1."""
+    """``n`` tones around a colour from light to dark, evenly spaced in OKLab lightness; the colour itself for n = 1.
+
+    The more tones, the farther their hue moves: towards yellow where they are light (not beyond), away from it where
+    they are dark. Neighbours then differ more than tones of one hue can, with every kind of colour vision.
+    """
     if n == 1:
         return [color]
     lab = oklab(np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]))
-    return [_tone(lab, lightness) for lightness in np.linspace(0.76, 0.36, n)]
+    chroma, hue = float(np.hypot(*lab[1:])), float(np.degrees(np.arctan2(lab[2], lab[1])))
+    way = (YELLOW - hue + 180) % 360 - 180
+    light, dark = (min(step * (n - 1), most) for _, step, most in (LIGHT, DARK))
+    ends = hue + np.copysign(min(light, abs(way)), way), hue - np.copysign(dark, way)
+    hues = np.radians(np.interp(np.linspace(0, 1, n), [0, 0.5, 1], [ends[0], hue, ends[1]]))
+    plane = chroma * np.stack([np.cos(hues), np.sin(hues)], axis=1)
+    return [_tone(ab, lightness) for ab, lightness in zip(plane, np.linspace(LIGHT[0], DARK[0], n), strict=True)]
+
+
+YELLOW = 105.0
+"""The hue of yellow in OKLab, in degrees."""
 
 
 # OKLab, B. Ottosson, "A perceptual color space for image processing" (2020).
@@ -235,10 +287,10 @@ def oklab(rgb: np.ndarray) -> np.ndarray:
     return _TO_LAB @ np.cbrt(_TO_CONE @ linear)
 
 
-def _tone(lab: np.ndarray, lightness: float) -> str:
-    """The colour of the hue of ``lab`` at another lightness; chroma shrinks until the colour can be shown."""
+def _tone(ab: np.ndarray, lightness: float) -> str:
+    """The colour of OKLab's coordinates ``ab`` and a lightness; chroma shrinks until the colour can be shown."""
     for chroma in np.linspace(1.0, 0.0, 41):
-        cone = np.linalg.solve(_TO_LAB, np.array([lightness, *(chroma * lab[1:])])) ** 3
+        cone = np.linalg.solve(_TO_LAB, np.array([lightness, *(chroma * ab)])) ** 3
         linear = np.linalg.solve(_TO_CONE, cone)
         if linear.min() >= -1e-6 and linear.max() <= 1 + 1e-6:
             break
@@ -248,23 +300,51 @@ def _tone(lab: np.ndarray, lightness: float) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
+def is_math(line: str) -> bool:
+    """Whether matplotlib can set the formulas of a line; else its dollar signs are to be shown as they are."""
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(line)
+    except ValueError:
+        return False
+    return True
+
+
+def safe(part: str) -> str:
+    """A part of a longer text, its dollar signs escaped where they are no formulas'."""
+    return part if "$" not in part or is_math(part) else part.replace("$", r"\$")
+
+
+@functools.lru_cache(maxsize=4096)
 def width(text: str, size: float, bold: bool = False) -> float:
     """Width in inches of the widest line of ``text`` set in ``size`` points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
     font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = [safe(line) for line in text.split("\n") if line.strip()]
     return max((float(TextPath((0, 0), line, prop=font).get_extents().x1) / 72 for line in lines), default=0.0)
 
 
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
-    """``text`` broken at spaces into lines not wider than ``inches``."""
+    """``text`` broken at spaces outside formulas into lines not wider than ``inches``."""
     lines: list[str] = []
-    for word in text.split(" "):
+    for word in _words(text):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and width(longer, size, bold) <= inches:
             lines[-1] = longer
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, a formula with spaces in it as one; every space counts where a formula does not end."""
+    words: list[str] = []
+    for word in text.split(" "):
+        if words and words[-1].count("$") % 2:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return text.split(" ") if text.count("$") % 2 else words

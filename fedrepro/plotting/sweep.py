@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, lines, series, style
+from fedrepro.plotting import canvas, lines, series, style, words
 from fedrepro.plotting.canvas import Entry, Prepared
 from fedrepro.plotting.series import Finals, Source
 from fedrepro.spec import layout, panels
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a panel over a swept parameter."""
     name, options = panels.swept(panel), CurvesOptions.of(panel)
-    groups = layout.lines(panel.curves, name)
+    groups = {words.text(k, panel.curves): members for k, members in layout.lines(panel.curves, name).items()}
     levels = [line for line in lines.read(panel, source) if line.level]
     looks = style.looks([members[0] for members in groups.values()])
     values = {c.label + c.setting.series: value_of(c, name) for g in groups.values() for c in g}
@@ -54,11 +54,11 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         canvas.draw_published(ax, panel)
         _ticks(ax, sorted({order(v) for v in values.values()}), order.names)
         canvas.set_limits(ax, panel)
-        if not any(np.isfinite(f.centre) for group in results.values() for f in group):
-            canvas.nothing(ax)
         return [ax]
 
-    return Prepared(canvas.SIZE, paint, (*entries, *canvas.published_entries(panel)), tuple(notes))
+    shown = any(np.isfinite(f.centre) for group in results.values() for f in group)
+    absent = "" if shown or any(not line.empty for line in levels) else "no results"
+    return Prepared(canvas.SIZE, paint, (*entries, *canvas.published_entries(panel)), tuple(notes), absent=absent)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _ticks(ax: Axes, places: list[float], names: tuple[str, ...]) -> None:
     scaled = np.log10(places) if ax.get_xscale() == "log" and min(places, default=0) > 0 else np.array(places)
     if len(places) > 1 and np.diff(scaled).min() < 0.07 * (scaled[-1] - scaled[0]):
         return
-    ax.set_xticks(places, names or [f"{v:g}" for v in places])
+    ax.set_xticks(places, names or [words.value(v) for v in places])
     ax.minorticks_off()
 
 

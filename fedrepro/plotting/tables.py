@@ -1,7 +1,8 @@
 """Tables: our mean ± sd over trials beside the published number and the difference; as a picture, CSV and Markdown.
 
 A cell holds a metric at the end, or with the option ``reach`` where on its ``axis`` a trial is first at least as good
-as that, or with ``saving_from`` the share of it saved against another curve, trial by trial.
+as that, or with ``saving_from`` the share of it saved against another curve, trial by trial. With ``ratio_from``
+it holds a ratio read off averaged curves (``ratios``), which has no spread.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, series, style
+from fedrepro.plotting import canvas, ratios, series, style, words
 from fedrepro.plotting.canvas import Prepared
 from fedrepro.plotting.series import Source, Trial
 from fedrepro.results.schema import Sidecar
@@ -33,8 +34,8 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | 
     """The cells of a table panel, one a row, in the order of the picture (columns: ``COLUMNS``).
 
     ``mean``, ``sd`` and ``difference`` (ours minus published) are scaled like ``published``; ``sd`` is nan below two
-    trials. ``status`` is ``ok``, or why some trials are missing from the cell. Raises ParameterError where two curves
-    claim one cell or a published number has no cell.
+    trials, ``difference`` on stand-in data too. ``status`` is ``ok``, or why some trials are missing from the cell.
+    Raises ParameterError where two curves claim one cell or a published number has no cell.
     """
     import pandas as pd
 
@@ -50,12 +51,22 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | 
         for r, _ in cells
     }
     for (row, column), (curve, metric) in cells.items():
-        values, status = _values(panel, curve, metric, source)
-        mean = scale * float(values.mean()) if values.size else float("nan")
-        sd = abs(scale) * float(values.std(ddof=1)) if values.size > 1 else float("nan")
+        mean, sd, trials, status = _cell(panel, curve, metric, source)
+        mean, sd = scale * mean, abs(scale) * sd
         paper = published.get((row, column), float("nan"))
-        rows.append((row + marks[row], column + columns[column], mean, sd, values.size, paper, mean - paper, status))
+        off = float("nan") if source.stands_in([curve]) else mean - paper  # numbers of other data say nothing of it
+        rows.append((row + marks[row], column + columns[column], mean, sd, trials, paper, off, status))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _cell(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[float, float, int, str]:
+    """Mean, spread (nan where there is none), number of trials and status of a cell."""
+    if TableOptions.of(panel).ratio_from is not None:
+        ratio, trials, status = ratios.compression(panel, curve, source)
+        return ratio, float("nan"), trials, status
+    values, status = _values(panel, curve, metric, source)
+    mean = float(values.mean()) if values.size else float("nan")
+    return mean, float(values.std(ddof=1)) if values.size > 1 else float("nan"), values.size, status
 
 
 def _values(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[np.ndarray, str]:
@@ -115,15 +126,23 @@ def cell_texts(panel: Panel, row: Any) -> tuple[str, str]:
         return ours, ""
     paper = f"paper {_number(row.published, digits)}"
     if np.isfinite(row.difference):
-        sign = "+" if row.difference >= 0 else "−"
-        paper += f" ({sign}{_number(abs(row.difference), digits)})"
+        off = 0.0 if abs(row.difference) < 1e-9 * abs(row.published) else row.difference
+        paper += f" ({'+' if off >= 0 else '−'}{_number(abs(off), digits)})"
     return ours, paper
 
 
 def grid(panel: Panel, cells: pd.DataFrame) -> tuple[list[str], list[str], dict[tuple[str, str], tuple[str, str]]]:
-    """Row texts, column texts, and the two lines of every cell."""
-    rows, columns = list(dict.fromkeys(cells["row"].tolist())), list(dict.fromkeys(cells["column"].tolist()))
-    texts = {(str(r.row), str(r.column)): cell_texts(panel, r) for r in cells.itertuples()}
+    """Row texts, column texts, and the two lines of every cell, in words for a reader."""
+    keys = panels.table(panel)
+
+    def row(raw: Any) -> str:
+        return words.text(str(raw), panel.curves, True, keys.rows)
+
+    def column(raw: Any) -> str:
+        return words.text(str(raw), panel.curves, True, keys.columns)
+
+    rows, columns = (list(dict.fromkeys(map(f, cells[n]))) for f, n in ((row, "row"), (column, "column")))
+    texts = {(row(r.row), column(r.column)): cell_texts(panel, r) for r in cells.itertuples()}
     return rows, columns, texts
 
 
@@ -165,8 +184,11 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         return [ax]
 
     several = bool((cells["trials"] > 1).any())
+    averaged = TableOptions.of(panel).ratio_from is not None
+    said = "cells: read off curves averaged over trials" if averaged else "cells: mean ± sd over trials"
     size = (max(total[0], 3.2) + 0.2, total[1] + 0.4)
-    return Prepared(size, paint, notes=("cells: mean ± sd over trials",) if several else (), decoration=0.4)
+    absent = "" if any(cells["trials"] > 0) or set(cells["status"]) != {"no results"} else "no results"
+    return Prepared(size, paint, notes=(said,) if several else (), decoration=0.4, absent=absent)
 
 
 SIZES = (style.FONT, style.SMALL)

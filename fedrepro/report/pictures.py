@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from fedrepro.plotting import style, tables
-from fedrepro.plotting.figure import METADATA, build
+from fedrepro.plotting import style, tables, words
+from fedrepro.plotting.figure import METADATA, build, lacking, prepare
 from fedrepro.plotting.series import Source
 from fedrepro.report.render import render
 from fedrepro.spec.model import Figure, Panel
@@ -38,10 +38,12 @@ TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
 
 
 def panel(source: Source, one: Panel, prefix: str) -> Markup:
-    """The panel as HTML; ``prefix`` makes its ids unique in the page."""
+    """The panel as HTML, a line of text where it has no results; ``prefix`` makes its ids unique in the page."""
     if one.kind == "table":
         return table(source, one)
     sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
+    if why := lacking(one, prepare(one, source), source):
+        return Markup("<p>{}: {}</p>").format(titled(one), why)
     picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
     tips = _name_curves(picture)
     label = f"{source.figure.title}: {titled(one)}"
@@ -83,7 +85,9 @@ def _name_curves(picture: Any) -> dict[str, str]:
                 continue
             gid = f"curve{len(tips)}"
             line.set_gid(gid)
-            tips[gid] = _tip(label, np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float))
+            tips[gid] = _tip(
+                words.plain(label), np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+            )
     return tips
 
 

@@ -1,0 +1,144 @@
+"""What a panel of curves shows of its y axis: the floors, not the blow-ups, and which curves leave it upwards.
+
+One rule for all panels. A curve blows up where it climbs from a low of its own by more than three times the height in
+which the curves of its panel start, end and are lowest (on a log axis at most by a factor of 50), and above all that.
+Such a curve counts with its lowest and last value, the others with all that they do. With the option ``zoom`` the start
+is no part of it and only what lies beyond that share of the x axis counts. A metric of which more is better cannot blow
+up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.plotting import canvas
+from fedrepro.plotting.lines import Line
+from fedrepro.spec import axes
+from fedrepro.spec.model import Panel
+from fedrepro.spec.panels import CurvesOptions
+
+FACTOR = 50.0
+"""A rise by this factor is a blow-up on a log axis, however far the curves lie apart, and where all curves rise."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The y limits (None: those that matplotlib or the spec set), and the numbers of the curves that leave them."""
+
+    bottom: float | None
+    top: float | None
+    leaving: tuple[int, ...] = ()
+    near: bool = False  # the first steep fall is outside
+
+
+def frame(drawn: Sequence[Line], panel: Panel) -> Frame | None:
+    """The frame of a panel; None where matplotlib's own limits, or the spec's, show everything."""
+    moving = [i for i, line in enumerate(drawn) if not line.level and line.values()]
+    if panel.yscale not in ("linear", "log") or not moving:
+        return None
+    if panel.ylim[1] is not None:
+        gone = tuple(i for i in moving if _leaves(drawn[i], panel.ylim[1])) if _may_blow_up(panel) else ()
+        return Frame(None, None, gone) if gone else None
+    share = CurvesOptions.of(panel).zoom if panel.ylim == (None, None) else None
+    view = _View(drawn, panel, moving, share)
+    blown = view.blown() if _may_blow_up(panel) else []
+    if not blown and share is None:
+        return None
+    return view.frame(blown, share is not None)
+
+
+def _may_blow_up(panel: Panel) -> bool:
+    """Whether large values of the metric are bad ones."""
+    metric = axes.metrics(panel).get(panel.y)
+    return metric is None or metric.better == "lower"
+
+
+def _leaves(line: Line, top: float) -> bool:
+    """Whether the average is inside and later above, or rises above both its start and the top."""
+    if line.average is None:
+        return False
+    y = line.average.mean
+    above = y > top
+    inside = np.flatnonzero(~above)
+    return bool((inside.size and above[inside[0] :].any()) or (above.any() and y.max() > y[0]))
+
+
+class _View:
+    """The curves of a panel on the scale of its y axis, from a share of the x axis on."""
+
+    def __init__(self, drawn: Sequence[Line], panel: Panel, moving: Sequence[int], share: float | None) -> None:
+        self.log = panel.yscale == "log"
+        self.scale: Callable[[np.ndarray], np.ndarray] = np.log10 if self.log else np.asarray
+        self.moving = moving
+        self.whole = {i: [self.scale(y) for y in drawn[i].values()] for i in moving}
+        self.averaged = {i for i in moving if drawn[i].average is not None}
+        ends = [float(a.x[-1]) for line in drawn if (a := line.average) and not line.level and a.x.size]
+        start = (share or 0.0) * max(ends, default=0.0)
+        self.late = {i: self._late(drawn[i], start) for i in moving}
+        levels = [line.average.mean[-1:] for line in drawn if line.level and line.average]
+        known = [v for v in canvas.heights(panel) if v > 0 or not self.log] if share is None else []
+        self.fixed = [float(self.scale(v)) for v in (*(float(level[0]) for level in levels), *known)]
+        self.begins = {i: self._begin(drawn[i]) for i in moving}
+        self.start = float(np.median(list(self.begins.values())))
+        self.starts = [self.start] if share is None else []
+        self.ceiling = self._far() if share is None else self.start
+
+    def _late(self, line: Line, start: float) -> list[np.ndarray]:
+        runs = ([line.average.x] if line.average else []) + [t.x for t in line.strays]
+        found = [self.scale(y[x >= start]) for x, y in zip(runs, line.values(), strict=True)]
+        return [y for y in found if y.size] or [self.scale(y[-1:]) for y in line.values()]
+
+    def _begin(self, line: Line) -> float:
+        """Where a curve starts, also where the x axis has no place for that."""
+        begins = np.array([v for v in line.begins if v > 0 or not self.log])
+        return float(self.scale(begins.mean()) if begins.size else self.scale(line.values()[0][0]))
+
+    def _far(self) -> float:
+        """What is far above the start, whatever the others do."""
+        if self.log:
+            return self.start + float(np.log10(FACTOR))
+        return FACTOR * self.start if self.start > 0 else float("inf")
+
+    def core(self) -> tuple[float, float]:
+        """Where the curves start (if that is to be seen), end, and are lowest; an end that is no floor is no part."""
+        known = [self.late[i][0] for i in self.averaged] or [y for parts in self.late.values() for y in parts]
+        marks = [float(v) for y in known for v in (y[-1], y.min())]
+        core = [*self.starts, *(v for v in marks if v <= self.ceiling), *self.fixed] or marks
+        return min(core), max(core)
+
+    def blown(self) -> list[int]:
+        """The curves that blow up; none where all do so and stay below the ceiling: that is the shape of the data."""
+        low, high = self.core()
+        reach = max(3 * (high - low), 0.1 * (self.start - low))  # not every ripple of curves that end at one point
+        if reach <= 0:
+            return []
+        reach = min(reach, float(np.log10(FACTOR))) if self.log else reach
+        found = [i for i in self.moving if any(self._climbs(i, y, high, reach) for y in self.whole[i])]
+        calm = len(found) < len(self.moving)
+        far = any(y.max() > self._far() for i in found for y in self.whole[i])
+        return found if calm or far else []
+
+    def _climbs(self, i: int, y: np.ndarray, high: float, reach: float) -> bool:
+        """Whether a course of curve ``i`` rises by ``reach`` and above ``high`` by as much."""
+        return climb(np.concatenate([[self.begins[i]], y])) > reach and y.max() > high + reach
+
+    def frame(self, blown: Sequence[int], near: bool) -> Frame | None:
+        """The limits in which the calm curves and the floors of the others lie, and who leaves them."""
+        low, high = self.core()
+        calm = [float(y.max()) for i in self.moving if i not in blown for y in self.late[i]]
+        top = max([high, *calm])
+        if top <= low:
+            return None
+        pad = 0.06 * (top - low)
+        bottom, top = low - pad, top + pad
+        leaving = tuple(i for i in blown if i in self.averaged and self.whole[i][0].max() > top)
+        bottom, top = (10.0**v if self.log else v for v in (bottom, top))
+        return Frame(float(bottom), float(top), leaving, near)
+
+
+def climb(y: np.ndarray) -> float:
+    """How far a curve rises above an earlier value of its own."""
+    return float((y - np.minimum.accumulate(y)).max())
