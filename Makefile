@@ -45,7 +45,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[test,dev,deep]"
+	$(PIP) -e ".[test,dev,deep,distributed]"
 	touch $@ $(VENV)/.core
 
 archive: ## compress the large CSVs of the paper tier, as the repository keeps them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,14 @@ def plan(
 @click.command()
 @spec_arguments
 @tier_option
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores, or the scheduler's)."
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Compute on the workers of this dask scheduler (tcp://host:8786), or on N of its own (local:N).",
+)
 @click.option("--only", metavar="PANEL", help="Compute one panel's runs only.")
 @set_option
 @stand_in_option
@@ -104,6 +112,7 @@ def run(
     specs: tuple[str, ...],
     tier: str,
     jobs: int | None,
+    scheduler: str | None,
     only: str | None,
     sets: tuple[str, ...],
     stand_in: bool,
@@ -119,9 +128,10 @@ def run(
       fedrepro run fedc/fig5 --tier paper --jobs 2
       fedrepro run fedc/fig1 --only b --set rounds=50
       fedrepro run experiments/*/*.yaml --stand-in
+      fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
     from fedrepro.runs import plan as planning
-    from fedrepro.runs import runner
+    from fedrepro.runs import remote, runner
     from fedrepro.runs.write import finished
 
     figures = load_all(specs, tier, sets)
@@ -134,7 +144,8 @@ def run(
         click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
         return
     _tell_kernels()
-    outcome = runner.run(made, folders, jobs=jobs or runner.default_jobs(), only=keep, fresh=fresh, quiet=quiet)
+    with remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext() as cluster:
+        outcome = runner.run(made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster)
     for written in outcome.written:
         click.echo(runner.describe(written))
     click.echo(

@@ -20,6 +20,7 @@ from fedrepro.spec.panels import BarsOptions, CurvesOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure as MplFigure
 
 SIZE = (4.3, 3.4)
@@ -158,21 +159,22 @@ def set_limits(ax: Axes, panel: Panel) -> None:
         ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
         ax.set_xlabel(_wrap(f"{_x_label(panel)} / $10^{{{power}}}$", SIZE[0]))
     if panel.yscale == "log":
-        _plain_ticks(ax)
+        _plain_ticks(ax.yaxis, *ax.get_ylim(), ax.set_ylim)
+    if panel.xscale == "log" and axes.of(panel).along:
+        _plain_ticks(ax.xaxis, *ax.get_xlim(), ax.set_xlim)
 
 
-def _plain_ticks(ax: Axes) -> None:
+def _plain_ticks(axis: XAxis | YAxis, first: float, last: float, keep: Callable[[float, float], Any]) -> None:
     """On a log axis of less than two decades: numbers as they are, and enough of them."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-    bottom, top = ax.get_ylim()
-    if bottom <= 0 or top / bottom >= 100:
+    if first <= 0 or last / first >= 100:
         return
-    if top / bottom < 10:
-        ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        ax.yaxis.set_minor_locator(NullLocator())
+    if last / first < 10:
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_minor_locator(NullLocator())
     else:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
-    ax.set_ylim(bottom, top)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(lambda value, _: f"{value:.6g}")
+    keep(first, last)

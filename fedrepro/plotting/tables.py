@@ -126,7 +126,7 @@ def cell_texts(panel: Panel, row: Any) -> tuple[str, str]:
         return ours, ""
     paper = f"paper {_number(row.published, digits)}"
     if np.isfinite(row.difference):
-        off = 0.0 if abs(row.difference) < 1e-9 * abs(row.published) else row.difference
+        off = round(row.difference, 12 if digits is None else digits) + 0.0  # neither rounding errors nor a minus zero
         paper += f" ({'+' if off >= 0 else '−'}{_number(abs(off), digits)})"
     return ours, paper
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -21,10 +20,11 @@ from fedrepro.results.read import stem
 from fedrepro.runs import execute, predict, write
 from fedrepro.runs.groups import groups
 from fedrepro.runs.plan import Plan, Run
+from fedrepro.runs.remote import Cluster
 from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
-
-STALE_DAYS = 7
+from fedrepro.runs.task import evict
+from fedrepro.seeds import canonical
 
 
 @dataclass
@@ -59,12 +59,20 @@ class Folders:
 
 
 def run(
-    plan: Plan, folders: Folders, *, jobs: int, only: list[set[str] | None], fresh: bool = False, quiet: bool = False
+    plan: Plan,
+    folders: Folders,
+    *,
+    jobs: int | None,
+    only: list[set[str] | None],
+    fresh: bool = False,
+    quiet: bool = False,
+    cluster: Cluster | None = None,
 ) -> Outcome:
     """Compute what the plan lacks and write the results of each of its figures.
 
-    ``only`` gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill
-    loses at most the runs in flight, Ctrl-C ends cleanly, a second command for the same figure waits for the first.
+    ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy). ``only``
+    gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill loses at
+    most the runs in flight, Ctrl-C ends cleanly, a second command for the same figure waits for the first.
     """
     store = Store(folders.store)
     wanted = {
@@ -86,9 +94,11 @@ def run(
             store.read(id_)  # a damaged record is set aside here, so that it is computed again
         todo = [r for r in plan.todo(store) if r.id in wanted]
         outcome.reused = len(wanted) - len(todo)
-        _evict(folders.scratch)
+        evict(folders.scratch)
         try:
-            _compute(plan, todo, folders, jobs, outcome, stop, quiet)
+            _compute(plan, todo, folders, jobs, outcome, stop, quiet, cluster)
+        except KeyboardInterrupt:
+            outcome.interrupted = True
         finally:
             for number in range(len(plan.figures)):
                 if plan.by_figure[number]:
@@ -98,7 +108,14 @@ def run(
 
 
 def _compute(
-    plan: Plan, todo: list[Run], folders: Folders, jobs: int, outcome: Outcome, stop: _Stop, quiet: bool
+    plan: Plan,
+    todo: list[Run],
+    folders: Folders,
+    jobs: int | None,
+    outcome: Outcome,
+    stop: _Stop,
+    quiet: bool,
+    cluster: Cluster | None,
 ) -> None:
     if not todo:
         return
@@ -107,20 +124,22 @@ def _compute(
     by_id = {run.id: run for run in todo}
     total = sum(costs.values())
     waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
-    jobs = max(1, min(jobs, len(todo)))
-    together = groups(todo, costs, jobs, _timed(plan))
-    calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
+    if cluster is None:
+        jobs = min(jobs or default_jobs(), len(todo))
+        answers = _here(groups(todo, costs, jobs, _timed(plan)), folders, jobs)
+    else:
+        workers = cluster.ready()
+        together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))
+        answers = cluster.answers(together, _contents(plan, todo), Store(folders.store), jobs)
     bar = tqdm(
         total=round(total, 3), disable=quiet or None, unit="s", desc="runs", dynamic_ncols=True, smoothing=0.1,
         bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]",
     )  # fmt: skip
     bar.set_postfix_str(f"0/{len(todo)}")
-    with bar, joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+    with bar:
         finished = 0
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
-        answers = parallel(calls)
         try:
-            for id_, status in itertools.chain.from_iterable(answers):
+            for id_, status in answers:
                 finished += 1
                 bar.update(min(costs[id_], max(0.0, total - bar.n)))
                 bar.set_postfix_str(f"{finished}/{len(todo)} {by_id[id_].setting.series[:48]}")
@@ -137,14 +156,32 @@ def _compute(
                 if stop.asked:
                     outcome.interrupted = True
                     break
-        except KeyboardInterrupt:
-            outcome.interrupted = True
         finally:
-            if outcome.interrupted:
-                with contextlib.suppress(Exception):
-                    answers.close()
-                _stop_workers()
+            answers.close()
             timings.learn(todo)
+
+
+def _here(together: list[list[Run]], folders: Folders, jobs: int) -> Generator[tuple[str, str]]:
+    """Compute groups in processes of this machine; what each run came to, once it is stored."""
+    calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
+        found = parallel(calls)
+        try:
+            yield from itertools.chain.from_iterable(found)
+        except BaseException:  # the command is interrupted, or this iterator is closed
+            with contextlib.suppress(Exception):
+                found.close()
+            _stop_workers()
+            raise
+
+
+def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:
+    """The fingerprint of the data of each problem."""
+    return {
+        run.problem_id: plan.sources[canonical([run.setting.dataset, dict(run.setting.dataset_params)])].fingerprint
+        for run in todo
+    }
 
 
 def _timed(plan: Plan) -> frozenset[str]:
@@ -201,16 +238,6 @@ def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
                 lock.acquire()
             stack.callback(lock.release)
         yield
-
-
-def _evict(scratch: Path) -> None:
-    """Remove shared arrays that nothing has used for a week."""
-    if not scratch.is_dir():
-        return
-    for folder in scratch.iterdir():
-        with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > STALE_DAYS * 86400:
-                shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
 def default_jobs() -> int:

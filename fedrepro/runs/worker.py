@@ -1,0 +1,31 @@
+"""``python -m fedrepro.runs.worker SCHEDULER``: a dask worker, set up so that it computes what a run here computes.
+
+It is dask's own worker, with all of its options (``--help``). The instruction level is asked for before anything loads
+numpy, which dask's command does too early; the defaults are one thread a process, no dashboard, and no limit of memory:
+dask counts arrays that are mapped from files, and would stop a worker that has room.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fedrepro import cpu
+
+DEFAULTS = {"nthreads": 1, "memory_limit": "0", "dashboard": False}
+MEMORY = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause", "terminate")}
+
+
+def main() -> None:
+    """Become a worker until the scheduler or a signal ends it."""
+    cpu.pin()
+    try:
+        import dask
+        from distributed.cli.dask_worker import main as worker
+    except ImportError:
+        sys.exit('a worker needs dask.distributed: pip install "fedrepro[distributed]"')
+    dask.config.set(MEMORY)
+    worker.main(prog_name="python -m fedrepro.runs.worker", default_map=DEFAULTS)
+
+
+if __name__ == "__main__":
+    main()
