@@ -447,6 +447,9 @@ def test_band_is_one_standard_deviation_above_three_trials_and_never_leaves_a_lo
     np.testing.assert_allclose(high, centre + sd)
     np.testing.assert_allclose(low, [centre[0] - sd[0], 0.01])
     assert series.spread(four[:3])[3] == "min–max"
+    centre, low, high, name = series.spread(four[:3], "mean-sd")
+    assert name == "±1 sd"
+    np.testing.assert_allclose((high - centre)[0], np.std(four[:3, 0], ddof=1))
     assert series.spread(four[:1])[3] == ""
     np.testing.assert_allclose(series.spread(four, "median")[0], [2.5, 0.01])
     close = np.array([[1.0], [1.0], [1.0], [4.1]])  # 1.775 - 1.55 is above 0, and far below 1 on a log axis

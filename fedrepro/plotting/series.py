@@ -109,6 +109,7 @@ def spread(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Centre, low, high over the first axis, and what the band is: min to max for up to 3 trials, else one sd.
 
+    ``mean-sd`` makes it one sd for two and three trials too.
     A band of +-1 sd around the mean that would reach 0 or below while every trial is positive ends at the smallest
     trial instead, since a log axis has no place for it; on such an axis (``log``) it never reaches below that, because
     a little above 0 is as far away there. Medians always go with min to max.
@@ -121,7 +122,7 @@ def spread(
     low, high = values.min(axis=0), values.max(axis=0)
     if n == 1:
         return centre, centre, centre, ""
-    if n <= 3 or average == "median":
+    if average == "median" or (n <= 3 and average != "mean-sd"):
         return centre, low, high, "min–max"
     sd = values.std(axis=0, ddof=1)
     too_low = (low > 0) & (centre - sd <= (low if log else 0.0))

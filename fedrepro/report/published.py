@@ -23,6 +23,7 @@ class Published:
     value: float
     ours: float
     curve: str
+    standing: bool = False  # ours is on a stand-in, so that a difference says nothing
 
 
 def published(source: Source) -> Iterator[Published]:
@@ -36,7 +37,8 @@ def published(source: Source) -> Iterator[Published]:
             places = np.atleast_1d(item["x"]).tolist() if "x" in item else [None]
             for x, y in zip(places, np.atleast_1d(item["y"]).tolist(), strict=True):
                 ours, curve = _nearest(source, panel, x, float(y))
-                yield Published(panel.id, str(item.get("label", "")), x, float(y), ours, curve)
+                standing = bool(source.stands_in([c for c in panel.curves if c.label == curve]))
+                yield Published(panel.id, str(item.get("label", "")), x, float(y), ours, curve, standing)
 
 
 def _nearest(source: Source, panel: Panel, x: float | None, y: float) -> tuple[float, str]:

@@ -250,7 +250,11 @@ def _commands(section: Section) -> tuple[str, ...]:
 def _published(item: Published) -> tuple[str, ...]:
     x = "end" if item.x is None else f"{item.x:g}"
     ours = "none there" if np.isnan(item.ours) else f"{item.ours:.4g}"
-    off = f"{100 * (item.ours / item.value - 1):+.0f} %" if item.value and np.isfinite(item.ours) else ""
+    off = (
+        f"{100 * (item.ours / item.value - 1):+.0f} %"
+        if item.value and np.isfinite(item.ours) and not item.standing
+        else ""
+    )
     return item.panel, item.label, x, f"{item.value:.4g}", ours, off, item.curve
 
 

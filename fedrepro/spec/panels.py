@@ -50,7 +50,7 @@ COUNT = Values("a whole number of at least 1", lambda v: _is_whole(v, 1))
 DIGITS = Values("a whole number of at least 0", lambda v: _is_whole(v, 0))
 SHARE = Values("a share of the x axis between 0 and 1", lambda v: _is_number(v) and 0 < v < 1, float)
 TRUTH = Values("true or false", lambda v: isinstance(v, bool))
-AVERAGE = Values("mean or median", lambda v: v in ("mean", "median"))
+AVERAGE = Values("mean, mean-sd or median", lambda v: v in ("mean", "mean-sd", "median"))
 MARKS = Values("a list of mappings", lambda v: isinstance(v, (list, tuple)), tuple)
 SELECTION = Values("a mapping of names to values", lambda v: isinstance(v, Mapping))
 
@@ -94,7 +94,10 @@ class Options:
 _VARIABLES = "what bits are divided by on the axis bits_per_variable: how many variables there are"
 _PARAMETER = "the value of the curves that x: parameter stands for"
 _FINAL = "a final value is the mean over so many last records of a trial"
-_AVERAGE = "what stands for the trials: their mean, or their median (with smallest and largest as the band)"
+_AVERAGE = (
+    "what stands for the trials: their mean, or their median (with smallest and largest as the band); mean-sd: the mean"
+    " with one standard deviation as the band, also of two or three trials"
+)
 _LABEL = "what the legend says of it"
 _ACROSS = {"label": _LABEL, "algorithm": "the method whose colour it takes"}
 _POINT = {"x": "where it stands along x (alone: a vertical line)", "y": "its value (alone: a horizontal line)"}
