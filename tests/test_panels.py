@@ -118,7 +118,7 @@ WHOLE = "a whole number of at least 1"
 BAD = [
     ("curves", "variables", 0, "a number above 0"),
     ("curves", "variables", "3", "a number above 0"),
-    ("curves", "average", "meen", "mean or median"),
+    ("curves", "average", "meen", "mean, mean-sd or median"),
     ("curves", "lines", {"y": 1}, "a list of mappings"),
     ("curves", "xlabel", 3, "a text"),
     ("curves", "parameter", ["q"], "a name"),
