@@ -246,9 +246,12 @@ def test_data_of_another_size_than_the_papers_are_a_variant_and_the_size_is_said
     row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: {"N": 8920, "M": 12}}, figure_=stated)
     assert (row.verdict, row.level) == ("holds", "variant")
     assert row.evidence == f"on {alias} with N = 8,920 (the paper's: 10,000)"
-    for sizes in ({"N": 10000, "M": 12, "K": 3}, {}):  # as published; not known
-        row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: sizes}, figure_=stated)
-        assert (row.verdict, row.level) == ("reproduced", "paper")
+    same = ask(
+        "y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: {"N": 10000, "M": 12, "K": 3}}, figure_=stated
+    )
+    assert (same.verdict, same.level) == ("reproduced", "paper")
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], figure_=stated)  # results from before sizes were kept
+    assert (row.verdict, row.evidence) == ("holds", f"on {alias}, of whose size these results say nothing")
 
 
 def test_trials_count_by_the_curves_that_a_claim_reads(ask: Callable[..., Any]) -> None:
@@ -278,6 +281,20 @@ def test_first_is_the_first_recorded_round_strictly_beyond(ask: Callable[..., An
     assert ask("abs(first(4, Q2=1) - 2) < 1e-12", values).verdict == "reproduced"  # at 4 it is not yet below
     assert ask("abs(first(4.1, axis='uplink_scalars', Q2=1) - 10) < 1e-12", values).verdict == "reproduced"
     assert ask("first(1, Q2=1) < 1e9", values).verdict == "not reproduced"  # never
+
+
+def test_results_that_lack_a_metric_test_nothing_that_reads_it(figure: Figure) -> None:
+    """As those of an older spec do, where a figure records more today."""
+    settings = [c.setting for c in figure.panels[0].curves]
+    more = [dataclasses.replace(s, metrics=(*s.metrics, "objective_raw")) for s in settings]
+    curves = tuple(dataclasses.replace(c, setting=s) for c, s in zip(figure.panels[0].curves, more, strict=True))
+    shown = dataclasses.replace(figure, panels=(dataclasses.replace(figure.panels[0], curves=curves),))
+    rows = frame({s.series: np.ones((3, 2)) for s in settings})
+    about = Sidecar.parse({"schema": 3, "trials_done": 3, "trials_wanted": 3})
+    for check in ("y(at=1, Q2=1, metric='objective_raw') < 2", "total(axis='objective_raw', Q2=1) < 2"):
+        row = judge(Claim("x", "s", "w", "a", check), shown, rows, about)
+        assert (row.verdict, row.why) == ("not tested", "these results do not have the metric 'objective_raw'")
+    assert judge(Claim("x", "s", "w", "a", "y(at=1, Q2=1) < 2"), shown, rows, about).verdict == "reproduced"
 
 
 def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:

@@ -87,6 +87,8 @@ def _sizes(figure: Figure, sidecar: Sidecar, used: list[Curve]) -> Iterator[str]
     """Where the data are of another size than the paper's, and that is known."""
     for alias in dict.fromkeys(curve.setting.names.get("dataset", "") for curve in used):
         ours, papers = sidecar.sizes.get(alias, {}), figure.sizes.get(alias, {})
+        if papers and not ours:
+            yield f"on {alias}, of whose size these results say nothing"
         if off := [name for name, size in papers.items() if name in ours and ours[name] != size]:
             yield f"on {alias} with " + ", ".join(_size(name, ours, papers) for name in off)
 

@@ -67,6 +67,12 @@ class Series:
     recorded: np.ndarray  # the rounds this tier records of a run to its end; it may have ended before
     better: str
 
+    def along(self, axis: str) -> np.ndarray:
+        """One of the axes. Raises NotTestable where these results do not have it."""
+        if axis not in self.axes:
+            raise NotTestable(f"these results do not have the metric '{axis}'")
+        return self.axes[axis]
+
     def over(self, trials: np.ndarray) -> Series:
         """The curve averaged over the trials with these numbers, from 0."""
         with np.errstate(invalid="ignore"):
@@ -149,10 +155,14 @@ class _Reader:
         rows = own[own["metric"] == metric]
         if there.empty or (there["status"] == "failed").all():
             raise NotTestable(f"'{curve.label}' has no finished trials")
-        if self.trials < 1 or rows["trial"].nunique() < self.trials:
+        if self.trials < 1:
             raise NotTestable("no trial is finished of all curves it compares")
+        if rows["trial"].nunique() < self.trials:
+            raise NotTestable(f"these results do not have the metric '{metric}'")
         others = {
-            name: own[own["metric"] == name].set_index(["trial", "round"])["value"] for name in curve.setting.metrics
+            name: own[own["metric"] == name].set_index(["trial", "round"])["value"]
+            for name in curve.setting.metrics
+            if own["trial"][own["metric"] == name].nunique() == self.trials
         }
         better = problems()[curve.setting.problem].metrics[metric].better
         return _align(rows, others, np.array(curve.setting.recorded), better)
@@ -189,7 +199,7 @@ def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0) -> np
 
 
 def _total(series: Series, axis: str = "round") -> np.ndarray:
-    return series.axes[axis][-1:]
+    return series.along(axis)[-1:]
 
 
 def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
@@ -198,7 +208,7 @@ def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
     Straight on a logarithmic scale where values and level are positive, so that a curve that falls by orders of
     magnitude is met at the same place however densely it was recorded.
     """
-    level, values, places = float(np.asarray(level).reshape(())), series.values, series.axes[axis]
+    level, values, places = float(np.asarray(level).reshape(())), series.values, series.along(axis)
     hit = np.flatnonzero(values <= level if series.better == "lower" else values >= level)
     if not hit.size:
         return np.array([np.inf])
@@ -216,7 +226,7 @@ def _first(series: Series, level: Any, axis: str = "round") -> np.ndarray:
     """Where the curve is first strictly beyond the level, among the recorded rounds."""
     level = float(np.asarray(level).reshape(()))
     hit = np.flatnonzero(series.values < level if series.better == "lower" else series.values > level)
-    return series.axes[axis][hit[:1]] if hit.size else np.array([np.inf])
+    return series.along(axis)[hit[:1]] if hit.size else np.array([np.inf])
 
 
 def _since(series: Series, since: float) -> np.ndarray:
