@@ -196,7 +196,8 @@ def test_a_run_needs_little_more_memory_than_its_data(tmp_path: Path) -> None:
             peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert peaks[-1] < 0.3 * X.nbytes
-        assert peaks[-1] <= 1.05 * peaks[3]  # nothing grows over rounds
+        # Nothing grows over rounds: keeping W of each (19 kB) would show; 32 kB is what Python's own caches may take.
+        assert peaks[-1] <= 1.05 * peaks[3] + 32_768
 
 
 def test_sparse_samples_are_never_made_dense(tmp_path: Path) -> None:
