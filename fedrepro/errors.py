@@ -23,6 +23,9 @@ class ParameterError(UserError, ValueError):
         self.name = name
         self.message = message
 
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # so that it travels from a worker
+        return type(self), (self.name, self.message)
+
 
 class DataAbsent(UserError):
     """A dataset's files are not in the data home; carries ``dataset``, the name to import or fetch."""
@@ -30,6 +33,9 @@ class DataAbsent(UserError):
     def __init__(self, dataset: str, message: str) -> None:
         super().__init__(message)
         self.dataset = dataset
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.dataset, str(self))
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:

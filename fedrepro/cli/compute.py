@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fedrepro import cpu
-from fedrepro.cli.options import results_option, set_option, spec_arguments, stand_in_option, tier_option
+from fedrepro.cli.options import plots_option, results_option, set_option, spec_arguments, stand_in_option, tier_option
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
@@ -106,8 +106,10 @@ def plan(
 @set_option
 @stand_in_option
 @click.option("--fresh", is_flag=True, help="Forget finished runs of these figures and compute them again.")
+@click.option("--plot", "draw", is_flag=True, help="Draw every figure as soon as it is complete, as `plot` does.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
 @results_option
+@plots_option
 def run(
     specs: tuple[str, ...],
     tier: str,
@@ -117,8 +119,10 @@ def run(
     sets: tuple[str, ...],
     stand_in: bool,
     fresh: bool,
+    draw: bool,
     quiet: bool,
     results_dir: Path,
+    plots_dir: Path,
 ) -> None:
     """Compute figures; finished runs are reused, a killed sweep resumes where it stopped.
 
@@ -127,25 +131,40 @@ def run(
       fedrepro run experiments/fedc/fig5.yaml
       fedrepro run fedc/fig5 --tier paper --jobs 2
       fedrepro run fedc/fig1 --only b --set rounds=50
-      fedrepro run experiments/*/*.yaml --stand-in
+      fedrepro run experiments/*/*.yaml --stand-in --plot
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
+    from fedrepro.plotting import batch
     from fedrepro.runs import plan as planning
     from fedrepro.runs import remote, runner
-    from fedrepro.runs.write import finished
+    from fedrepro.runs.write import Written, finished
 
     figures = load_all(specs, tier, sets)
     keep = _only(figures, only)
     made = planning.make(figures, stand_in)
     _tell_missing(made)
     folders = runner.Folders(results_dir)
+    where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir)
     if not fresh and all(finished(made, n, results_dir) for n in range(len(figures))):
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
+        if draw:
+            for path in batch.draw_all([Path(f.path) for f in figures], where, jobs=jobs or runner.default_jobs()):
+                click.echo(str(path))
         return
     _tell_kernels()
-    with remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext() as cluster:
-        outcome = runner.run(made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster)
+    beside = batch.Beside(where, runner.default_jobs()) if draw else None
+
+    def told(number: int, written: Written) -> None:
+        if beside is not None and not written.beside:
+            beside.add(Path(figures[number].path))
+
+    cluster_of = remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext()
+    with beside or nullcontext(), cluster_of as cluster:
+        outcome = runner.run(made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, told=told)
+        if beside is not None and not outcome.interrupted:
+            for path in beside.files():
+                click.echo(str(path))
     for written in outcome.written:
         click.echo(runner.describe(written))
     click.echo(

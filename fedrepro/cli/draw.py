@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fedrepro.cli.options import complete_spec, results_option, tier_option
+from fedrepro.cli.options import complete_spec, plots_option, results_option, tier_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 
@@ -24,15 +24,16 @@ from fedrepro.spec.find import find_some
     help="Picture format; may be given several times.",
 )
 @results_option
-@click.option(
-    "--plots",
-    "plots_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("plots"),
-    show_default=True,
-    help="Where pictures go.",
-)
-def plot(specs: tuple[str, ...], tier: str, formats: tuple[str, ...], results_dir: Path, plots_dir: Path) -> None:
+@plots_option
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Figures drawn at a time (default: all cores).")
+def plot(
+    specs: tuple[str, ...],
+    tier: str,
+    formats: tuple[str, ...],
+    results_dir: Path,
+    plots_dir: Path,
+    jobs: int | None,
+) -> None:
     """Draw figures from their results; computes nothing. Without SPEC: every figure that has results at the tier.
 
     \b
@@ -41,17 +42,13 @@ def plot(specs: tuple[str, ...], tier: str, formats: tuple[str, ...], results_di
       fedrepro plot experiments/fedc/fig5.yaml --format pdf
       fedrepro plot --tier paper
     """
-    from fedrepro.plotting.batch import draw_all
+    from fedrepro.plotting.batch import Where, draw_all
+    from fedrepro.runs.runner import default_jobs
 
-    drawn = draw_all(
-        find_some(specs),
-        tier,
-        formats,
-        results_dir,
-        plots_dir,
-        bool(specs),
-    )
-    for path in drawn:
+    where = Where(tier, formats, results_dir, plots_dir)
+    drawn = False
+    for path in draw_all(find_some(specs), where, bool(specs), jobs or default_jobs()):
+        drawn = True
         click.echo(str(path))
     if not drawn:
         raise UserError(

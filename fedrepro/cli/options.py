@@ -33,3 +33,11 @@ results_option = click.option(
     show_default=True,
     help="Where results lie.",
 )
+plots_option = click.option(
+    "--plots",
+    "plots_dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("plots"),
+    show_default=True,
+    help="Where pictures go.",
+)

@@ -1,23 +1,78 @@
-"""Every figure that has results, drawn: pairs specs with results and hands both to ``figure``."""
+"""Every figure that has results, drawn: pairs specs with results and hands both to ``figure``, several at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fedrepro.plotting.figure import draw
 from fedrepro.results.read import stem, with_results
 
+FORMATS = ("png", "pdf")
+"""What is drawn unless something else is asked for."""
 
-def draw_all(
-    paths: Iterable[Path], tier: str, formats: tuple[str, ...], root: Path, plots: Path, must: bool
-) -> list[Path]:
-    """Draw every figure that has results; returns the files written."""
+
+@dataclass(frozen=True)
+class Where:
+    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``."""
+
+    tier: str
+    formats: tuple[str, ...]
+    root: Path
+    plots: Path
+
+
+def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
+    """Draw every figure that has results, ``jobs`` at a time; the files as they are written, in the order of the specs.
+
+    With ``must``, a spec without results is a UserError.
+    """
+    from joblib import Parallel, delayed
+
+    paths = list(paths)
+    parallel = Parallel(n_jobs=max(1, min(jobs, len(paths))), return_as="generator", batch_size=1)
+    for files in parallel(delayed(draw_one)(path, where, must) for path in paths):
+        yield from files
+
+
+def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
+    """Draw the figure of one spec, if it has results; returns the files written."""
     import pandas as pd
 
     drawn: list[Path] = []
-    for figure, frame, sidecar in with_results(paths, tier, root, must):
-        points = stem(root, figure).with_name(figure.figure + ".points.csv")
+    for figure, frame, sidecar in with_results([path], where.tier, where.root, must):
+        points = stem(where.root, figure).with_name(figure.figure + ".points.csv")
         arrays = pd.read_csv(points) if points.exists() else None
-        drawn += draw(figure, frame, sidecar, stem(plots, figure), formats, points=arrays)
+        drawn += draw(figure, frame, sidecar, stem(where.plots, figure), where.formats, points=arrays)
     return drawn
+
+
+class Beside:
+    """Draws figures in processes of its own, while others are still computed.
+
+    A context; left by an exception, or before ``files`` was asked for, it stops the drawing.
+    """
+
+    def __init__(self, where: Where, jobs: int) -> None:
+        self.where, self.jobs = where, jobs
+        self._drawing: list[Any] = []
+
+    def __enter__(self) -> Beside:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        self._pool = ProcessPoolExecutor(max_workers=self.jobs)
+        return self
+
+    def add(self, path: Path) -> None:
+        """Have the figure of a spec drawn, if it has results."""
+        self._drawing.append(self._pool.submit(draw_one, path, self.where))
+
+    def files(self) -> Iterator[Path]:
+        """The files as they are written, in the order of ``add``; waits for them."""
+        while self._drawing:
+            yield from self._drawing.pop(0).result()
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(kill_workers=bool(self._drawing))

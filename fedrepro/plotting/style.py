@@ -319,12 +319,18 @@ def safe(part: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def width(text: str, size: float, bold: bool = False) -> float:
     """Width in inches of the widest line of ``text`` set in ``size`` points."""
+    from matplotlib import cbook
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
     font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
-    lines = [safe(line) for line in text.split("\n") if line.strip()]
-    return max((float(TextPath((0, 0), line, prop=font).get_extents().x1) / 72 for line in lines), default=0.0)
+
+    def inches(line: str) -> float:
+        math = bool(cbook.is_math_text(line))
+        set_as = line if math else line.replace(r"\$", "$")
+        return float(text_to_path.get_text_width_height_descent(set_as, font, math)[0]) / 72
+
+    return max((inches(safe(line)) for line in text.split("\n") if line.strip()), default=0.0)
 
 
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:

@@ -7,7 +7,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -67,8 +67,9 @@ def run(
     fresh: bool = False,
     quiet: bool = False,
     cluster: Cluster | None = None,
+    told: Callable[[int, write.Written], None] = lambda number, written: None,
 ) -> Outcome:
-    """Compute what the plan lacks and write the results of each of its figures.
+    """Compute what the plan lacks and write the results of each of its figures; ``told`` hears of each once.
 
     ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy). ``only``
     gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill loses at
@@ -95,14 +96,20 @@ def run(
         todo = [r for r in plan.todo(store) if r.id in wanted]
         outcome.reused = len(wanted) - len(todo)
         evict(folders.scratch)
+        written: dict[int, write.Written] = {}
         try:
-            _compute(plan, todo, folders, jobs, outcome, stop, quiet, cluster)
+            with contextlib.closing(_compute(plan, todo, folders, jobs, outcome, stop, quiet, cluster)) as done:
+                for number, finished in done:
+                    written[number] = finished
+                    told(number, finished)
         except KeyboardInterrupt:
             outcome.interrupted = True
         finally:
             for number in range(len(plan.figures)):
-                if plan.by_figure[number]:
-                    outcome.written.append(write.write(plan, number, store, folders.root))
+                if plan.by_figure[number] and number not in written:
+                    written[number] = write.write(plan, number, store, folders.root)
+                    told(number, written[number])
+        outcome.written = [written[number] for number in sorted(written)]
     outcome.seconds = time.perf_counter() - began
     return outcome
 
@@ -116,7 +123,8 @@ def _compute(
     stop: _Stop,
     quiet: bool,
     cluster: Cluster | None,
-) -> None:
+) -> Generator[tuple[int, write.Written]]:
+    """Compute runs; the number and results of each figure of which none is left."""
     if not todo:
         return
     timings = predict.Timings(folders.store)
@@ -152,7 +160,7 @@ def _compute(
                     if id_ in ids:
                         ids.discard(id_)
                         if not ids:
-                            write.write(plan, number, Store(folders.store), folders.root)
+                            yield number, write.write(plan, number, Store(folders.store), folders.root)
                 if stop.asked:
                     outcome.interrupted = True
                     break
