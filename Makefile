@@ -14,8 +14,7 @@ help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 all: $(VENV)/.core ## set up, regenerate every figure (TIER=quick by default) into plots/, write the report
-	$(BIN)/fedrepro run $(SPECS) --tier $(TIER) --stand-in $(if $(JOBS),--jobs $(JOBS))
-	$(BIN)/fedrepro plot --tier $(TIER)
+	$(BIN)/fedrepro run $(SPECS) --tier $(TIER) --stand-in --plot $(if $(JOBS),--jobs $(JOBS))
 	$(BIN)/fedrepro report
 
 verdict: $(VENV)/.core ## print which claims of the papers held

@@ -115,6 +115,18 @@ def test_cifar_batches_from_any_container(cifar):
     assert (some.facts["train"], some.facts["test"]) == (10, 15)
 
 
+def test_cifar_in_a_smaller_size_has_the_mean_of_each_square(tmp_path):
+    data.adopt("cifar10", [data_copies.cifar10(tmp_path / "copy")])
+    full = data.load("cifar10", {}).pixels.astype(float)
+    small = data.load("cifar10", {"size": 16}).pixels
+    mean = (full[:, ::2, ::2] + full[:, 1::2, ::2] + full[:, ::2, 1::2] + full[:, 1::2, 1::2]) / 4
+    np.testing.assert_array_equal(small, np.rint(mean))
+    made = data.load("cifar100", {"train": 100, "test": 100, "size": 8}, rng=np.random.default_rng(0), stand_in=True)
+    assert made.pixels.shape == (200, 8, 8, 3)
+    with pytest.raises(ParameterError, match="size: must be one of 32, 16, 8, 4, not 30"):
+        data.load("cifar10", {"size": 30})
+
+
 def test_cifar_binary_version_is_the_same_images(tmp_path):
     folder = data_copies.cifar10(tmp_path / "copy")
     pickled = data.adopt("cifar10", [folder]).fingerprint

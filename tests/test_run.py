@@ -6,6 +6,7 @@ import functools
 import gzip
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ import pytest
 from click.testing import Result
 
 from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.errors import DataAbsent, ParameterError, UserError
+from fedrepro.plotting import batch
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs import plan as planning
 from fedrepro.runs.store import Store
@@ -57,6 +60,32 @@ def test_a_finished_figure_is_a_no_op_that_says_so(fedrepro: Call, small: Path, 
     assert again.output == "beyond/small (quick): finished, nothing to do (--fresh computes again)\n"
     assert csv_of(tmp_path).stat().st_mtime_ns == before
     assert "8 runs computed" in fedrepro("run", small, "--jobs", 1, "--fresh").output
+
+
+def test_pictures_are_drawn_as_figures_get_complete_and_are_the_same(
+    fedrepro: Call, small: Path, tmp_path: Path
+) -> None:
+    drawn = tmp_path / "plots" / "quick" / "beyond" / "small.png"
+    ran = fedrepro("run", small, "--jobs", 1, "--plot")
+    assert ran.exit_code == 0, ran.output
+    assert str(drawn) in ran.output
+    picture = drawn.read_bytes()
+    drawn.unlink()
+    again = fedrepro("run", small, "--plot")
+    assert "nothing to do" in again.output
+    assert drawn.read_bytes() == picture
+    drawn.unlink()
+    fedrepro("plot", small, "--jobs", 2)
+    assert drawn.read_bytes() == picture
+
+
+def test_an_error_of_a_worker_that_draws_is_told_as_any_other(small: Path, tmp_path: Path) -> None:
+    where = batch.Where("quick", ("gif",), tmp_path / "results", tmp_path / "plots")
+    with pytest.raises(UserError, match="no results at the quick tier"):
+        list(batch.draw_all([small, small], where, must=True, jobs=2))
+    for error in (ParameterError("n", "must be 3"), DataAbsent("mnist", "is not here")):
+        came = pickle.loads(pickle.dumps(error))
+        assert (type(came), str(came), vars(came)) == (type(error), str(error), vars(error))
 
 
 def test_the_same_bytes_for_any_number_of_workers(fedrepro: Call, small: Path, tmp_path: Path) -> None:
