@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,13 @@ from fedrepro import Clustering, FedMAvg, FedMGS, FedPALM
 from fedrepro.algorithms.clustering.sncp import FedMGSSNCP
 from fedrepro.problems import passes
 from fedrepro.problems.passes import Pass, exact, go
+from fedrepro.runs import execute, lockstep
+from fedrepro.runs import plan as planning
 from fedrepro.runs.drive import History, run
+from fedrepro.runs.identity import Run
 from fedrepro.runs.lockstep import Lockstep, Member
+from fedrepro.runs.store import Store
+from fedrepro.spec.read import load
 
 N, M, K, P = 230, 37, 3, 7
 
@@ -141,6 +147,30 @@ def test_a_pass_that_fails_ends_all_with_its_error() -> None:
 
     with pytest.raises(ValueError, match="mismatch"):
         Lockstep(problem().X).run([wants, wants])
+
+
+@pytest.mark.parametrize("reason", [MemoryError("for the joint pass"), ValueError("no such shape")])
+def test_runs_whose_joint_pass_fails_are_made_alone(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Exception
+) -> None:
+    """A joint pass takes more memory than each alone; and what is wrong with one run must not end the others."""
+    made = planning.make([load(small, "quick")], stand_in=False)
+    by_problem: dict[str, list[Run]] = {}
+    for one in made.runs.values():
+        by_problem.setdefault(one.problem_id, []).append(one)
+    runs = max(by_problem.values(), key=len)
+
+    def go(X: Any, wanted: list[Pass]) -> None:
+        if len(wanted) > 1:
+            raise reason
+        passes.go(X, wanted)
+
+    monkeypatch.setattr(lockstep, "go", go)
+    monkeypatch.setattr(Clustering, "together", lambda self: True)
+    store = Store(tmp_path / "store")
+    assert dict(execute.compute(runs, store, tmp_path / "scratch")) == {one.id: "ok" for one in runs}
+    assert len(runs) > 1
+    assert all(store.has(one.id) for one in runs)
 
 
 def test_the_clock_counts_own_work_and_a_part_of_what_is_shared() -> None:

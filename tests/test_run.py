@@ -23,6 +23,7 @@ from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from fedrepro.plotting import batch
 from fedrepro.results.schema import COLUMNS
+from fedrepro.runs import execute, task
 from fedrepro.runs import plan as planning
 from fedrepro.runs.store import Store
 from fedrepro.spec.read import load
@@ -300,3 +301,16 @@ def test_runs_that_differ_in_what_prepare_ignores_share_their_arrays(small: Path
     assert {r.problem_id for r in made("datasets.syn.M=13").runs.values()}.isdisjoint(
         r.problem_id for r in one.runs.values()
     )
+
+
+def test_arrays_in_use_are_not_removed_as_unused(small: Path, tmp_path: Path) -> None:
+    run = next(iter(planning.make([load(small, "quick")], stand_in=False).runs.values()))
+    folder = execute.prepare(run, tmp_path)
+    old = time.time() - 8 * 86400
+    os.utime(folder, (old, old))
+    execute.prepare(run, tmp_path)
+    task.evict(tmp_path)
+    assert (folder / "problem.json").exists()
+    os.utime(folder, (old, old))
+    task.evict(tmp_path)
+    assert not folder.exists()

@@ -327,6 +327,16 @@ def test_times_of_results_that_stand_are_kept(fedrepro: Callable[..., Result], t
     for name, runs in before.items():
         assert set(after[name]) == {1, 2, 3}
         assert {trial: after[name][trial] for trial in runs} == runs
+    known = json.loads(path.read_text())  # as results of version 2 have them: nodes in turn only
+    in_turn = {s: {t: {**one, "seconds": []} for t, one in runs.items()} for s, runs in known["timing"].items()}
+    path.write_text(json.dumps(known | {"timing": in_turn}))
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    spec.write_text(TIMED.replace("trials: 2", "trials: 4"))
+    assert "3 runs computed, 9 reused" in fedrepro("run", spec, "--jobs", 1).output
+    last = Sidecar.parse(json.loads(path.read_text())).timing
+    for name, runs in after.items():
+        assert [last[name][trial].seconds != () for trial in (1, 2, 3, 4)] == [False, False, False, True]
+        assert [last[name][trial].serial for trial in runs] == [runs[trial].serial for trial in runs]
 
 
 def test_the_axis_of_time_in_turn(fedrepro: Callable[..., Result], tmp_path: Path) -> None:

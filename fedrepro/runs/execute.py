@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
@@ -36,6 +37,8 @@ def prepare(run: Run, scratch: Path) -> Path:
     """The folder with the arrays of the run's problem, made by whoever asks first; processes share it by memory map."""
     folder = scratch / run.problem_id
     if (folder / "problem.json").exists():
+        with contextlib.suppress(OSError):
+            os.utime(folder)  # in use: what nothing has used for a week is removed
         return folder
     scratch.mkdir(parents=True, exist_ok=True)
     with FileLock(scratch / f"{run.problem_id}.lock"):
@@ -163,15 +166,16 @@ def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str
     Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Never raises.
     """
     todo = [run for run in runs if not store.has(run.id)]
-    said = {run.id: "ok" for run in runs}
+    said = {run.id: "ok" for run in runs} | {run.id: "" for run in todo}
     with threadpool_limits(limits=1):
         problems = {run.id: _tried(run, store, said, partial(opened, run, scratch)) for run in todo}
         ready = [run for run in todo if problems[run.id] is not None]
         if len(ready) > 1 and problems[ready[0].id].together():
             room = Lockstep(problems[ready[0].id].X)
-            room.run([_in_step(run, problems[run.id], store, scratch, said) for run in ready])
-        else:
-            for run in ready:
+            with contextlib.suppress(Exception):  # of a joint pass, which ends them all: each then tries it alone
+                room.run([_in_step(run, problems[run.id], store, scratch, said) for run in ready])
+        for run in ready:
+            if not said[run.id]:
                 _tried(run, store, said, partial(_stored, run, problems[run.id], store, scratch, said))
     return list(said.items())
 
@@ -193,8 +197,8 @@ def _stored(
     said: dict[str, str],
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    record = measured(run.setting, run.trial, problem, clock)
     about = json.loads((scratch / run.problem_id / "problem.json").read_text(encoding="utf-8"))
+    record = measured(run.setting, run.trial, problem, clock)
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)
     said[run.id] = record.meta["status"]

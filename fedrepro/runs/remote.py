@@ -48,6 +48,10 @@ DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 # -- connecting --------------------------------------------------------------------------------------------------------
 
 
+class ClusterLost(UserError):
+    """The scheduler does not answer any more."""
+
+
 @contextlib.contextmanager
 def connected(address: str, scratch: Path, quiet: bool = False) -> Iterator[Cluster]:
     """The cluster behind a scheduler's address, or one of N processes here for ``local:N``, ended with the block.
@@ -225,11 +229,11 @@ class Cluster:
 
     @contextlib.contextmanager
     def reached(self) -> Iterator[None]:
-        """A block that talks to the scheduler."""
+        """A block that talks to the scheduler. Raises ClusterLost where it is gone."""
         try:
             yield
         except OSError as error:
-            raise UserError(
+            raise ClusterLost(
                 f"the scheduler {self.address} does not answer any more ({_first_line(error)}); what is finished is "
                 "kept, and the same command goes on from there"
             ) from None
@@ -303,6 +307,8 @@ class _Sweep:
             group = self.waiting.popleft()
             try:
                 arrays = self._arrays(group)
+            except ClusterLost:
+                raise
             except Exception as error:  # as where a run is computed here: a recorded state of the runs, not the end
                 yield from self._failed(group, f"{type(error).__name__}: {error}", traceback.format_exc())
                 continue

@@ -86,7 +86,7 @@ def _records(
         first = next(iter(metrics))
         rounds = [row for row in found if row["metric"] == first]
         timing = sidecar.timing.get(series, {}).get(trial)
-        seconds = (timing and timing.seconds) or [float("nan")] * len(rounds)
+        seconds = timing.seconds if timing is not None and timing.seconds else [float("nan")] * len(rounds)
         yield (
             series,
             trial,

@@ -258,14 +258,19 @@ def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str,
         name: {
             run.trial: Timing(
                 tuple(record.rounds.tolist()),
-                tuple(round(s, 6) for s in record.seconds.tolist()),
+                tuple(round(s, 6) for s in record.seconds.tolist()) if _timed(record) else (),
                 tuple(round(s, 6) for s in record.meta.get("serial", ())),
             )
             for run, record in found
-            if record is not None and np.isfinite(record.seconds).all()
+            if record is not None and (_timed(record) or record.meta.get("serial"))
         }
         for name, found in records.items()
     }
+
+
+def _timed(record: Record) -> bool:
+    """Whether it is known how long its rounds took; of restored results of older versions it is not."""
+    return bool(np.isfinite(record.seconds).all())
 
 
 def made(settings: Iterable[Setting] = ()) -> Made:
