@@ -68,7 +68,7 @@ class CIFAR(Loader):
 
 
 def halved(pixels: np.ndarray, size: int) -> np.ndarray:
-    """Images (n, 32, 32, 3) whose squares of pixels become their mean, (n, size, size, 3); halves go to even numbers."""
+    """Images (n, 32, 32, 3) whose squares of pixels become their mean: (n, size, size, 3); halves go to even ones."""
     if size == SIDE:
         return pixels
     step, small = SIDE // size, np.empty((len(pixels), size, size, 3), dtype=np.uint8)
