@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +173,8 @@ def _compute(
 def _here(together: list[list[Run]], folders: Folders, jobs: int) -> Generator[tuple[str, str]]:
     """Compute groups in processes of this machine; what each run came to, once it is stored."""
     calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # mapped arrays count as leaks; it goes on
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
         found = parallel(calls)
         try:
