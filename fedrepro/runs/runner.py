@@ -174,7 +174,7 @@ def _here(together: list[list[Run]], folders: Folders, jobs: int) -> Generator[t
     """Compute groups in processes of this machine; what each run came to, once it is stored."""
     calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # mapped arrays count as leaks; it goes on
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # for mapped arrays
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
         found = parallel(calls)
         try:
