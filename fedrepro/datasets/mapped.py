@@ -67,12 +67,14 @@ def _turned(X: np.memmap) -> Iterator[np.ndarray]:
     They are read and not mapped, as a page fault in every row would read far ahead of the piece that is wanted.
     """
     M, N = X.shape
+    panels = list(_pieces(X.T, _PANEL_BYTES))
+    held = np.empty((M, panels[0].stop), X.dtype)
     with open(str(X.filename), "rb", buffering=0) as file:
-        for panel in _pieces(X.T, _PANEL_BYTES):
-            held = np.empty((M, panel.stop - panel.start), X.dtype)
+        for panel in panels:
+            width = panel.stop - panel.start
             for i in range(M):
-                _fill(file, X.offset + (i * N + panel.start) * X.itemsize, held[i])
-            for part in _pieces(held.T, _BLOCK_BYTES):
+                _fill(file, X.offset + (i * N + panel.start) * X.itemsize, held[i, :width])
+            for part in _pieces(held[:, :width].T, _BLOCK_BYTES):
                 yield held[:, part].T
 
 
