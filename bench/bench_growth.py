@@ -3,8 +3,7 @@
 Clustering (FedMAvg, FedMGS and FedPALM) grows in samples N, their length M, clusters K and clients P; matrix completion
 (FedMC-ADMM and FedMAvg) in ratings, with users in proportion; GCCA (CuteMaxVar and AltMaxVar) in views I and rows J.
 Time is the processor's, the least of some rounds with their objective, on one BLAS thread. Memory is the peak of what
-the problem, the start and two rounds allocate beside the data they are given (traced: the same in every run, without the
-interpreter).
+the problem, the start and two rounds allocate beside the data they are given (traced, so the same in every run).
 
 Exponents are least-squares slopes of log against log over the upper half of the sizes, where what does not grow weighs
 least. Beside that of time stands what arithmetic allows: 1, and in K, where products with X grow in proportion and
