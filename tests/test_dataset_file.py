@@ -202,7 +202,9 @@ def test_the_first_bad_number_is_found_whatever_the_blocks(folder, monkeypatch, 
     A[1, 4] = A[4, 0] = np.nan
     A[5, 1] = -np.inf
     np.save("x.npy", np.asarray(A, order=order))
-    with pytest.raises(ParameterError, match=r"^path: x.npy has NaN or infinity in 3 places, first at row 1, column 4$"):
+    with pytest.raises(
+        ParameterError, match=r"^path: x.npy has NaN or infinity in 3 places, first at row 1, column 4$"
+    ):
         load(path="x.npy")
 
 

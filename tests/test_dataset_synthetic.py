@@ -160,10 +160,12 @@ def test_blocks_take_the_memory_of_x_and_little_more():
 def test_noise_that_clipping_holds_down_is_refused(monkeypatch, name):
     monkeypatch.setattr(synthetic, "MOST_SCALINGS", 3)
     monkeypatch.setattr(synthetic_blocks, "MOST_SCALINGS", 3)
-    with pytest.raises(ParameterError, match="^snr: this ratio is not reached in 3 rescalings; take one nearer to 0 dB$"):
+    with pytest.raises(
+        ParameterError, match=r"^snr: this ratio is not reached in 3 rescalings; take one nearer to 0 dB$"
+    ):
         data.load(name, {"M": 5, "N": 60, "K": 2, "snr": -9.0})
 
 
 def test_blocks_refuse_what_the_whole_refuses():
-    with pytest.raises(ParameterError, match="^N: must be an integer of at least 5, not 3$"):
+    with pytest.raises(ParameterError, match=r"^N: must be an integer of at least 5, not 3$"):
         data.load("synthetic-blocks", {"N": 3, "K": 5})
