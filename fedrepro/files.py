@@ -1,12 +1,17 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files so that nobody ever sees half of one, and files that only their writer sees."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
+
+_PLACE: ContextVar[Path | None] = ContextVar("place of nameless files", default=None)
 
 
 def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
@@ -24,3 +29,18 @@ def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> No
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def nameless_in(folder: Path) -> Iterator[None]:
+    """Put ``nameless`` files into a folder, not where temporary files go: that may be small, or in memory."""
+    before = _PLACE.set(folder)
+    try:
+        yield
+    finally:
+        _PLACE.reset(before)
+
+
+def nameless() -> IO[bytes]:
+    """A file to write and to map: its space is free once nothing has it open or mapped, however the process ends."""
+    return tempfile.TemporaryFile(dir=_PLACE.get())

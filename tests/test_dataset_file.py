@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
+import os
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import scipy.io
 import scipy.sparse as sp
 
 from fedrepro import data
+from fedrepro.datasets import mapped
 from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import ParameterError
+from fedrepro.files import nameless, nameless_in
 from fedrepro.runs import code
 
 X = np.array([[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0], [0.0, 0.0, 5.5, 6.0]])  # M = 3, N = 4
@@ -151,3 +155,63 @@ def test_how_a_matlab_file_is_read_is_part_of_a_run():
     """The fingerprint of a user's own file is that of its bytes, whatever arrays they are read as."""
     reached = code.reached(code.Definition("fedrepro.datasets.file", "MatrixFile"))
     assert code.Definition("fedrepro.data.formats.matlab", "matlab") in reached
+
+
+# A .npy file that may be larger than memory
+
+
+def mapped_from(X: np.ndarray) -> object:
+    """What the numbers of an array lie in."""
+    while isinstance(X, np.ndarray):
+        X = X.base
+    return X
+
+
+@pytest.mark.parametrize("kind", ["<f8", ">f8", "<f4", "i2", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("orientation", ["columns", "rows"])
+def test_a_npy_file_is_mapped_and_turned_block_by_block(folder, monkeypatch, orientation, order, kind):
+    monkeypatch.setattr(mapped, "_BLOCK_BYTES", 8 * 7 * 4)  # samples of a block: 4 of M = 7 numbers
+    monkeypatch.setattr(mapped, "_PANEL_BYTES", 8 * 7 * 9)
+    A = (np.random.default_rng(0).standard_normal((7, 30)) * 3).astype(kind)
+    np.save("x.npy", np.asarray(A if orientation == "columns" else A.T, order=order))
+    before = (folder / "x.npy").read_bytes()
+    found = load(path="x.npy", orientation=orientation).X
+    np.testing.assert_array_equal(found, A.astype(np.float64))
+    assert isinstance(mapped_from(found), mmap.mmap)
+    assert found.T.flags.c_contiguous
+    assert found.dtype == np.float64
+    assert found.dtype.isnative
+    assert not found.flags.writeable
+    assert (folder / "x.npy").read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == ["x.npy"]
+
+
+def test_samples_that_stand_together_are_not_copied(folder, monkeypatch):
+    monkeypatch.setattr(mapped, "nameless", lambda: pytest.fail("a copy of a file that needs none"))
+    np.save("x.npy", np.asfortranarray(X))
+    np.save("y.npy", X.T.copy())
+    for params in ({"path": "x.npy"}, {"path": "y.npy", "orientation": "rows"}):
+        np.testing.assert_array_equal(load(**params).X, X)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_first_bad_number_is_found_whatever_the_blocks(folder, monkeypatch, order):
+    monkeypatch.setattr(mapped, "_BLOCK_BYTES", 8 * 5 * 2)
+    A = np.zeros((6, 5))
+    A[1, 4] = A[4, 0] = np.nan
+    A[5, 1] = -np.inf
+    np.save("x.npy", np.asarray(A, order=order))
+    with pytest.raises(
+        ParameterError, match=r"^path: x.npy has NaN or infinity in 3 places, first at row 1, column 4$"
+    ):
+        load(path="x.npy")
+
+
+def test_nameless_files_lie_where_they_are_told_to(tmp_path):
+    with nameless_in(tmp_path), nameless() as file:
+        assert os.fstat(file.fileno()).st_dev == tmp_path.stat().st_dev
+        file.write(b"unseen")
+        assert list(tmp_path.iterdir()) == []
+    with nameless_in(tmp_path / "absent"), pytest.raises(FileNotFoundError):
+        nameless()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fedrepro import data
+from fedrepro.datasets import synthetic, synthetic_blocks
 from fedrepro.datasets.synthetic import Synthetic
 from fedrepro.errors import ParameterError
 
@@ -128,3 +131,41 @@ def test_reads_no_file():
     params = {"variant": "clean", "M": 5, "N": 20, "K": 2}
     direct, dispatched = load(**params), data.load("synthetic", params, stand_in=True)
     assert direct.X.tobytes() == dispatched.X.tobytes()
+
+
+# The same numbers, block by block
+
+
+@pytest.mark.parametrize("variant", ["authors", "clean"])
+@pytest.mark.parametrize("snr", [-3.0, 6.0])
+@pytest.mark.parametrize("block", [1, 3000, 1 << 22])
+def test_blocks_give_the_bits_of_the_whole(monkeypatch, variant, snr, block):
+    monkeypatch.setattr(synthetic_blocks, "_BLOCK_BYTES", block)
+    params = {"variant": variant, "M": 17, "N": 300, "K": 5, "snr": snr, "outliers": 0.05, "seed": 0}
+    whole, blocks = load(**params), data.load("synthetic-blocks", params)
+    np.testing.assert_array_equal(blocks.X, whole.X, strict=True)
+    np.testing.assert_array_equal(blocks.labels, whole.labels, strict=True)
+    assert (blocks.K, blocks.facts) == (whole.K, whole.facts)
+
+
+def test_blocks_take_the_memory_of_x_and_little_more():
+    tracemalloc.start()
+    data.load("synthetic-blocks", {"M": 200, "N": 40_000, "K": 20, "variant": "clean"})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * 200 * 40_000
+
+
+@pytest.mark.parametrize("name", ["synthetic", "synthetic-blocks"])
+def test_noise_that_clipping_holds_down_is_refused(monkeypatch, name):
+    monkeypatch.setattr(synthetic, "MOST_SCALINGS", 3)
+    monkeypatch.setattr(synthetic_blocks, "MOST_SCALINGS", 3)
+    with pytest.raises(
+        ParameterError, match=r"^snr: this ratio is not reached in 3 rescalings; take one nearer to 0 dB$"
+    ):
+        data.load(name, {"M": 5, "N": 60, "K": 2, "snr": -9.0})
+
+
+def test_blocks_refuse_what_the_whole_refuses():
+    with pytest.raises(ParameterError, match=r"^N: must be an integer of at least 5, not 3$"):
+        data.load("synthetic-blocks", {"N": 3, "K": 5})

@@ -4,6 +4,7 @@
 ``fea``, ``data``, ``features``, or the only matrix). ``labels`` is a variable of the same file, a column name of the
 CSV, or the path of another file (.npy, .npz, .mat, .csv, .txt) with one label per sample. ``orientation`` says where
 samples stand: ``columns`` (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay sparse.
+A .npy file is mapped, never read as a whole: it may be larger than memory (``mapped``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.datasets import mapped
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.parameters import one_of
@@ -54,6 +56,9 @@ class MatrixFile(Loader):
     def load(self) -> Samples:
         """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
 
+        Of a .npy file X is a read-only map, of the file or, where its samples are not one after another in float64, of
+        a copy without a name (8 M N bytes of disk, until X is dropped).
+
         Raises ParameterError where the file holds no such matrix, holds NaN or infinity, is empty, or where labels do
         not match the samples.
         """
@@ -61,7 +66,7 @@ class MatrixFile(Loader):
         X = _numbers(self.path, matrix)
         if self.orientation == "rows":
             X = X.T
-        X = X.tocsc() if hasattr(X, "tocsc") else X
+        X = X.tocsc() if hasattr(X, "tocsc") else mapped.by_sample(X) if isinstance(X, np.memmap) else X
         y, values = _labels(self.path, inside, self.labels, X.shape[1])
         facts: dict[str, Any] = {"file": Path(self.path).name, "orientation": self.orientation}
         if values is not None:
@@ -116,7 +121,10 @@ def _npz(path: Path, labels: str | None) -> dict[str, Any]:
 
 
 def _npy(path: Path, labels: str | None) -> dict[str, Any]:
-    return {"X": np.load(path, allow_pickle=False)}
+    try:
+        return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
+    except ValueError:  # nothing to map (objects, no entries), which reading says better
+        return {"X": np.load(path, allow_pickle=False)}
 
 
 def _mat(path: Path, labels: str | None) -> dict[str, Any]:
@@ -148,20 +156,24 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
 
 
 def _numbers(path: str, matrix: Any) -> Any:
-    """The matrix as finite float64, or one error that says where it is not."""
+    """The matrix as finite float64 (a map: of its own type), or one error that says where it is not."""
     sparse = hasattr(matrix, "tocoo")
     if not sparse:
-        matrix = np.asarray(matrix)
+        matrix = np.asanyarray(matrix)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ParameterError("path", f"{path} holds an array of shape {matrix.shape}; a matrix with entries is needed")
     if matrix.dtype.kind not in "biuf":
         raise ParameterError("path", f"{path} holds values of type {matrix.dtype}; real numbers are needed")
-    matrix = matrix.tocoo().astype(np.float64) if sparse else matrix.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(matrix.data if sparse else matrix.ravel()))
-    if len(bad):
-        at = (matrix.row[bad[0]], matrix.col[bad[0]]) if sparse else np.unravel_index(bad[0], matrix.shape)
+    if sparse:
+        matrix = matrix.tocoo().astype(np.float64)
+        bad = np.flatnonzero(~np.isfinite(matrix.data))
+        places, at = len(bad), (matrix.row[bad[0]], matrix.col[bad[0]]) if len(bad) else None
+    else:
+        matrix = matrix if isinstance(matrix, np.memmap) else matrix.astype(np.float64, copy=False)
+        places, at = mapped.not_finite(matrix)
+    if at is not None:
         raise ParameterError(
-            "path", f"{path} has NaN or infinity in {len(bad):,} places, first at row {at[0]}, column {at[1]}"
+            "path", f"{path} has NaN or infinity in {places:,} places, first at row {at[0]}, column {at[1]}"
         )
     return matrix
 

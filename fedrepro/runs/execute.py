@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
 from fedrepro.datasets.sizes import size
+from fedrepro.files import nameless_in
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Problem
 from fedrepro.runs.drive import drive, randomness
@@ -47,7 +48,7 @@ def prepare(run: Run, scratch: Path) -> Path:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             try:
-                with threadpool_limits(limits=1):
+                with threadpool_limits(limits=1), nameless_in(part):
                     facts = fill(run, part)
                 (part / "problem.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
                 part.rename(folder)
