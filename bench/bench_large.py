@@ -55,7 +55,7 @@ def samples(folder: Path, scale: float) -> None:
     """A million samples made, prepared and run by one worker."""
     size = {**SAMPLES, "N": int(SAMPLES["N"] * scale), "P": int(SAMPLES["P"] * scale)}
     X = 8.0 * size["M"] * size["N"]
-    dataset = "{{name: synthetic-blocks, M: {M}, N: {N}, K: {K}}}".format(**size)
+    dataset = "{{name: synthetic, M: {M}, N: {N}, K: {K}}}".format(**size)
     print(f"FedMGS, {' '.join(f'{k}={v}' for k, v in size.items())}: X {X / 1e9:.2f} GB")
     done = command(folder, size, dataset, ["fedmgs"])
     ratio = done["resident"] / X

@@ -15,7 +15,6 @@ from tests import data_copies
 
 SMALL: dict[str, list[dict[str, Any]]] = {
     "synthetic": [{"variant": "clean", "M": 12, "N": 60, "K": 3}, {"M": 7, "N": 90, "K": 5, "outliers": 0.1}],
-    "synthetic-blocks": [{"variant": "clean", "M": 7, "N": 90, "K": 5, "seed": 3}],
     "mnist": [{"n": 40}, {"n": 500, "selection": "quota"}, {"n": 9000, "selection": "balanced", "split": "test"}],
     "tdt2": [{"features": 30, "n": 400}, {"features": 40, "classes": 4, "n": None}],
     "tcga": [{"features": 20, "types": 3, "n": 50}],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedrepro import data
-from fedrepro.datasets import synthetic, synthetic_blocks
+from fedrepro.datasets import synthetic
 from fedrepro.datasets.synthetic import Synthetic
 from fedrepro.errors import ParameterError
 
@@ -133,39 +133,59 @@ def test_reads_no_file():
     assert direct.X.tobytes() == dispatched.X.tobytes()
 
 
-# The same numbers, block by block
+# Block by block
+
+
+def whole(variant, M, N, K, snr, outliers, seed):
+    """X and the labels, made with matrices of the size of X all along."""
+    draw = np.random.RandomState(seed)
+    W = draw.uniform(0.0, 1.0, size=(M, K))
+    sizes = synthetic._sizes(draw, M, N, K, variant)
+    clustered = int(sizes.sum())
+    E = np.zeros((N, M))
+    E[:clustered] = draw.standard_normal((clustered, M))
+    cluster = np.repeat(np.arange(K + 1), [*sizes, N - clustered])
+    order = draw.choice(N, N, replace=False)
+    cluster, E = cluster[order], E[order]
+    S = np.vstack([W.T, np.zeros(M)])[cluster]
+    power, ratio = np.einsum("ij,ij->i", S, S).sum(), 10 ** (snr / 10)
+    while True:
+        E = np.maximum(S + E, 0.0) - S
+        now = power / np.einsum("ij,ij->i", E, E).sum()
+        if abs(now - ratio) <= synthetic.SNR_TOLERANCE * max(1.0, ratio):
+            break
+        E *= np.sqrt(now / ratio)
+    X = np.maximum(S + E, 0.0)
+    where = draw.randint(0, N, size=int(outliers * N), dtype=np.int64)
+    values = draw.uniform(size=(M, len(where)))
+    for j, column in enumerate(where):
+        X[column] = 5 * values[:, j]
+    return X.T, np.where(cluster == K, 0, cluster)
 
 
 @pytest.mark.parametrize("variant", ["authors", "clean"])
 @pytest.mark.parametrize("snr", [-3.0, 6.0])
 @pytest.mark.parametrize("block", [1, 3000, 1 << 22])
 def test_blocks_give_the_bits_of_the_whole(monkeypatch, variant, snr, block):
-    monkeypatch.setattr(synthetic_blocks, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(synthetic, "_BLOCK_BYTES", block)
     params = {"variant": variant, "M": 17, "N": 300, "K": 5, "snr": snr, "outliers": 0.05, "seed": 0}
-    whole, blocks = load(**params), data.load("synthetic-blocks", params)
-    np.testing.assert_array_equal(blocks.X, whole.X, strict=True)
-    np.testing.assert_array_equal(blocks.labels, whole.labels, strict=True)
-    assert (blocks.K, blocks.facts) == (whole.K, whole.facts)
+    X, labels = whole(**params)
+    made = load(**params)
+    np.testing.assert_array_equal(made.X, X, strict=True)
+    np.testing.assert_array_equal(made.labels, labels, strict=True)
 
 
-def test_blocks_take_the_memory_of_x_and_little_more():
+def test_making_takes_the_memory_of_x_and_little_more():
     tracemalloc.start()
-    data.load("synthetic-blocks", {"M": 200, "N": 40_000, "K": 20, "variant": "clean"})
+    load(M=200, N=40_000, K=20, variant="clean")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * 8 * 200 * 40_000
 
 
-@pytest.mark.parametrize("name", ["synthetic", "synthetic-blocks"])
-def test_noise_that_clipping_holds_down_is_refused(monkeypatch, name):
+def test_noise_that_clipping_holds_down_is_refused(monkeypatch):
     monkeypatch.setattr(synthetic, "MOST_SCALINGS", 3)
-    monkeypatch.setattr(synthetic_blocks, "MOST_SCALINGS", 3)
     with pytest.raises(
         ParameterError, match=r"^snr: this ratio is not reached in 3 rescalings; take one nearer to 0 dB$"
     ):
-        data.load(name, {"M": 5, "N": 60, "K": 2, "snr": -9.0})
-
-
-def test_blocks_refuse_what_the_whole_refuses():
-    with pytest.raises(ParameterError, match=r"^N: must be an integer of at least 5, not 3$"):
-        data.load("synthetic-blocks", {"N": 3, "K": 5})
+        load(M=5, N=60, K=2, snr=-9.0)

@@ -5,10 +5,13 @@ docs/derivations/clustering-data.md#the-synthetic-generator) draw for draw, its 
 the cluster sizes are drawn belong to no cluster (all-zero columns under label 0), and a few columns are overwritten by
 outliers. fedmf Table I is reached only with it.
 ``clean`` is the model as the paper states it: every sample belongs to a cluster; outliers are an option.
+Everything is drawn, scaled and clipped block by block, in the memory of X.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +22,7 @@ from fedrepro.parameters import number, one_of, whole
 from fedrepro.protocols import Loader
 from fedrepro.registry import Dataset, add_dataset
 
+_BLOCK_BYTES = 1 << 22
 SNR_TOLERANCE = 1e-10  # on the power ratio, as in the released generator
 MOST_SCALINGS = 10_000
 
@@ -65,17 +69,20 @@ class Synthetic(Loader):
         clustered = int(sizes.sum())
         # The released program draws rows from a multivariate normal with identity covariance, one cluster after
         # another; numpy's legacy generator then multiplies by the identity: it is this same stream of standard normals.
-        E = np.zeros((N, M))
-        E[:clustered] = draw.standard_normal((clustered, M))
-        cluster = np.repeat(np.arange(K + 1), [*sizes, N - clustered])  # K: no cluster
+        # It is drawn twice, the first time to come to the order of the samples, which is drawn after it.
+        noise = copy.deepcopy(draw)
+        for part in _pieces(clustered, M):
+            draw.standard_normal((part.stop - part.start, M))
         order = draw.choice(N, N, replace=False)
-        cluster, E = cluster[order], E[order]
-        X = _at_snr(np.vstack([W.T, np.zeros(M)])[cluster], E, 10 ** (self.snr / 10))
+        cluster, place = np.repeat(np.arange(K + 1), [*sizes, N - clustered])[order], np.argsort(order)
+        X = np.zeros((N, M))
+        for part in _pieces(clustered, M):
+            X[place[part]] = noise.standard_normal((part.stop - part.start, M))
+        _at_snr(np.vstack([W.T, np.zeros(M)]), cluster, X, 10 ** (self.snr / 10))
         where = draw.randint(0, N, size=int(self.outliers * N), dtype=np.int64)
         values = draw.uniform(size=(M, len(where)))
         for j, column in enumerate(where):
             X[column] = 5 * values[:, j]
-        labels = np.where(cluster == K, 0, cluster)
         facts = {
             "variant": self.variant,
             "sizes": sizes.tolist(),
@@ -83,7 +90,7 @@ class Synthetic(Loader):
             "zero_columns": int((X.max(axis=1) == 0).sum()),
             "outliers": len(np.unique(where)),
         }
-        return Samples(X.T, labels, K, facts)
+        return Samples(X.T, np.where(cluster == K, 0, cluster), K, facts)
 
 
 def _sizes(
@@ -111,25 +118,42 @@ def _sizes(
     return np.array(sizes)
 
 
-def _at_snr(S: np.ndarray, E: np.ndarray, ratio: float) -> np.ndarray:
-    """max(0, S + E) with E scaled, and cut by the clipping, until ||S||^2 / ||E||^2 is ``ratio``. Overwrites E."""
-    power = _power(S)
-    if power == 0 or not E.any():
+def _pieces(rows: int, M: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_BYTES // (8 * M))
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
+
+
+def _at_snr(centres: np.ndarray, cluster: np.ndarray, E: np.ndarray, ratio: float) -> None:
+    """E <- max(0, S + E) with E scaled, and cut by the clipping, until ||S||^2 / ||E||^2 is ``ratio``.
+
+    Row i of S is the centre of sample i's cluster. Powers are summed sample by sample, then over all of them at once:
+    the sum depends neither on the number of threads nor on the blocks.
+    """
+    N, M = E.shape
+    powers = np.empty(N)
+    for part in _pieces(N, M):
+        S = centres[cluster[part]]
+        np.einsum("ij,ij->i", S, S, out=powers[part])
+    power, scale = float(powers.sum()), 1.0
+    if power == 0 or not any(E[part].any() for part in _pieces(N, M)):
         raise ParameterError("snr", "signal and noise must both be there to be set in proportion")
     for _ in range(MOST_SCALINGS):
-        np.add(S, E, out=E)
-        np.maximum(E, 0.0, out=E)
-        np.subtract(E, S, out=E)
-        now = power / _power(E)
+        for part in _pieces(N, M):
+            S, block = centres[cluster[part]], E[part]
+            block *= scale
+            np.add(S, block, out=block)
+            np.maximum(block, 0.0, out=block)
+            np.subtract(block, S, out=block)
+            np.einsum("ij,ij->i", block, block, out=powers[part])
+        now = power / float(powers.sum())
         if abs(now - ratio) <= SNR_TOLERANCE * max(1.0, ratio):
-            return np.maximum(S + E, 0.0)
-        E *= np.sqrt(now / ratio)
+            for part in _pieces(N, M):
+                np.add(centres[cluster[part]], E[part], out=E[part])
+                np.maximum(E[part], 0.0, out=E[part])
+            return
+        scale = np.sqrt(now / ratio)
     raise ParameterError("snr", f"this ratio is not reached in {MOST_SCALINGS} rescalings; take one nearer to 0 dB")
-
-
-def _power(A: np.ndarray) -> float:
-    """||A||_F^2, summed row by row so that it does not depend on the number of threads."""
-    return float(np.einsum("ij,ij->i", A, A).sum())
 
 
 add_dataset(
