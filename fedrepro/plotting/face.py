@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
+from fedrepro.claims import evidence
 from fedrepro.plotting import style, words
 from fedrepro.plotting.series import Source
 
@@ -25,20 +26,32 @@ def tags(source: Source) -> list[str]:
     result = []
     if sidecar.stand_ins:
         result.append("STAND-IN DATA")
-    if sidecar.variants:
+    if sidecar.variants or _sizes(source):
         result.append("VARIANT DATA")
     if sidecar.sets:
         result.append("CHANGED SETTINGS")
     if not sidecar.complete:
         fewest, most, wanted = _trials(source)
-        missing = len(sidecar.missing)
+        empty = _empty(source)
         if fewest < wanted:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
         else:
-            result.append(f"PARTIAL: {missing} without results" if missing else "PARTIAL")
+            result.append(f"PARTIAL: {empty} curve{'s' * (empty != 1)} without results" if empty else "PARTIAL")
     if figure.tier != "paper":
         result.append(f"{figure.tier.upper()} TIER")
     return result
+
+
+def _sizes(source: Source) -> list[str]:
+    """Where data are of another size than the paper's, or of one that is not known, in words."""
+    curves = (curve for panel in source.figure.panels for curve in panel.curves)
+    return list(evidence.sizes(source.figure, source.sidecar, curves))
+
+
+def _empty(source: Source) -> int:
+    """How many different curves have no results."""
+    rows = source.frame[source.frame["status"] != "failed"]
+    return len({setting.series for setting in source.figure.settings()} - set(rows["series"]))
 
 
 def _trials(source: Source) -> tuple[int, int, int]:
@@ -71,6 +84,7 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
     parts += [f"changed by --set {item}" for item in sidecar.sets]
     parts += [f"{words.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
+    parts += _sizes(source)
     missing = sidecar.missing
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
