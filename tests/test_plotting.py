@@ -1217,7 +1217,7 @@ def test_a_complete_paper_figure_has_no_tag():
 
 def test_changed_settings_and_the_papers_trials_are_told():
     line = curve("fedcavg", "FedCAvg")
-    shown = figure(panel("a", line), tier="smoke", paper_trials=10)
+    shown = figure(panel("a", line), tier="smoke", wanted_trials=1, paper_trials=10)
     result = build(shown, rows(line, 1, [0, 1], [2, 1]), Sidecar(sets=("rounds=1",), trials_done=1, trials_wanted=1))
     said = {t.get_gid(): t.get_text().replace("\n", " ") for t in result.texts}
     assert "changed by --set rounds=1" in said["footer"]
@@ -1241,6 +1241,14 @@ def test_curves_without_results_are_counted_and_not_their_reasons():
         "PARTIAL: 5 curves without results"
     ]
     assert tags(Source(figure(panel("a", line, gone[0])), frame, sidecar)) == ["PARTIAL: 1 curve without results"]
+
+
+def test_trials_that_the_spec_asks_for_since_are_missing():
+    line = curve("fedcavg", "FedCAvg")
+    frame = pd.concat([rows(line, t, [0], [1]) for t in (1, 2)])
+    about = Sidecar(trials_done=2, trials_wanted=2)
+    assert tags(Source(figure(panel("a", line)), frame, about)) == ["PARTIAL: 2 of 3 trials"]
+    assert tags(Source(figure(panel("a", line), wanted_trials=2), frame, about)) == []
 
 
 def test_data_of_another_size_than_the_papers_are_marked():

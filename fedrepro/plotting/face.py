@@ -30,8 +30,8 @@ def tags(source: Source) -> list[str]:
         result.append("VARIANT DATA")
     if sidecar.sets:
         result.append("CHANGED SETTINGS")
-    if not sidecar.complete:
-        fewest, most, wanted = _trials(source)
+    fewest, most, wanted = _trials(source)
+    if not sidecar.complete or (sidecar.trials_done is not None and fewest < wanted):
         empty = _empty(source)
         if fewest < wanted:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
@@ -55,12 +55,12 @@ def _empty(source: Source) -> int:
 
 
 def _trials(source: Source) -> tuple[int, int, int]:
-    """The fewest and most trials with results that any curve has, and the number wanted."""
+    """The fewest and most trials with results that any curve has, and the number that is, or was, wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     rows = source.frame[source.frame["status"] != "failed"]
     most = int(rows.groupby("series")["trial"].nunique().max()) if len(rows) else 0
     fewest = most if done is None else done
-    return fewest, max(fewest, most), source.figure.wanted_trials if wanted is None else wanted
+    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0)
 
 
 def _count(fewest: int, most: int, wanted: int) -> str:
