@@ -1257,7 +1257,16 @@ def test_data_of_another_size_than_the_papers_are_marked():
     stated = figure(panel("a", line), sizes={"mnist": {"M": 784, "N": 10000}})
     frame = rows(line, 1, [0], [1])
     assert tags(Source(stated, frame, about)) == ["VARIANT DATA"]
-    assert footer(Source(stated, frame, about), ()).endswith("on mnist with N = 5,040 (the paper's: 10,000)")
+    assert footer(Source(stated, frame, about), ()).endswith("on MNIST with N = 5,040 (the paper's: 10,000)")
+    two = [curve("fedcavg", f"FedCAvg {k}", seed=k) for k in (1, 2)]
+    for k, one in enumerate(two, start=1):
+        own = dataclasses.replace(one.setting, names={"dataset": f"d{k}"}, dataset_params={"selection": f"s{k}"})
+        two[k - 1] = dataclasses.replace(one, setting=own)
+    both = figure(panel("a", *two), sizes={"d1": {"N": 10000}, "d2": {"N": 10000}})
+    said = footer(Source(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
+    assert "· on MNIST, selection = s1, of whose size these results say nothing · on MNIST, selection = s2, of" in said
+    absent = figure(panel("a", line, curve("sncp", "SNCP", dataset="tdt2")), sizes={"tdt2": {"N": 9394}})
+    assert tags(Source(absent, frame, WHOLE)) == [], "data without results are missing, and of no other size"
     same = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 10000}})
     assert tags(Source(stated, frame, same)) == []
     assert tags(Source(dataclasses.replace(stated, tier="quick"), frame, about)) == ["QUICK TIER"]

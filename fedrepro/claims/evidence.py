@@ -82,18 +82,21 @@ def _short_of_the_paper(figure: Figure, sidecar: Sidecar, used: list[Curve], tri
         yield PARTIAL, f"on {trials} of {wanted} trials"
 
 
-def sizes(figure: Figure, sidecar: Sidecar, used: Iterable[Curve]) -> Iterator[str]:
+def sizes(
+    figure: Figure, sidecar: Sidecar, used: Iterable[Curve], called: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """In words, where real data of these curves are of another size than the paper's, or of one that is not known.
 
-    Smaller tiers and stand-ins are not compared: they say what they are.
+    Smaller tiers and stand-ins are not compared: they say what they are. called : names for a reader, by the spec's.
     """
     settings = [curve.setting for curve in used if curve.setting.dataset not in sidecar.stand_ins]
     for alias in dict.fromkeys(s.names.get("dataset", "") for s in settings if figure.tier == "paper"):
         ours, papers = sidecar.sizes.get(alias, {}), figure.sizes.get(alias, {})
-        if unknown := [name for name in papers if name not in ours]:
-            yield f"on {alias}, of whose {' and '.join(unknown) if ours else 'size'} these results say nothing"
-        if off := [name for name, size in papers.items() if name in ours and ours[name] != size]:
-            yield f"on {alias} with " + ", ".join(_size(name, ours, papers) for name in off)
+        name = (called or {}).get(alias, alias)
+        if unknown := [key for key in papers if key not in ours]:
+            yield f"on {name}, of whose {' and '.join(unknown) if ours else 'size'} these results say nothing"
+        if off := [key for key, size in papers.items() if key in ours and ours[key] != size]:
+            yield f"on {name} with " + ", ".join(_size(key, ours, papers) for key in off)
 
 
 def _size(name: str, ours: Mapping[str, int], papers: Mapping[str, int]) -> str:

@@ -43,15 +43,25 @@ def tags(source: Source) -> list[str]:
 
 
 def _sizes(source: Source) -> list[str]:
-    """Where data are of another size than the paper's, or of one that is not known, in words."""
-    curves = (curve for panel in source.figure.panels for curve in panel.curves)
-    return list(evidence.sizes(source.figure, source.sidecar, curves))
+    """Where data with results are of another size than the paper's, or of one that is not known, in words."""
+    curves, there = [curve for panel in source.figure.panels for curve in panel.curves], _with_results(source)
+    shown = (curve for curve in curves if curve.setting.series in there)
+    called = words.aliases(curves, True, ("dataset",))
+    for setting in source.figure.settings():  # of several names of one dataset only what tells them apart is said
+        alias, own = setting.names.get("dataset", ""), words.dataset(setting.dataset)
+        if own not in called.get(alias, own):
+            called[alias] = f"{own}, {called[alias]}"
+    return list(evidence.sizes(source.figure, source.sidecar, shown, called))
 
 
 def _empty(source: Source) -> int:
     """How many different curves have no results."""
+    return len({setting.series for setting in source.figure.settings()} - _with_results(source))
+
+
+def _with_results(source: Source) -> set[str]:
     rows = source.frame[source.frame["status"] != "failed"]
-    return len({setting.series for setting in source.figure.settings()} - set(rows["series"]))
+    return set(rows["series"])
 
 
 def _trials(source: Source) -> tuple[int, int, int]:
