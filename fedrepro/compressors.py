@@ -202,8 +202,9 @@ class Kept:
 class TopK:
     """Keep the share ``kept`` (0 < kept <= 1, at least one) of largest entries by magnitude, the first among equals.
 
-    They are sent in single precision: to the nearest, infinite above 3.4e38. A delta-compressor with delta = entries
-    kept / entries, up to that rounding (2^-48 of what is kept).
+    They are sent in single precision: to the nearest, infinite above 3.4e38, and 0 where the magnitude is 2^-150 or
+    less, as its smallest number is 2^-149. A delta-compressor with delta = entries kept / entries, up to that rounding
+    (2^-48 of the squares of what is kept, down to a magnitude of 2^-126, where single precision loses digits).
     """
 
     kept: float

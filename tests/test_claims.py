@@ -157,6 +157,19 @@ def test_checks_are_of_averaged_curves_and_each_of_every_trial(ask: Callable[...
     assert "in the worst trial (7)" in row.why
 
 
+def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Callable[..., Any]) -> None:
+    left = np.array([[9.0, 9, 9, 9], [9, 9, 9, 1], [9, 9, 1, 1]])  # the level is reached never, late, late
+    right = np.array([[9.0, 9, 9, 9], [1, 1, 1, 1], [1, 1, 1, 1]])
+    row = ask("each(reach(2, Q2=1) < reach(2, Q2=5))", [left, right])  # margins nan, then two below zero
+    assert row.verdict == "not reproduced"
+    assert "in the worst trial (2)" in row.why
+    assert ask("each(reach(2, Q2=1) <= reach(2, Q2=1))", [left, right]).verdict == "within noise"
+    infinite = np.array([[np.inf, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    row = ask("each(y(at=[0, 1], Q2=1) < y(at=[0, 1], Q2=5))", [infinite, [[np.inf, 1.0], [1, 2], [1, 2]]])
+    assert row.verdict == "not reproduced"  # margins nan and -1 in the first trial, 1 and 2 in the others
+    assert "margin -1 in the worst trial (1)" in row.why
+
+
 @pytest.mark.parametrize(
     ("check", "said"),
     [
@@ -252,6 +265,26 @@ def test_data_of_another_size_than_the_papers_are_a_variant_and_the_size_is_said
     assert (same.verdict, same.level) == ("reproduced", "paper")
     row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], figure_=stated)  # results from before sizes were kept
     assert (row.verdict, row.evidence) == ("holds", f"on {alias}, of whose size these results say nothing")
+    row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: {"N": 10000}}, figure_=stated)
+    assert (row.level, row.evidence) == ("variant", f"on {alias}, of whose M these results say nothing")
+
+
+def test_a_stand_in_for_other_data_hides_no_size(figure: Figure, ask: Callable[..., Any]) -> None:
+    (alias,) = {curve.setting.names["dataset"] for curve in figure.panels[0].curves}
+    said = {"sizes": {alias: {"N": 8920}}, "figure_": {"sizes": {alias: {"N": 10000}}}}
+    check, values = "y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]
+    row = ask(check, values, stand_ins=["mnist"], **said)
+    assert (row.level, row.evidence) == ("variant", f"on {alias} with N = 8,920 (the paper's: 10,000)")
+    row = ask(check, values, stand_ins=["synthetic"], **said)  # a stand-in has no size to be compared
+    assert row.evidence == "on a stand-in for synthetic, which says nothing about the paper"
+
+
+def test_the_spec_says_how_many_trials_are_wanted(ask: Callable[..., Any]) -> None:
+    check, values = "y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]
+    row = ask(check, values, trials=2, trials_wanted=2)  # the spec asked for 2 then, and for 3 today
+    assert (row.verdict, row.level, row.evidence) == ("holds", "partial", "on 2 of 3 trials")
+    assert ask(check, values, trials=3, trials_wanted=2).level == "paper"
+    assert ask(check, values, trials=3, trials_wanted=4).evidence == "on 3 of 4 trials"
 
 
 def test_trials_count_by_the_curves_that_a_claim_reads(ask: Callable[..., Any]) -> None:
@@ -307,6 +340,89 @@ def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
         ),
     }.items():
         assert list(language.problems(Claim("x", "s", "w", "a", check), panels, ())) == [message]
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("reach(y(at=[1, 2], Q2=1), Q2=5) < 3",
+         "reach(y(at=[1, 2], Q2=1), Q2=5): reach() needs one level, not several"),
+        ("first(y(since=1, Q2=1), Q2=5) < 3", "first(y(since=1, Q2=1), Q2=5): first() needs one level, not several"),
+        ("reach([0.4, 0.5], Q2=1) < 3", "reach([0.4, 0.5], Q2=1): reach() needs one level, not several"),
+        ("reach('low', Q2=1) < 3", "'low' is neither a number nor a list of numbers"),
+        ("reach(1, level=2, Q2=1) < 3",
+         "reach(1, level=2, Q2=1): reach() takes each of its values once, and without a name only level, axis"),
+        ("y(1, 2, 3, 4, Q2=1) < 3",
+         "y(1, 2, 3, 4, Q2=1): y() takes each of its values once, and without a name only at, cost, since"),
+        ("y(at='start', Q2=1) < 3",
+         "y(at='start', Q2=1): at='start' must be a round (a whole number from 0 on), 'end', or a list of them"),
+        ("y(at=[], Q2=1) < 3",
+         "y(at=[], Q2=1): at=[] must be a round (a whole number from 0 on), 'end', or a list of them"),
+        ("y(at=-5, Q2=1) < 3",
+         "y(at=-5, Q2=1): at=-5 must be a round (a whole number from 0 on), 'end', or a list of them"),
+        ("y(at=1.5, Q2=1) < 3",
+         "y(at=1.5, Q2=1): at=1.5 must be a round (a whole number from 0 on), 'end', or a list of them"),
+        ("y(since='end', Q2=1) < 3", "y(since='end', Q2=1): since='end' must be a round (a whole number from 0 on)"),
+        ("lowest(since='x', Q2=1) < 3",
+         "lowest(since='x', Q2=1): since='x' must be a round (a whole number from 0 on)"),
+        ("min() < y(at=1, Q2=1)", "min(): min() takes two values or more, and compares them"),
+        ("max(y(since=1, Q2=1)) < 3", "max(y(since=1, Q2=1)): max() takes two values or more, and compares them"),
+        ("mean() < y(at=1, Q2=1)", "mean(): mean() takes one value"),
+        ("abs(y(at=1, Q2=1), 3) < 3", "abs(y(at=1, Q2=1), 3): abs() takes one value"),
+        ("log10(y(at=1, Q2=1), 2) < 3", "log10(y(at=1, Q2=1), 2): log10() takes one value"),
+        ("abs(a=y(at=1, Q2=1)) < 3", "abs(a=y(at=1, Q2=1)): abs() takes one value"),
+        ("y(cost='all', Q2=1) < 3", "'all' is neither a number nor a list of numbers"),
+        ("y(at=1, Q2=1) < y", "y is neither a number nor a list of numbers"),
+        ("y(at=1, Q2=1) < True", "True is neither a number nor a list of numbers"),
+        ("y(at=[1, 2], Q2=1) < -[1, 2, 3]",
+         "'y(at=[1, 2], Q2=1) < -[1, 2, 3]': its sides are read at 2 and at 3 rounds"),
+        ("y(at=1, panel=['a'], Q2=1) < 3", "there is no panel '['a']'"),
+        ("total(axis=['round'], Q2=1) < 3", "total(axis=['round'], Q2=1): '['round']' is not an axis"),
+    ],
+)  # fmt: skip
+def test_arguments_are_counted_and_of_their_kind(figure: Figure, check: str, message: str) -> None:
+    found = list(language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",)))
+    assert len(found) == 1
+    assert found[0].startswith(message)
+
+
+def test_what_may_be_written_is_judged(figure: Figure, ask: Callable[..., Any]) -> None:
+    values = [[9, 5, 3, 1], [9, 3, 2, 0]]
+    for check in (
+        "-[10, 6] < y(at=[0, 1], Q2=1)",
+        "y([0, 'end'], Q2=1) <= [9, 1]",
+        "reach(min(y(at=1, Q2=1), y(at=2, Q2=1)), 'round', Q2=1) < 2.5",
+        "reach(mean(y(at=[1, 2], Q2=1)), Q2=1) < 1e9",
+        "max(y(since=2, Q2=1), 2) < log10(1e4) + [0]",
+    ):
+        assert not list(
+            language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
+        )
+        assert ask(check, values).verdict == "reproduced", check
+
+
+def test_a_cost_beyond_what_was_sent_tests_nothing_but_a_run_that_ended_by_itself(ask: Callable[..., Any]) -> None:
+    whole, ended = [9, 5, 3, 2, 1, 1], [9, 5, 3]  # 5 rounds are planned, of 10 numbers each
+    assert ask("y(cost=50, Q2=1) <= 1", [whole]).verdict == "reproduced"
+    row = ask("y(cost=1e30, Q2=1) <= 1", [whole])
+    assert (row.verdict, row.level) == ("not tested", "none")
+    assert row.why.endswith("lies beyond the 50 numbers sent in this tier")
+    assert ask("y(cost=1e30, Q2=1) <= 3", [ended]).verdict == "reproduced"  # nothing more was to be sent
+    assert ask("y(cost=[10, 60], Q2=1) <= 9", [whole]).verdict == "not tested"
+    assert ask("y(cost=-5, Q2=1) <= 9", [whole]).why == "a cost of -5 lies below the 0 numbers sent at the start"
+
+
+def test_a_parameter_of_a_curve_may_be_named_as_an_argument_of_another_function(figure: Figure) -> None:
+    first, *others = figure.panels[0].curves
+    odd = [dataclasses.replace(first, select={**first.select, "level": k, "since": k}, label=f"c{k}") for k in (1, 2)]
+    odd[1] = dataclasses.replace(odd[1], setting=others[0].setting)
+    shown = dataclasses.replace(figure, panels=(dataclasses.replace(figure.panels[0], curves=tuple(odd)),))
+    rows = frame({one.setting.series: np.full((3, 2), k) for k, one in enumerate(odd, start=1)})
+    about = Sidecar.parse({"schema": 3, "trials_done": 3, "trials_wanted": 3})
+    claim = Claim("x", "s", "w", "a", "y(at=1, level=1) < y(at=1, level=2) and total('objective', since=1) <= 1")
+    assert not list(language.problems(claim, {"a": shown.panels[0]}, ("round",)))
+    assert [c.label for c in judge_module.curves(claim, shown)] == ["c1", "c2"]
+    assert judge(claim, shown, rows, about).verdict == "reproduced"
 
 
 def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from fedrepro import data, registry
-from fedrepro.datasets.sizes import size
+from fedrepro.datasets.sizes import NAMES, size
 from fedrepro.datasets.types import Images, Ratings, Samples, Views
 from tests import data_copies
 
@@ -38,6 +38,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
 
 def test_every_dataset_is_here():
     assert set(SMALL) == set(registry.datasets()), "give the new dataset small parameters in SMALL"
+    assert set(NAMES) == {entry.kind for entry in registry.datasets().values()}, "name the sizes of the new kind"
 
 
 @pytest.mark.parametrize(("name", "params"), [(name, params) for name, many in SMALL.items() for params in many])
@@ -48,6 +49,7 @@ def test_what_is_loaded_has_the_shape_that_was_promised(name, params, tmp_path, 
     loaded = data.load(name, params, stand_in=entry.source is not None)
     found, promised = size(loaded), dict(entry.make(**params).shape())
     assert found, f"say the size of such data in fedrepro/datasets/sizes.py: {type(loaded)}"
+    assert set(found) <= set(NAMES[entry.kind]), "a spec may state the size of whatever is measured"
     assert all(type(value) is int and value >= 0 for value in found.values())
     density = promised.pop("density", None)
     known = {key: value for key, value in promised.items() if value is not None}

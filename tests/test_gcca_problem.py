@@ -529,3 +529,23 @@ def test_bad_parameters_are_told(call, message):
     with pytest.raises(ParameterError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_rows_that_the_data_hold_back_count_among_those_there_are(tmp_path):
+    """J of a shape counts the rows to train with; a problem that is told ``test`` divides all of them anew."""
+    path = tmp_path / "held.yaml"
+    path.write_text("""\
+paper: beyond
+figure: held
+problem: {name: gcca, K: 5, test: 60}
+trials: 1
+rounds: 1
+dataset: {name: europarl, languages: [de, fr], train: 50, test: 60, features: 64}
+panels: {a: {title: x, y: cost, curves: [{algorithm: altmaxvar}]}}
+""")
+    (setting,) = load_spec(path, "quick", ["problem.test=109"]).settings()
+    assert setting.problem_params["test"] == 109
+    with pytest.raises(UserError, match="test must be fewer than the 110 rows there are, not 110"):
+        load_spec(path, "quick", ["problem.test=110"])
+    with pytest.raises(UserError, match="K must be at most the number of rows, 50, not 51"):
+        load_spec(path, "quick", ["problem.test=null", "problem.K=51"])

@@ -457,6 +457,24 @@ def test_band_is_one_standard_deviation_above_three_trials_and_never_leaves_a_lo
     assert series.spread(close, log=True)[1][0] == 1.0
 
 
+def test_two_kinds_of_band_say_whose_they_are():
+    many, few = curve("fedcavg", "FedCAvg"), curve("fedcgds", "FedCGds")
+    frame = pd.concat(
+        [rows(many, t, [0, 1], [2.0, t]) for t in range(1, 6)] + [rows(few, t, [0, 1], [2.0, t]) for t in (1, 2)]
+    )
+
+    def said(*panels):
+        drawn = build(figure(*panels), frame, WHOLE)
+        return next(t.get_text() for t in drawn.texts if t.get_gid() == "footer").replace("\n", " ")
+
+    both = said(panel("a", many, few))
+    assert "a: band of FedCAvg: ±1 sd" in both
+    assert "a: band of FedCGds: min–max" in both
+    apart = said(panel("a", many), panel("b", few), panel("c", many))
+    assert "a, c: band: ±1 sd · b: band: min–max" in apart
+    assert "· band: ±1 sd" in said(panel("a", many), panel("c", many))
+
+
 def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
     drawn, frame, sidecar, _ = made("timed")
     panel_ = drawn.panels[0]
@@ -614,6 +632,45 @@ def test_a_run_that_ends_too_high_does_not_set_the_limits():
     assert found is not None
     assert found.leaving == (1,)
     assert found.top < 50
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_curve_that_ends_high_makes_no_room_for_itself(scale):
+    """Up to fifty times its start, where it is not far yet on a log axis: the others say what is."""
+    shape, calm, lost = panel("a", yscale=scale), fake_line([1.0, 0.9, 0.8, 0.8]), fake_line([1.0, 0.9, 0.85, 20])
+    for drawn in ([lost, calm], [lost, calm, fake_line([1.0, 0.9, 0.7, 0.6])]):
+        found = limits.frame(drawn, shape)
+        assert found is not None
+        assert found.leaving == (0,)
+        assert 1 < found.top < 1.1
+        assert found.bottom < drawn[-1].average.mean[-1]
+    most = [fake_line([1.0, 0.9, 0.85, 20 + i]) for i in range(2)]
+    assert limits.frame([calm, *most], shape) is None, "where most do it, it is the shape of the data"
+    known = [line.curve for line in (lost, calm)]
+    assert limits.frame([lost, calm], panel("a", *known, y="accuracy", yscale=scale)) is None
+
+
+def test_a_curve_that_ends_above_the_top_of_the_spec_is_said_to():
+    line = curve("fedcavg", "FedCAvg")
+    for last, said in ((40.0, "FedCAvg: up to 50, ends at 40"), (2.0, "FedCAvg: up to 50")):
+        shown = panel("a", line, ylim=(None, 10))
+        shape = figure(shown)
+        drawn = build(shape, rows(line, 1, [0, 1, 2, 3], [1.0, 0.5, 50.0, last]), WHOLE)
+        assert said in {t.get_text() for t in drawn.findobj(Text)}
+
+
+def test_the_spec_may_set_the_bottom_of_a_zoomed_frame():
+    fall = [fake_line([9.0, 5.0, *(1 + 0.1 * k for k in range(18))]), fake_line([9.0, 5.0, *[1.2] * 18])]
+    for ylim in ((None, None), (0.5, None)):
+        found = limits.frame(fall, panel("a", ylim=ylim, options={"zoom": 0.2}))
+        assert found is not None
+        assert found.near
+        assert 2.7 < found.top < 3
+    line = curve("fedcavg", "FedCAvg")
+    shown = panel("a", line, ylim=(0.5, None), options={"zoom": 0.2})
+    ax = build(figure(shown), rows(line, 1, range(20), [9.0, 5.0, *[1.0] * 9, *[1.2] * 9]), WHOLE).axes[0]
+    assert ax.get_ylim()[0] == 0.5
+    assert ax.get_ylim()[1] < 1.3
 
 
 def test_a_zoomed_frame_shows_every_floor_and_names_every_burst():
@@ -1076,6 +1133,25 @@ def test_table_of_savings_compares_trial_by_trial():
     assert set(cells["column"]) == {"share saved"}
 
 
+def test_a_compression_ratio_says_which_trials_it_lacks_and_takes_the_optimum_of_the_others():
+    full, cute = curve("altmaxvar", "AltMaxVar"), curve("cutemaxvar", "CuteMaxVar q=3", q=3)
+    s, fall = np.arange(11), 10.0 * 0.5 ** np.arange(11)
+    state = {1: "ok", 2: "diverged", 3: "diverged"}
+    frame = pd.concat(
+        [rows(full, t, s, fall, metric="cost") for t in (1, 2, 3, 4)]
+        + [rows(full, t, s, np.full(11, 1.0 if t == 1 else 4.0), metric="optimum") for t in (1, 2, 3, 4)]
+        + [rows(cute, t, s, 2 * fall, metric="cost", status=status) for t, status in state.items()]
+        + [failed(cute, 4)]
+    )
+    options = {"rows": "algorithm", "columns": "dataset", "reach": 1.5, "ratio_from": {"algorithm": "altmaxvar"}}
+    shown = panel("t", full, cute, kind="table", options=options)
+    plain, quantized = tables.table(figure(shown), shown, frame).itertuples()
+    assert (plain.trials, plain.status) == (4, "ok")
+    assert (quantized.trials, quantized.status) == (1, "2 of 4 diverged, 1 of 4 failed")
+    assert quantized.mean == pytest.approx(1 - 3 * 5 / (32 * 4))  # 20, 10 ... and 10, 5 ... below 1.5 times 1
+    assert tables.cell_texts(shown, quantized)[0].endswith("(2 of 4 diverged, 1 of 4 failed)")
+
+
 def test_table_with_metrics_as_columns_counts_in_whole_numbers():
     line = curve("als", "ALS", dataset="ml1m")
     frame = pd.concat([rows(line, 1, [0], [v], metric=m) for m, v in (("users", 6040), ("ratings", 1000209))])
@@ -1141,7 +1217,7 @@ def test_a_complete_paper_figure_has_no_tag():
 
 def test_changed_settings_and_the_papers_trials_are_told():
     line = curve("fedcavg", "FedCAvg")
-    shown = figure(panel("a", line), tier="smoke", paper_trials=10)
+    shown = figure(panel("a", line), tier="smoke", wanted_trials=1, paper_trials=10)
     result = build(shown, rows(line, 1, [0, 1], [2, 1]), Sidecar(sets=("rounds=1",), trials_done=1, trials_wanted=1))
     said = {t.get_gid(): t.get_text().replace("\n", " ") for t in result.texts}
     assert "changed by --set rounds=1" in said["footer"]
@@ -1155,7 +1231,46 @@ def test_many_missing_series_are_counted_not_listed():
     sidecar = Sidecar(complete=False, trials_done=3, trials_wanted=3, missing=missing)
     source = Source(figure(panel("a", line)), rows(line, 1, [0], [1]), sidecar)
     assert footer(source, ()).endswith("missing: s0: absent; s1: absent; s2: absent; and 6 more")
-    assert tags(source) == ["PARTIAL: 9 without results"]
+
+
+def test_curves_without_results_are_counted_and_not_their_reasons():
+    line, gone = curve("fedcavg", "FedCAvg"), [curve("fedcgds", f"m={m}", m=m) for m in SIZES]
+    sidecar = Sidecar(complete=False, trials_done=3, trials_wanted=3, missing=("5 curves: absent",))
+    frame = rows(line, 1, [0], [1])
+    assert tags(Source(figure(panel("a", line, *gone), panel("b", *gone)), frame, sidecar)) == [
+        "PARTIAL: 5 curves without results"
+    ]
+    assert tags(Source(figure(panel("a", line, gone[0])), frame, sidecar)) == ["PARTIAL: 1 curve without results"]
+
+
+def test_trials_that_the_spec_asks_for_since_are_missing():
+    line = curve("fedcavg", "FedCAvg")
+    frame = pd.concat([rows(line, t, [0], [1]) for t in (1, 2)])
+    about = Sidecar(trials_done=2, trials_wanted=2)
+    assert tags(Source(figure(panel("a", line)), frame, about)) == ["PARTIAL: 2 of 3 trials"]
+    assert tags(Source(figure(panel("a", line), wanted_trials=2), frame, about)) == []
+
+
+def test_data_of_another_size_than_the_papers_are_marked():
+    line = curve("fedcavg", "FedCAvg")
+    about = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 5040}})
+    stated = figure(panel("a", line), sizes={"mnist": {"M": 784, "N": 10000}})
+    frame = rows(line, 1, [0], [1])
+    assert tags(Source(stated, frame, about)) == ["VARIANT DATA"]
+    assert footer(Source(stated, frame, about), ()).endswith("on MNIST with N = 5,040 (the paper's: 10,000)")
+    two = [curve("fedcavg", f"FedCAvg {k}", seed=k) for k in (1, 2)]
+    for k, one in enumerate(two, start=1):
+        own = dataclasses.replace(one.setting, names={"dataset": f"d{k}"}, dataset_params={"selection": f"s{k}"})
+        two[k - 1] = dataclasses.replace(one, setting=own)
+    both = figure(panel("a", *two), sizes={"d1": {"N": 10000}, "d2": {"N": 10000}})
+    said = footer(Source(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
+    assert "· on MNIST, selection = s1, of whose size these results say nothing · on MNIST, selection = s2, of" in said
+    absent = figure(panel("a", line, curve("sncp", "SNCP", dataset="tdt2")), sizes={"tdt2": {"N": 9394}})
+    assert tags(Source(absent, frame, WHOLE)) == [], "data without results are missing, and of no other size"
+    same = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 10000}})
+    assert tags(Source(stated, frame, same)) == []
+    assert tags(Source(dataclasses.replace(stated, tier="quick"), frame, about)) == ["QUICK TIER"]
+    assert tags(Source(stated, frame, dataclasses.replace(about, stand_ins=("mnist",)))) == ["STAND-IN DATA"]
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
@@ -1186,6 +1301,19 @@ def test_no_name_of_a_spec_stands_in_a_legend_or_table(spec):
 def fedmgs(**params: object) -> Curve:
     """A curve labelled as ``spec.expand`` labels it."""
     return curve("fedmgs", " ".join(["FedMGS", *(f"{k}={v}" for k, v in params.items())]), **params)
+
+
+@pytest.mark.parametrize(
+    ("of", "plain", "text"),
+    [
+        (1000209, True, "1,000,209"), (1000209, False, "1,000,209"), (10000001, False, "10,000,001"),
+        (2000, True, "2,000"), (2000, False, "2000"), (1e6, True, "1,000,000"), (1e6, False, "$10^{6}$"),
+        (50000, False, "$5\\times 10^{4}$"), (1e-6, True, "1e-06"), (0.5, True, "0.5"), (-7, True, "-7"),
+        (1e20, True, "1e+20"), (True, True, "yes"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_lose_no_digit(of, plain, text):
+    assert words.value(of, plain) == text
 
 
 def test_a_legend_says_what_varies_in_the_papers_symbols():

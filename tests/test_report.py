@@ -17,8 +17,10 @@ from jinja2 import UndefinedError
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
 from fedrepro.report import gather, html, pictures, render
+from fedrepro.report.published import published
 from fedrepro.spec.nodes import SpecErrors
 
+from . import panel_cases
 from .conftest import SMALL
 from .pages import Page
 
@@ -109,6 +111,19 @@ def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Cal
     assert section("paper").claims[0].verdict == NOT_TESTED
 
 
+def test_stale_results_of_another_tier_that_lend_a_verdict_are_stale(computed: Path, fedrepro: Call) -> None:
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
+    side = Path("results/quick/beyond/small.json")
+    side.write_text(json.dumps({**json.loads(side.read_text()), "plan": "of another source"}))
+    assert section(gather.BEST).stale == ()  # every verdict is that of the paper tier
+    path = Path("results/paper/beyond/small.csv")
+    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    assert section(gather.BEST).stale == (
+        "the CSV is not the one its sidecar describes",
+        "the quick tier, of which verdicts are shown: the code that computes it changed",
+    )
+
+
 def test_fresh_results_are_not_stale(computed: Path) -> None:
     assert (section().stale, section().unchecked) == ((), ())
 
@@ -197,6 +212,18 @@ def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> Non
     assert point.curve in [c.label for c in section().figure.panels[1].curves]
     assert ends
     assert 0 < point.ours < 1
+
+
+def test_published_points_are_compared_where_the_picture_has_our_rounds() -> None:
+    line = panel_cases.curve("cutemaxvar", "CuteMaxVar")
+    frame = panel_cases.rows(line, 1, [0, 1, 2, 3], [8.0, 4.0, 2.0, 1.0])
+
+    def ours(**options: object) -> list[float]:
+        shown = panel_cases.panel("a", line, published=({"x": [1, 2], "y": [3, 3]},), options=options)
+        return [one.ours for one in published(series.Source(panel_cases.figure(shown), frame))]
+
+    assert ours() == [4.0, 2.0]
+    assert ours(starts_at=1) == [8.0, 4.0]
 
 
 def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: Call) -> None:

@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,7 @@ from fedrepro.plotting import batch
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs import execute, task
 from fedrepro.runs import plan as planning
+from fedrepro.runs import write
 from fedrepro.runs.store import Store
 from fedrepro.spec.read import load
 
@@ -314,3 +317,17 @@ def test_arrays_in_use_are_not_removed_as_unused(small: Path, tmp_path: Path) ->
     os.utime(folder, (old, old))
     task.evict(tmp_path)
     assert not folder.exists()
+
+
+def test_the_sizes_of_real_data_are_kept_whichever_run_says_them(small: Path) -> None:
+    figure = load(small, "quick")
+    first, second, *others = (setting.series for setting in figure.settings())
+
+    def run(stand_in: bool = False, **size: int) -> tuple[Any, Any]:
+        return SimpleNamespace(stand_in=stand_in), SimpleNamespace(meta={"size": size})
+
+    (lost, _), there = run(), run(N=60)
+    assert write._sizes(figure, {first: [(lost, None)], second: [(lost, None), there]}) == {"syn": {"N": 60}}
+    assert write._sizes(figure, {first: [run()], others[-1]: [there]}) == {"syn": {"N": 60}}
+    assert write._sizes(figure, {first: [run(stand_in=True, N=9)]}) == {}
+    assert write._sizes(figure, {first: [run(stand_in=True, N=9), there]}) == {"syn": {"N": 60}}

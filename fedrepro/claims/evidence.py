@@ -1,10 +1,10 @@
 """How much a verdict is worth: the level of the evidence it rests on, and the words that go with it.
 
 Levels, best first: ``paper`` (the paper tier: published sizes, the paper's data, all trials), ``partial`` (not all
-trials), ``variant`` (a known variant of the data, or another number of samples than the paper's), ``changed`` (computed
-with ``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (made-up data, which say nothing about the
-paper), ``none``. Several may apply: the worst is the level, and all are named. Only ``paper`` says *reproduced*, *not
-reproduced* or *within noise*; below it a claim *holds*, *fails* or is *undecided* at its level.
+trials), ``variant`` (a known variant of the data, or another size than the paper's, or one that is not known),
+``changed`` (computed with ``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (made-up data, which say
+nothing about the paper), ``none``. Several may apply: the worst is the level, and all are named. Only ``paper`` says
+*reproduced*, *not reproduced* or *within noise*; below it a claim *holds*, *fails* or is *undecided* at its level.
 """
 
 from __future__ import annotations
@@ -76,21 +76,27 @@ def _short_of_the_paper(figure: Figure, sidecar: Sidecar, used: list[Curve], tri
     for one in sidecar.variants:
         if one.dataset in names:
             yield VARIANT, f"on a variant of {one.dataset}" + (f" ({one.note})" if one.note else "")
-    if figure.tier == "paper" and not sidecar.stand_ins:
-        yield from ((VARIANT, words) for words in _sizes(figure, sidecar, used))
-    wanted = figure.wanted_trials if sidecar.trials_wanted is None else sidecar.trials_wanted
+    yield from ((VARIANT, words) for words in sizes(figure, sidecar, used))
+    wanted = max(figure.wanted_trials, sidecar.trials_wanted or 0)  # the spec may ask for more than it did
     if trials < wanted:
         yield PARTIAL, f"on {trials} of {wanted} trials"
 
 
-def _sizes(figure: Figure, sidecar: Sidecar, used: list[Curve]) -> Iterator[str]:
-    """Where the data are of another size than the paper's, and that is known."""
-    for alias in dict.fromkeys(curve.setting.names.get("dataset", "") for curve in used):
+def sizes(
+    figure: Figure, sidecar: Sidecar, used: Iterable[Curve], called: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """In words, where real data of these curves are of another size than the paper's, or of one that is not known.
+
+    Smaller tiers and stand-ins are not compared: they say what they are. called : names for a reader, by the spec's.
+    """
+    settings = [curve.setting for curve in used if curve.setting.dataset not in sidecar.stand_ins]
+    for alias in dict.fromkeys(s.names.get("dataset", "") for s in settings if figure.tier == "paper"):
         ours, papers = sidecar.sizes.get(alias, {}), figure.sizes.get(alias, {})
-        if papers and not ours:
-            yield f"on {alias}, of whose size these results say nothing"
-        if off := [name for name, size in papers.items() if name in ours and ours[name] != size]:
-            yield f"on {alias} with " + ", ".join(_size(name, ours, papers) for name in off)
+        name = (called or {}).get(alias, alias)
+        if unknown := [key for key in papers if key not in ours]:
+            yield f"on {name}, of whose {' and '.join(unknown) if ours else 'size'} these results say nothing"
+        if off := [key for key, size in papers.items() if key in ours and ours[key] != size]:
+            yield f"on {name} with " + ", ".join(_size(key, ours, papers) for key in off)
 
 
 def _size(name: str, ours: Mapping[str, int], papers: Mapping[str, int]) -> str:

@@ -14,7 +14,7 @@ import ast
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,7 @@ class Series:
     axes: Mapping[str, np.ndarray]
     recorded: np.ndarray  # the rounds this tier records of a run to its end; it may have ended before
     better: str
+    lasts: np.ndarray = field(default_factory=lambda: np.array([math.inf]))  # the last recorded round of each trial
 
     def along(self, axis: str) -> np.ndarray:
         """One of the axes. Raises NotTestable where these results do not have it."""
@@ -77,7 +78,8 @@ class Series:
         """The curve averaged over the trials with these numbers, from 0."""
         with np.errstate(invalid="ignore"):
             axes = {name: axis[trials].mean(axis=0) for name, axis in self.axes.items()}
-            return dataclasses.replace(self, values=self.values[trials].mean(axis=0), axes=axes)
+            values = self.values[trials].mean(axis=0)
+            return dataclasses.replace(self, values=values, axes=axes, lasts=self.lasts[trials])
 
 
 class NotTestable(UserError):
@@ -114,9 +116,7 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
     panels = {panel.id: panel for panel in figure.panels}
     found: dict[str, Curve] = {}
     for _, function, keywords in language.readers(language.parse(claim.check)):
-        panel = panels[language.constant(keywords["panel"]) if "panel" in keywords else claim.panel]
-        own = (*language.READERS[function], "panel", "metric")
-        curve = language.pick(panel.curves, {k: language.constant(v) for k, v in keywords.items() if k not in own})
+        _, curve = language.select(function, keywords, claim, panels)
         found.setdefault(curve.setting.series, curve)
     return list(found.values())
 
@@ -140,11 +140,10 @@ class _Reader:
         self.chosen = np.arange(self.trials)
         self._aligned: dict[tuple[str, str], Series] = {}
 
-    def series(self, keywords: Mapping[str, Any]) -> Series:
-        panel = self.panels[keywords.get("panel", self.claim.panel)]
-        own = {"panel", "metric", *(k for keys in language.READERS.values() for k in keys)}
-        curve = language.pick(panel.curves, {k: v for k, v in keywords.items() if k not in own})
-        key = (curve.setting.series, keywords.get("metric", panel.y))
+    def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
+        panel, curve = language.select(function, keywords, self.claim, self.panels)
+        metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        key = (curve.setting.series, metric)
         if key not in self._aligned:
             self._aligned[key] = self._read(curve, key[1])
         return self._aligned[key].over(self.chosen)
@@ -171,6 +170,7 @@ class _Reader:
 def _align(rows: Any, others: Mapping[str, Any], recorded: np.ndarray, better: str) -> Series:
     grid = np.array(sorted(set(rows["round"].astype(int))))
     values: list[np.ndarray] = []
+    lasts: list[int] = []
     axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*CLAIMED, *others)}
     for trial, one in rows.groupby("trial", sort=True):
         at = np.searchsorted(one["round"].to_numpy(), grid, side="right") - 1
@@ -179,16 +179,21 @@ def _align(rows: Any, others: Mapping[str, Any], recorded: np.ndarray, better: s
             worst = np.inf if better == "lower" else -np.inf
             finished = np.where(grid >= one["round"].iloc[-1], worst, finished)
         values.append(finished)
+        lasts.append(int(one["round"].iloc[-1]))
         for axis, columns in axes.items():
             column = others[axis].loc[trial].reindex(one["round"]) if axis in others else one[axis]
             columns.append(column.to_numpy(dtype=float)[at])
-    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better)
+    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better, np.array(lasts))
 
 
 def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0) -> np.ndarray:
     if cost is not None:
-        index = np.searchsorted(series.axes["uplink_scalars"], np.ravel(cost), side="right") - 1
-        return series.values[np.maximum(index, 0)]
+        sent, cost = series.axes["uplink_scalars"], np.ravel(cost)
+        if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
+            raise NotTestable(f"a cost of {cost.max():,.0f} lies beyond the {sent[-1]:,.0f} numbers sent in this tier")
+        if cost.min() < sent[0]:
+            raise NotTestable(f"a cost of {cost.min():,.0f} lies below the {sent[0]:,.0f} numbers sent at the start")
+        return series.values[np.maximum(np.searchsorted(sent, cost, side="right") - 1, 0)]
     last = max(series.recorded[-1], series.rounds[-1])
     rounds = (at if isinstance(at, list) else [at]) if at is not None else series.recorded[series.recorded >= since]
     rounds = [series.rounds[-1] if r == "end" else r for r in rounds]
@@ -323,7 +328,7 @@ def _value(node: ast.expr, reader: _Reader) -> Any:
             return _together(_BINARY[type(node.op)], left, right)
     if isinstance(node, ast.UnaryOp):
         return -_value(node.operand, reader)
-    return language.constant(node)
+    return np.asarray(language.constant(node), dtype=np.float64)
 
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -335,11 +340,10 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _read(node: ast.Call, name: str, reader: _Reader) -> np.ndarray:
-    own = language.READERS[name]
-    keywords = {own[i]: a for i, a in enumerate(node.args)} | {k.arg or "": k.value for k in node.keywords}
-    computed = {k: _value(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in keywords.items()}
-    series = reader.series({k: v for k, v in computed.items() if k not in own})
-    return _READERS[name](series, **{k: v for k, v in computed.items() if k in own})
+    _, _, keywords = next(language.readers(node))
+    own = {k: v for k, v in keywords.items() if k in language.READERS[name]}
+    values = {k: _value(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in own.items()}
+    return _READERS[name](reader.series(name, keywords), **values)
 
 
 def _decide(comparisons: list[_Comparison], reader: _Reader) -> tuple[str, str, tuple[Interval, ...]]:
@@ -359,13 +363,13 @@ def _deciding(comparison: _Comparison, reader: _Reader) -> tuple[Interval, int]:
         reader.chosen = chosen
         return comparison.margin(reader)
 
+    def rank(interval: Interval) -> tuple[int, float]:
+        return (FAILS, NOISE, HOLDS).index(_found(interval, comparison.strict)), interval.low
+
     if comparison.each:
-        alone = [float(np.min(read(np.array([t])))) for t in range(reader.trials)]
-        worst = next((t for t, margin in enumerate(alone) if math.isnan(margin)), int(np.argmin(alone)))
-        return Interval(alone[worst], alone[worst], alone[worst]), int(reader.numbers[worst])
-    intervals = jackknife(read, reader.trials)
-    order = (FAILS, NOISE, HOLDS)
-    return min(intervals, key=lambda i: (order.index(_found(i, comparison.strict)), i.low)), 0
+        alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
+        return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda one: rank(one[0]))
+    return min(jackknife(read, reader.trials), key=rank), 0
 
 
 def _words(margin: Interval, each: bool, trial: int) -> str:

@@ -10,7 +10,8 @@ Functions, whose other keywords select exactly one curve by any of its values (a
 
 ``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
 ``y(since=R)``        the metric at every recorded round from R on (it must hold at each)
-``y(cost=C)``         the metric when C numbers have been sent up (the last round at or below that cost; or a list)
+``y(cost=C)``         the metric when C numbers have been sent up (the last round at or below that cost; or a list);
+                      beyond what a run has sent that did not end by itself, nothing can be said
 ``total(axis)``       the last value of ``round``, of ``uplink_scalars``, ``uplink_bits``, ``downlink_scalars`` or
                       ``downlink_bits``, or of a recorded metric
 ``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
@@ -28,6 +29,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +47,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "lowest": ("since",),
     "highest": ("since",),
 }
+COMMON = ("panel", "metric")
+"""Keywords of every one of them; all others select its curve."""
 PLAIN = ("abs", "min", "max", "log10", "mean")
 EACH = "each"
 """``each(A < B)``: of every trial."""
@@ -150,34 +155,137 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):
         yield "the check reads no curve; use y(), total(), reach(), first(), lowest() or highest()"
+    told = False
     for node, function, keywords in readers(tree):
         try:
-            _check_reader(ast.unparse(node), function, keywords, claim, panels, axes)
+            _check_reader(node, function, keywords, claim, panels, axes)
         except UserError as error:
+            told = True
             yield str(error)
+    if not told and names <= set(known):
+        yield from _miscounted(tree)
+
+
+def select(
+    function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
+) -> tuple[Panel, Curve]:
+    """The panel and the one curve that a call of a function that reads means.
+
+    Raises UserError where there is no such panel, or not one such curve.
+    """
+    name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
+    if name not in list(panels):
+        raise UserError(f"there is no panel '{name}'{nearest(str(name), panels)}")
+    own = (*READERS[function], *COMMON)
+    return panels[name], pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
 
 
 def _check_reader(
-    shown: str,
+    node: ast.Call,
     function: str,
     keywords: Mapping[str, ast.expr],
     claim: Claim,
     panels: Mapping[str, Panel],
     axes: Sequence[str],
 ) -> None:
-    own = (*READERS[function], "panel", "metric")
+    shown = ast.unparse(node)
+    if len(node.args) > len(READERS[function]) or len(node.args) + len(node.keywords) > len(keywords):
+        most = ", ".join(READERS[function])
+        raise UserError(f"{shown}: {function}() takes each of its values once, and without a name only {most}")
     if function == "y" and len({"at", "cost", "since"} & set(keywords)) != 1:
         raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three")
     if function in ("reach", "first") and "level" not in keywords:
         raise UserError(f"{shown}: {function}() needs the level to reach as its first argument")
-    name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
-    if name not in panels:
-        raise UserError(f"{shown}: there is no panel '{name}'{nearest(name, panels)}")
-    curve = pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
+    _check_rounds(shown, function, keywords)
+    panel, curve = select(function, keywords, claim, panels)
     valid = (*axes, *curve.setting.metrics)
-    axis = constant(keywords["axis"]) if "axis" in keywords else "round"
+    axis = constant(keywords["axis"]) if "axis" in READERS[function] and "axis" in keywords else "round"
     if axis not in valid:
-        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(axis, valid)} (axes: {', '.join(valid)})")
-    metric = constant(keywords["metric"]) if "metric" in keywords else panels[name].y
+        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(str(axis), valid)} (axes: {', '.join(valid)})")
+    metric = constant(keywords["metric"]) if "metric" in keywords else panel.y
     if metric not in curve.setting.metrics:
-        raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")
+        raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
+
+
+# -- numbers and how many they are -------------------------------------------------------------------------------------
+
+
+def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -> None:
+    """``at`` is a round, 'end' or a list of them, ``since`` a round."""
+    if "at" in keywords and "at" in READERS[function]:
+        at = constant(keywords["at"])
+        if at == [] or not all(r == "end" or _is_round(r) for r in (at if isinstance(at, list) else [at])):
+            raise UserError(f"{shown}: at={at!r} must be a round (a whole number from 0 on), 'end', or a list of them")
+    if "since" in keywords and "since" in READERS[function]:
+        since = constant(keywords["since"])
+        if not _is_round(since):
+            raise UserError(f"{shown}: since={since!r} must be a round (a whole number from 0 on)")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_round(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and float(value).is_integer()
+
+
+def _miscounted(tree: ast.AST) -> Iterator[str]:
+    """Every comparison whose sides are not numbers, or not as many of one as of the other."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            try:
+                for left, right in itertools.pairwise([node.left, *node.comparators]):
+                    _together(node, [left, right])
+            except UserError as error:
+                yield str(error)
+
+
+def _count(node: ast.expr) -> int | None:
+    """How many numbers an expression has; None where the results tell. Raises UserError where it has none."""
+    if isinstance(node, ast.BinOp):
+        return _together(node, [node.left, node.right])
+    if isinstance(node, ast.UnaryOp):
+        return _count(node.operand)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _count_read(node) if node.func.id in READERS else _count_made(node, node.func.id)
+    try:
+        value = constant(node)
+    except UserError:
+        value = None
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(map(_is_number, listed)):
+        raise UserError(f"{ast.unparse(node)} is neither a number nor a list of numbers")
+    return len(listed)
+
+
+def _count_read(node: ast.Call) -> int | None:
+    """How many numbers are read off a curve; the level it shall reach is one."""
+    ((_, function, keywords),) = itertools.islice(readers(node), 1)
+    if "level" in READERS[function] and _count(keywords["level"]) != 1:
+        raise UserError(f"{ast.unparse(node)}: {function}() needs one level, not several")
+    if function != "y":
+        return 1
+    if "cost" in keywords:
+        return _count(keywords["cost"])
+    at = constant(keywords["at"]) if "at" in keywords else None
+    return None if at is None else len(at) if isinstance(at, list) else 1
+
+
+def _count_made(node: ast.Call, function: str) -> int | None:
+    """How many numbers ``abs``, ``log10``, ``mean``, ``min`` or ``max`` makes."""
+    several = function in ("min", "max")
+    if node.keywords or not (len(node.args) >= 2 if several else len(node.args) == 1):
+        wanted = "two values or more, and compares them" if several else "one value"
+        raise UserError(f"{ast.unparse(node)}: {function}() takes {wanted}")
+    counted = _together(node, node.args)
+    return 1 if function == "mean" else counted
+
+
+def _together(node: ast.expr, parts: Sequence[ast.expr]) -> int | None:
+    """How many numbers come of several expressions, of which each has one or as many as the others."""
+    counts = [_count(part) for part in parts]
+    known = sorted({count for count in counts if count is not None and count > 1})
+    if len(known) > 1:
+        raise UserError(f"'{ast.unparse(node)}': its sides are read at {known[0]} and at {known[1]} rounds")
+    return known[0] if known else None if None in counts else 1

@@ -29,6 +29,17 @@ def size(data: Any) -> dict[str, int]:
     return next((measure(data) for kind, measure in _MEASURES.items() if isinstance(data, kind)), {})
 
 
+NAMES: dict[str, tuple[str, ...]] = {
+    "samples": ("M", "N", "K"),
+    "ratings": ("users", "items", "ratings"),
+    "views": ("I", "J", "N", "validation", "test", "cluster"),
+    "images": ("images", "classes", "groups", "size", "train", "test"),
+    "imc": ("M", "N"),
+    "shift": ("M", "N"),
+}
+"""By the registered kind of a dataset, every name that ``size`` may give."""
+
+
 def _samples(data: Samples) -> dict[str, int]:
     M, N = data.X.shape
     K = data.K if data.labels is None else len(np.unique(data.labels))

@@ -34,7 +34,7 @@ def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a panel of curves along an axis."""
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)
-    leaving = _leaving(drawn, limits)
+    leaving = _leaving(drawn, limits, panel)
     strip = _strip([text for _, text in leaving])
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
@@ -62,7 +62,12 @@ def prepare(panel: Panel, source: Source) -> Prepared:
 
 def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: bool) -> list[str]:
     """What the footer must say of the panel."""
-    notes = [f"band: {a.spread}" for a in (line.average for line in drawn) if a and a.spread]
+    bands = {line.name: a.spread for line in drawn if (a := line.average) and a.spread}
+    kinds = list(dict.fromkeys(bands.values()))
+    notes = [f"band: {kind}" for kind in kinds]
+    if len(kinds) > 1:
+        named = {kind: ", ".join(name for name, one in bands.items() if one == kind) for kind in kinds}
+        notes = [f"{panel.id}: band of {named[kind]}: {kind}" for kind in kinds]
     if CurvesOptions.of(panel).average == "median":
         notes.append("line: median of the trials")
     notes += [f"{panel.id}: {line.name} from {line.fewer}" for line in drawn if line.fewer]
@@ -80,14 +85,15 @@ def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: b
 # -- curves that leave the frame ---------------------------------------------------------------------------------------
 
 
-def _leaving(drawn: Sequence[Line], limits: Frame | None) -> list[tuple[int, str]]:
+def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[tuple[int, str]]:
     """The curves that leave the frame, each with its name, its largest value, and where it ends if that is outside."""
     found = []
+    top = limits.top if limits and limits.top is not None else panel.ylim[1]
     for i in limits.leaving if limits else ():
         average = drawn[i].average
         assert average is not None
         text = f"{drawn[i].name}: up to {_amount(average.mean.max())}"
-        if limits and limits.top is not None and average.mean[-1] > limits.top:
+        if top is not None and average.mean[-1] > top:
             text += f", ends at {_amount(average.mean[-1])}"
         found.append((i, text))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
+from fedrepro.claims import evidence
 from fedrepro.plotting import style, words
 from fedrepro.plotting.series import Source
 
@@ -25,29 +26,51 @@ def tags(source: Source) -> list[str]:
     result = []
     if sidecar.stand_ins:
         result.append("STAND-IN DATA")
-    if sidecar.variants:
+    if sidecar.variants or _sizes(source):
         result.append("VARIANT DATA")
     if sidecar.sets:
         result.append("CHANGED SETTINGS")
-    if not sidecar.complete:
-        fewest, most, wanted = _trials(source)
-        missing = len(sidecar.missing)
+    fewest, most, wanted = _trials(source)
+    if not sidecar.complete or (sidecar.trials_done is not None and fewest < wanted):
+        empty = _empty(source)
         if fewest < wanted:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
         else:
-            result.append(f"PARTIAL: {missing} without results" if missing else "PARTIAL")
+            result.append(f"PARTIAL: {empty} curve{'s' * (empty != 1)} without results" if empty else "PARTIAL")
     if figure.tier != "paper":
         result.append(f"{figure.tier.upper()} TIER")
     return result
 
 
+def _sizes(source: Source) -> list[str]:
+    """Where data with results are of another size than the paper's, or of one that is not known, in words."""
+    curves, there = [curve for panel in source.figure.panels for curve in panel.curves], _with_results(source)
+    shown = (curve for curve in curves if curve.setting.series in there)
+    called = words.aliases(curves, True, ("dataset",))
+    for setting in source.figure.settings():  # of several names of one dataset only what tells them apart is said
+        alias, own = setting.names.get("dataset", ""), words.dataset(setting.dataset)
+        if own not in called.get(alias, own):
+            called[alias] = f"{own}, {called[alias]}"
+    return list(evidence.sizes(source.figure, source.sidecar, shown, called))
+
+
+def _empty(source: Source) -> int:
+    """How many different curves have no results."""
+    return len({setting.series for setting in source.figure.settings()} - _with_results(source))
+
+
+def _with_results(source: Source) -> set[str]:
+    rows = source.frame[source.frame["status"] != "failed"]
+    return set(rows["series"])
+
+
 def _trials(source: Source) -> tuple[int, int, int]:
-    """The fewest and most trials with results that any curve has, and the number wanted."""
+    """The fewest and most trials with results that any curve has, and the number that is, or was, wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     rows = source.frame[source.frame["status"] != "failed"]
     most = int(rows.groupby("series")["trial"].nunique().max()) if len(rows) else 0
     fewest = most if done is None else done
-    return fewest, max(fewest, most), source.figure.wanted_trials if wanted is None else wanted
+    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0)
 
 
 def _count(fewest: int, most: int, wanted: int) -> str:
@@ -71,6 +94,7 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
     parts += [f"changed by --set {item}" for item in sidecar.sets]
     parts += [f"{words.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
+    parts += _sizes(source)
     missing = sidecar.missing
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""

@@ -139,7 +139,7 @@ def _build(source: Source) -> MplFigure:
             height += ratios[-1]
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
-    parts = footer_parts(source, [note for one in prepared for note in one.notes])
+    parts = footer_parts(source, _notes(source, every))
     foot = style.wrap(" · ".join(map(style.safe, parts)), width - 2 * MARGIN, style.TINY)
     below = 0.14 * (foot.count("\n") + 1) + 0.13
     gone = _absent(source, every, titles, width - 2 * MARGIN)
@@ -170,6 +170,20 @@ def _build(source: Source) -> MplFigure:
             text.set_parse_math(False)  # a dollar sign in it is no formula's
     _settle(picture)
     return picture
+
+
+def _notes(source: Source, every: Sequence[Prepared]) -> list[str]:
+    """What the panels that show something say in the footer; where their bands differ, of which panels each is."""
+    said = [(panel.id, note) for panel, one in zip(source.figure.panels, every, strict=True) if not one.absent
+            for note in one.notes]  # fmt: skip
+    bands: dict[str, list[str]] = {}
+    for name, note in said:
+        if note.startswith("band: "):
+            bands.setdefault(note, []).append(name)
+    if len(bands) < 2:
+        return [note for _, note in said]
+    named = {note: f"{', '.join(names)}: {note}" for note, names in bands.items()}
+    return [named.get(note, note) for _, note in said]
 
 
 def _settle(picture: MplFigure) -> None:

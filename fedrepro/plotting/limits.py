@@ -2,9 +2,10 @@
 
 One rule for all panels. A curve blows up where it climbs from a low of its own by more than three times the height in
 which the curves of its panel start, end and are lowest (on a log axis at most by a factor of 50), and above all that.
-Such a curve counts with its lowest and last value, the others with all that they do. With the option ``zoom`` the start
-is no part of it and only what lies beyond that share of the x axis counts. A metric of which more is better cannot blow
-up.
+Where it is as far up at its end, compared with those that end lower and are half of all, its end is no such place. Such
+a curve counts with its lowest value, and with its last one if that is a floor, the others with all that they do. With
+the option ``zoom`` the start is no part of it and only what lies beyond that share of the x axis counts. A metric of
+which more is better cannot blow up.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def frame(drawn: Sequence[Line], panel: Panel) -> Frame | None:
     if panel.ylim[1] is not None:
         gone = tuple(i for i in moving if _leaves(drawn[i], panel.ylim[1])) if _may_blow_up(panel) else ()
         return Frame(None, None, gone) if gone else None
-    share = CurvesOptions.of(panel).zoom if panel.ylim == (None, None) else None
+    share = CurvesOptions.of(panel).zoom
     view = _View(drawn, panel, moving, share)
     blown = view.blown() if _may_blow_up(panel) else []
     if not blown and share is None:
@@ -85,6 +86,7 @@ class _View:
         self.start = float(np.median(list(self.begins.values())))
         self.starts = [self.start] if share is None else []
         self.ceiling = self._far() if share is None else self.start
+        self.risen = self._risen() if share is None and _may_blow_up(panel) else set()
 
     def _late(self, line: Line, start: float) -> list[np.ndarray]:
         runs = ([line.average.x] if line.average else []) + [t.x for t in line.strays]
@@ -102,20 +104,38 @@ class _View:
             return self.start + float(np.log10(FACTOR))
         return FACTOR * self.start if self.start > 0 else float("inf")
 
+    def _risen(self) -> set[int]:
+        """The averaged curves, at most half, that have blown up at their end, judged against those that end lower.
+
+        Their ends are no floors: one of them alone would make room for itself, and flatten the others.
+        """
+        ends = sorted((float(self.late[i][0][-1]), i) for i in self.averaged)
+        lows = [float(self.late[i][0].min()) for i in self.averaged]
+        for k, (end, _) in enumerate(ends):
+            core = [*self.starts, *lows, *self.fixed, *(e for e, _ in ends[:k])]
+            if 2 * k >= len(ends) and end > max(core) + self._reach(min(core), max(core)) > max(core):
+                return {i for _, i in ends[k:]}
+        return set()
+
     def core(self) -> tuple[float, float]:
         """Where the curves start (if that is to be seen), end, and are lowest; an end that is no floor is no part."""
-        known = [self.late[i][0] for i in self.averaged] or [y for parts in self.late.values() for y in parts]
-        marks = [float(v) for y in known for v in (y[-1], y.min())]
+        known = [(self.late[i][0], i in self.risen) for i in self.averaged]
+        known = known or [(y, False) for parts in self.late.values() for y in parts]
+        marks = [float(v) for y, risen in known for v in ([] if risen else [y[-1]]) + [y.min()]]
         core = [*self.starts, *(v for v in marks if v <= self.ceiling), *self.fixed] or marks
         return min(core), max(core)
+
+    def _reach(self, low: float, high: float) -> float:
+        """How far a curve climbs that blows up, where the others lie between ``low`` and ``high``."""
+        reach = max(3 * (high - low), 0.1 * (self.start - low))  # not every ripple of curves that end at one point
+        return min(reach, float(np.log10(FACTOR))) if self.log else reach
 
     def blown(self) -> list[int]:
         """The curves that blow up; none where all do so and stay below the ceiling: that is the shape of the data."""
         low, high = self.core()
-        reach = max(3 * (high - low), 0.1 * (self.start - low))  # not every ripple of curves that end at one point
+        reach = self._reach(low, high)
         if reach <= 0:
             return []
-        reach = min(reach, float(np.log10(FACTOR))) if self.log else reach
         found = [i for i in self.moving if any(self._climbs(i, y, high, reach) for y in self.whole[i])]
         calm = len(found) < len(self.moving)
         far = any(y.max() > self._far() for i in found for y in self.whole[i])

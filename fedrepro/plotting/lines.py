@@ -69,7 +69,7 @@ def read(panel: Panel, source: Source) -> list[Line]:
 def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Trial], most: int, how: str) -> Line:
     log = panel.yscale == "log"
     begins = [float(t.y[0]) for t in runs if t.status == "ok" and t.y.size]
-    runs = [_visible(_counted(t, panel), panel.xscale == "log" and curve.role != "level", log) for t in runs]
+    runs = [_visible(counted(t, panel), panel.xscale == "log" and curve.role != "level", log) for t in runs]
     if curve.role == "level":
         runs = [replace(t, x=t.x[-1:] * 0, y=t.y[-1:]) for t in runs]
     strays = tuple(t for t in runs if t.status == "diverged")
@@ -82,7 +82,7 @@ def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Tr
     return Line(curve, look, name, name + series.trouble(runs), average, strays_drawn, "", fewer, begins)
 
 
-def _counted(trial: Trial, panel: Panel) -> Trial:
+def counted(trial: Trial, panel: Panel) -> Trial:
     """The trial with its rounds numbered as the option ``starts_at`` says."""
     first = CurvesOptions.of(panel).starts_at if panel.x == "round" else 0
     return replace(trial, x=trial.x + first) if first else trial

@@ -7,6 +7,8 @@ a ratio of averages has no spread over trials. Source: gcca Sec. V-A.3, Table I;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fedrepro.ledger import FULL_BITS
@@ -19,30 +21,35 @@ from fedrepro.spec.panels import TableOptions
 
 
 def compression(panel: Panel, curve: Curve, source: Source) -> tuple[float, int, str]:
-    """The compression ratio of a curve, the number of trials it is read off, and ``ok`` or why there is none.
+    """The compression ratio of a curve, the number of trials it is read off, and ``ok`` or what became of the others.
 
     The other method and the level are those of the panel's options ``ratio_from``, ``optimum_of`` and ``reach``.
-    Trials count where both methods have finished them; a curve without a bit width sends numbers in full.
+    Trials count, of the optimum too, where all methods have finished them; a curve without a bit width sends numbers
+    in full.
     """
     options = TableOptions.of(panel)
     other = layout.reference(panel, options.ratio_from or {}, "ratio_from")
     known = layout.reference(panel, options.optimum_of, "optimum_of") if options.optimum_of else other
-    optimum = [t.y[-1] for t in _healthy(source, known, panel, "optimum").values()]
-    quantized, full = (_healthy(source, c, panel, "cost") for c in (curve, other))
-    shared = sorted(set(quantized) & set(full))
-    if not shared or not optimum:
-        return float("nan"), 0, "no results"
-    averages = [series.average([runs[number] for number in shared]) for runs in (quantized, full)]
-    C, A = (average for average in averages if average is not None)
+    runs = [
+        series.trials(source, c, panel, metric=m) for c, m in ((curve, "cost"), (other, "cost"), (known, "optimum"))
+    ]
+    quantized, full, optimum = map(_healthy, runs)
+    bad = series.lost(runs[0]) + [f"{words} ({other.label})" for words in series.lost(runs[1]) if other is not curve]
+    shared = sorted(set(quantized) & set(full) & set(optimum))
+    if not shared:
+        return float("nan"), 0, ", ".join(bad) or "no results"
+    C, A = (series.average([found[number] for number in shared]) for found in (quantized, full))
+    assert C is not None
+    assert A is not None
+    best = np.mean([optimum[number].y[-1] for number in shared])
     rounds = np.intersect1d(C.x, A.x)
     cost_C, cost_A = (average.mean[np.isin(average.x, rounds)] for average in (C, A))
     q = layout.values_of(curve).get("q") or FULL_BITS
-    factor = options.reach or 1.0
-    ratio = gcca.compression_ratio(cost_C, cost_A, np.mean(optimum), q, rounds=rounds, factor=factor)
-    return ratio, len(shared), "ok" if np.isfinite(ratio) else "never gets there"
+    ratio = gcca.compression_ratio(cost_C, cost_A, best, q, rounds=rounds, factor=options.reach or 1.0)
+    bad += [] if np.isfinite(ratio) else ["never gets there"]
+    return ratio, len(shared), ", ".join(bad) or "ok"
 
 
-def _healthy(source: Source, curve: Curve, panel: Panel, metric: str) -> dict[int, Trial]:
-    """The trials of a curve that ended well, by number."""
-    found = series.trials(source, curve, panel, metric=metric)
-    return {trial.number: trial for trial in found if trial.status == "ok" and trial.y.size}
+def _healthy(runs: Sequence[Trial]) -> dict[int, Trial]:
+    """The trials that ended well, by number."""
+    return {trial.number: trial for trial in runs if trial.status == "ok" and trial.y.size}

@@ -173,6 +173,11 @@ def finals(source: Source, curve: Curve, panel: Panel, *, last: int = 1, how: st
     return Finals(float(centre[0]), float(low[0]), float(high[0]), band, bad)
 
 
+def lost(runs: Sequence[Trial]) -> list[str]:
+    """How a cell says that some trials diverged or failed: ``2 of 4 diverged``."""
+    return [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
+
+
 def trouble(runs: Sequence[Trial]) -> str:
     """How a legend says that some trials, or all, diverged or failed."""
     said = ""

@@ -76,7 +76,7 @@ def _values(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[np
     runs = series.trials(source, curve, panel, x=axis, metric=metric)
     if not runs:
         return np.array([]), "no results"
-    bad = [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
+    bad = series.lost(runs)
     if options.reach is None:
         values = np.array([series.final(t, options.final) for t in runs])
     else:

@@ -100,13 +100,19 @@ def symbol(name: str, plain: bool = False) -> str:
 
 
 def value(of: Any, plain: bool = False) -> str:
-    """A parameter's value: small and large round numbers as powers of ten."""
+    """A parameter's value: small and large round numbers as powers of ten, other whole ones in full.
+
+    ``plain``: without mathematics, and every whole number in full, as tables have them.
+    """
     if isinstance(of, bool):
         return "yes" if of else "no"
     if not isinstance(of, (int, float)) or not math.isfinite(of):
         return str(of)
     mantissa, _, power = f"{of:e}".partition("e")
     mantissa, power = f"{float(mantissa):g}", str(int(power))
+    short = len(mantissa) <= 3 and float(f"{mantissa}e{power}") == of
+    if float(of).is_integer() and abs(of) < 1e15 and (plain or (int(power) >= 4 and not short)):
+        return f"{of:,.0f}"
     if plain or -2 <= int(power) < 4 or len(mantissa) > 3:
         return f"{of:g}"
     return f"$10^{{{power}}}$" if mantissa == "1" else rf"${mantissa}\times 10^{{{power}}}$"

@@ -33,7 +33,8 @@ class Section:
     """One figure: its results at one tier (``source`` is None where there are none) and what follows from them.
 
     Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
-    since the results were computed, ``unchecked`` why that cannot be told.
+    since the results were computed, also of those of another tier that a verdict is from, ``unchecked`` why that cannot
+    be told.
     """
 
     path: Path
@@ -115,12 +116,19 @@ def section(path: Path, tier: str, root: Path) -> Section:
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
         return Section(path, figure, None, rows, (), (), (), tuple(found))
     source = sources[0]
-    base = read.stem(root, source.figure)
-    table = read.results_file(base)
+    rows = _best([_rows(one) for one in sources], source.figure.claims)
+    shown = [one for one in sources if one is source or one.figure.tier in {row.tier for row in rows}]
+    stale, unchecked = (sum(said, ()) for said in zip(*(_fresh(one, source, root) for one in shown), strict=True))
+    return Section(path, source.figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
+
+
+def _fresh(source: Source, main: Source, root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
+    table = read.results_file(read.stem(root, source.figure))
     assert table is not None
     stale, unchecked = freshness(source.figure, source.sidecar, table)
-    rows = _best([_rows(one) for one in sources], source.figure.claims)
-    return Section(path, source.figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
+    where = "" if source is main else f"the {source.figure.tier} tier, of which verdicts are shown: "
+    return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 
 def _source(path: Path, tier: str, root: Path) -> Source:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.plotting import series
+from fedrepro.plotting import lines, series
 from fedrepro.plotting.series import Source
 from fedrepro.spec import axes
 from fedrepro.spec.model import Panel
@@ -46,7 +46,8 @@ def _nearest(source: Source, panel: Panel, x: float | None, y: float) -> tuple[f
     best, label, distance = float("nan"), "", float("inf")
     for curve in panel.curves:
         level = curve.role == "level"
-        average = series.average(series.trials(source, curve, panel, x="round" if level else panel.x))
+        runs = series.trials(source, curve, panel, x="round" if level else panel.x)
+        average = series.average([lines.counted(run, panel) for run in runs])
         if average is None or level != (x is None) or (x is not None and not average.x[0] <= x <= average.x[-1]):
             continue
         ours = float(average.mean[-1] if x is None else np.interp(x, average.x, average.mean))

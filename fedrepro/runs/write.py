@@ -233,12 +233,14 @@ def _sidecar(
 
 
 def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[str, int]]:
-    """What was loaded of each dataset, as the spec calls it."""
+    """What was loaded of each real dataset, as the spec calls it, by the first run that says so."""
     found: dict[str, dict[str, int]] = {}
     for setting in figure.settings():
-        sizes = (r.meta.get("size") for _, r in records.get(setting.series, ()) if r is not None)
-        found.setdefault(setting.names["dataset"], next((size for size in sizes if size), {}))
-    return {alias: size for alias, size in found.items() if size}
+        pairs = records.get(setting.series, ())
+        sizes = (record.meta.get("size") for run, record in pairs if record is not None and not run.stand_in)
+        if size := next(filter(None, sizes), None):
+            found.setdefault(setting.names["dataset"], size)
+    return found
 
 
 def _uses(figure: Figure, key: str) -> bool:

@@ -114,6 +114,8 @@ class Expander:
         facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
         if method is not None:
             collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
+        if facts.get("J") is not None and problem_params.get("test") is not None:
+            facts["J"] += facts.get("test") or 0  # the problem itself says which rows of all are held back
         where = dict((panel.get("problem") or self.root.get("problem") or item).items())
         collect.attempt(lambda: problem.check(problem_params, facts), where, item, f"the problem '{problem.name}'")
         if collect.told > told:

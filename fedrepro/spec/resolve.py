@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.datasets.sizes import NAMES
 from fedrepro.errors import nearest
 from fedrepro.parameters import flag
 from fedrepro.spec import nodes
@@ -48,13 +49,17 @@ class Resolver:
     def sizes(self) -> dict[str, dict[str, int]]:
         """The sizes that the paper states of the spec's own datasets (``published: {N: 10000}``), by their names."""
         table = self.root.get("datasets")
-        stated = {alias: node.get("published") for alias, node in (table.items() if table is not None else ())}
-        return {alias: self._sizes(node) for alias, node in stated.items() if node is not None}
+        entries = table.items() if table is not None else ()
+        stated = {alias: (node.get("name"), node.get("published")) for alias, node in entries}
+        return {alias: self._sizes(name, node) for alias, (name, node) in stated.items() if node is not None}
 
-    def _sizes(self, node: Node) -> dict[str, int]:
+    def _sizes(self, name: Node | None, node: Node) -> dict[str, int]:
         if not isinstance(node.value, dict) or not node.value:
             self.collect.error(node, "published is a mapping of sizes, for instance {N: 10000}")
             return {}
+        entry = registry.datasets().get(str(getattr(name, "value", "")))
+        if entry is not None:
+            self.collect.keys(node, NAMES[entry.kind], f"the published size of '{entry.name}'")
         return {name: self.collect.count(one, f"published.{name}", 1, low=1) for name, one in node.items()}
 
     # -- problems ----------------------------------------------------------------------------------------------------
