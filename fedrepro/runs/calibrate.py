@@ -1,16 +1,15 @@
 """How fast this machine is at what some runs do: its units of work, its libraries, and a factor for each method.
 
-A factor is what a few rounds of the method take on the sample of its problem, to what its cost says of them. It belongs
-to a method with the choices among its parameters (words, flags, what is null), on dense or on sparse data: these take
-other paths through its code, numbers only change amounts, which the cost knows.
+A factor is what a few rounds of a method take on the small problem that its problem names, to what its cost says of
+them; ``predict.path`` says what it belongs to.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,33 +37,26 @@ def machine_for(runs: Sequence[Run]) -> Machine:
     """The machine, measured as far as these runs are worth it: not where they take seconds by typical numbers."""
     machine = Machine()
     different = {run.family: run for run in runs}
-    count = {family: sum(run.family == family for run in runs) for family in different}
-    works = {family: predict.takes(run) for family, run in different.items()}
+    count = Counter(run.family for run in runs)
+    works = {family: predict.own_work(run) + predict.around(run) for family, run in different.items()}
     typical = {family: machine.seconds(work) * count[family] for family, work in works.items()}
     if sum(typical.values()) < WORTH:
         return machine
     machine.measure(needs(works.values()), predict.needed(different.values()))
     by_method: dict[str, float] = {}
     for family, run in different.items():
-        by_method[path(run)] = by_method.get(path(run), 0.0) + typical[family]
-    for name, run in {path(run): run for run in different.values()}.items():
+        by_method[predict.path(run)] = by_method.get(predict.path(run), 0.0) + typical[family]
+    for name, run in {predict.path(run): run for run in different.values()}.items():
         if by_method[name] >= SHARE * sum(typical.values()):
             machine.learn(name, lambda run=run: factor(run, machine))  # type: ignore[misc]
     return machine
-
-
-def path(run: Run) -> str:
-    """What a factor belongs to: the method's class, dense or sparse data, and its parameters that are no numbers."""
-    cls = registry.algorithms()[run.setting.algorithm].cls
-    chosen = {k: v for k, v in run.setting.params.items() if not _number(v)}
-    return f"{cls.__name__} {_kind(run)} {json.dumps(chosen, sort_keys=True, default=str)}"
 
 
 def factor(run: Run, machine: Machine) -> float | None:
     """The factor of the run's method; None where its problem has no such sample or the method cannot run on it."""
     entry = registry.algorithms()[run.setting.algorithm]
     problem_cls = registry.problems()[entry.problem].cls
-    sample = problem_cls.probes.get(_kind(run))
+    sample = problem_cls.probes.get(predict.kind(run))
     if sample is None:
         return None
     try:
@@ -125,7 +117,7 @@ def _small(run: Run, sample: Mapping[str, Any]) -> Run:
             registry.algorithms()[setting.algorithm].cls(**params).check(**known)
             break
         except ParameterError as error:
-            if not _number(params.get(error.name)):
+            if not predict.is_number(params.get(error.name)):
                 raise
             params[error.name] = type(params[error.name])(params[error.name] / 2)
     setting.params.update(params)  # type: ignore[attr-defined]
@@ -134,11 +126,3 @@ def _small(run: Run, sample: Mapping[str, Any]) -> Run:
 
 def _defaults(entry: Any) -> dict[str, Any]:
     return {k: v for k, v in entry.parameters().items() if v is not dataclasses.MISSING}
-
-
-def _kind(run: Run) -> str:
-    return "sparse" if "density" in predict.facts(run) else "dense"
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

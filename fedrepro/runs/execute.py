@@ -193,7 +193,9 @@ def _stored(
     said: dict[str, str],
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
+    began = clock()
     record = measured(run.setting, run.trial, problem, clock)
+    record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
     about = json.loads((scratch / run.problem_id / "problem.json").read_text(encoding="utf-8"))
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)

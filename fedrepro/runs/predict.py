@@ -9,7 +9,10 @@ problem, which workers share. The arrays of a problem are made once, by the work
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,9 @@ TYPICAL: Mapping[str, Any] = {
 }
 """Sizes of data that say nothing of themselves."""
 
+OF_PROBLEM = ("K", "train")
+"""What the problem's parameters say rather than the data: the clusters asked for, the share of ratings to train with."""
+
 TOGETHER = 0.65
 """What a run in step with others takes, to what it takes alone: their common passes, less what each does by itself."""
 
@@ -38,7 +44,7 @@ STARTED = Work(calls=3000.0)
 
 
 class Timings:
-    """Seconds per run family, learned from finished runs and kept in the store's folder."""
+    """Seconds per run family, learned from finished runs and kept in the store's folder; by arithmetic else."""
 
     def __init__(self, root: Path, machine: Machine | None = None) -> None:
         self.path = root / "timings.json"
@@ -50,23 +56,34 @@ class Timings:
             self.known = {}
 
     def seconds(self, run: Run) -> float:
-        """Predicted seconds of one run, alone, its problem at hand."""
-        return self.known.get(run.family) or self.machine.seconds(takes(run), run.setting.algorithm)
+        """Predicted seconds of one run by itself, in a process that has made its problem and compiled its kernels."""
+        known = self.known.get(run.family)
+        if known is not None:
+            return known
+        return self.machine.seconds(own_work(run), self.machine.factor(path(run))) + self.machine.seconds(around(run))
 
     def measured(self, run: Run) -> bool:
         """Whether the prediction comes from an earlier run of the same kind."""
         return run.family in self.known
 
     def total(self, runs: Sequence[Run], jobs: int) -> float:
-        """Predicted seconds of all of the runs with so many workers, problems made and libraries loaded."""
-        alone = [self.seconds(run) * (TOGETHER if len(runs) > jobs and groups.joins(run) else 1.0) for run in runs]
+        """Predicted seconds of all of the runs with so many workers: libraries, problems and kernels included."""
+        if not runs:
+            return 0.0
+        families = Counter(run.family for run in runs)
+        each = {run.family: self.seconds(run) * self._together(run, runs, jobs) for run in different(runs)}
+        alone = sum(each[family] * count for family, count in families.items())
         made = sum(self.machine.seconds(preparing(run).start) for run in {run.problem_id: run for run in runs}.values())
-        longest = max(alone, default=0.0)
+        once = {what: work for run in different(runs) for what, work in firsts(run).items()}
+        compiled = sum(self.machine.seconds(work) for work in once.values())
         busy = max(1, min(jobs, len(runs)))
-        return max(longest, (sum(alone) + made) / busy) + (self.machine.loading(needed(runs)) if runs else 0.0)
+        return max(max(each.values()), (alone + made) / busy) + compiled + self.machine.loading(needed(runs))
+
+    def _together(self, run: Run, runs: Sequence[Run], jobs: int) -> float:
+        return TOGETHER if len(runs) > jobs and groups.joins(run) else 1.0
 
     def learn(self, runs: Iterable[Run]) -> None:
-        """Keep the seconds of those runs that are finished now."""
+        """Keep the seconds of those runs that are finished now: all of them took where it is known, else their own."""
         for run in runs:
             if run.family not in self.known and (record := self.store.read(run.id)) is not None:
                 self.known[run.family] = float(record.meta.get("took", record.meta["seconds"]))
@@ -80,17 +97,41 @@ class Timings:
 def facts(run: Run) -> dict[str, Any]:
     """The sizes of a run's data and problem, as far as possible without reading it; none is None."""
     setting = run.setting
-    loader = registry.datasets()[setting.dataset].make(**setting.dataset_params)
-    chosen = {k: v for k, v in setting.problem_params.items() if v is not None}
+    params = [dict(each) for each in (setting.problem_params, setting.dataset_params, setting.partition_params)]
+    return dict(_facts(setting.problem, setting.dataset, json.dumps(params)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _facts(problem: str, dataset: str, params: str) -> dict[str, Any]:
+    of_problem, of_dataset, of_partition = json.loads(params)
+    loader = registry.datasets()[dataset].make(**of_dataset)
+    chosen = {k: v for k, v in of_problem.items() if v is not None}
     known = {**loader.expected(), **{k: v for k, v in loader.shape().items() if v is not None}}
-    found = {**TYPICAL, **chosen, **known, **setting.partition_params}
-    if "K" in chosen:
-        found["K"] = chosen["K"]
+    found = {**TYPICAL, **chosen, **known, **of_partition}
+    found |= {k: chosen[k] for k in OF_PROBLEM if k in chosen and (k != "train" or problem == "completion")}
     if "per_alphabet" in found:
         found["P"] = found["groups"] * found["per_alphabet"]
-    if setting.problem == "completion" and "train" in chosen:
-        found["train"] = chosen["train"]
     return found
+
+
+def path(run: Run) -> str:
+    """What a method's factor belongs to: its class, dense or sparse data, and its parameters that are no numbers.
+
+    These take other ways through its code; numbers change amounts only, which its cost knows.
+    """
+    cls = registry.algorithms()[run.setting.algorithm].cls
+    chosen = {k: v for k, v in run.setting.params.items() if not is_number(v)}
+    return f"{cls.__name__} {kind(run)} {json.dumps(chosen, sort_keys=True, default=str)}"
+
+
+def kind(run: Run) -> str:
+    """Whether the run's data are kept ``sparse`` or ``dense``."""
+    return "sparse" if "density" in facts(run) else "dense"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def cost(run: Run) -> Cost:
@@ -103,14 +144,18 @@ def measuring(run: Run) -> Cost:
     return registry.problems()[run.setting.problem].cls.measuring(run.setting.metrics, facts(run))
 
 
-def takes(run: Run) -> Work:
-    """What a run takes: its rounds, one more to warm up, and the metrics of the rounds that are recorded."""
-    said, metrics = cost(run), measuring(run)
+def own_work(run: Run) -> Work:
+    """What the method takes: its start and its rounds, and both once more to warm up."""
+    said = cost(run)
+    if registry.algorithms()[run.setting.algorithm].cls.one_shot:
+        return said.start
+    return said.start * 2.0 + said.round * (run.setting.rounds + 1.0)
+
+
+def around(run: Run) -> Work:
+    """What a run takes beside: the metrics of the rounds that are recorded, opening the problem, writing the record."""
     once = registry.algorithms()[run.setting.algorithm].cls.one_shot
-    rounds, recorded = (0, 1) if once else (run.setting.rounds, len(run.setting.recorded))
-    warm = 1 if once else 2  # started twice; compiled once
-    start = said.start * warm + (said.round * (rounds + 1) if not once else Work())
-    return start + metrics.round * recorded + STARTED
+    return measuring(run).round * (1.0 if once else len(run.setting.recorded)) + STARTED
 
 
 def firsts(run: Run) -> dict[Any, Work]:
@@ -147,26 +192,39 @@ def needed(runs: Iterable[Run]) -> frozenset[str]:
     )
 
 
+def different(runs: Iterable[Run]) -> list[Run]:
+    """One run of each family."""
+    return list({run.family: run for run in runs}.values())
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 def memory(runs: Sequence[Run], jobs: int, machine: Machine | None = None) -> float:
-    """Predicted peak bytes of so many workers and the process that leads them.
-
-    The dearest runs are taken to be computed at the same time, each worker on a problem of its own where there are so
-    many; a problem's arrays count once, however many workers map them. One worker may be making a problem.
-    """
+    """Predicted peak bytes of so many workers and the process that leads them."""
     if not runs:
         return 0.0
     machine = Machine() if machine is None else machine
-    jobs = min(jobs, len(runs))
-    shared = sorted({run.problem_id: stored(run) for run in runs}.values(), reverse=True)
-    held = sorted((cost(run).holds for run in _different(runs)), reverse=True)
-    making = max(preparing(run).holds for run in _different(runs))
-    workers = jobs * machine.resident(needed(runs)) + sum((held * jobs)[:jobs] if held else ())
-    return machine.resident(frozenset()) + workers + max(sum(shared[:jobs]), making)
+    return machine.resident(()) + workers(runs, jobs, machine)
 
 
-def _different(runs: Iterable[Run]) -> list[Run]:
-    """One run of each family."""
-    return list({run.family: run for run in runs}.values())
+def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
+    """Predicted peak bytes of so many workers.
+
+    The dearest groups of runs are taken to be computed at the same time, on problems as different as there are. The
+    arrays of a problem count once, however many workers map them; one that makes them holds more meanwhile.
+    """
+    together = groups.groups(runs, dict.fromkeys((run.id for run in runs), 1.0), jobs)
+    jobs = min(jobs, len(together))
+    own = sorted((sum(cost(run).holds for run in group) for group in together), reverse=True)[:jobs]
+    problems = {run.problem_id: run for run in different(runs)} | {run.problem_id: run for run in runs}
+    shared = sorted(((stored(run), preparing(run).holds) for run in problems.values()), reverse=True)[:jobs]
+    at_work = [
+        max(size + held, making) for held, (size, making) in itertools.zip_longest(own, shared, fillvalue=(0.0, 0.0))
+    ]
+    return jobs * machine.resident(needed(different(runs))) + sum(at_work)
+
+
+def fitting(runs: Sequence[Run], jobs: int, limit: float, machine: Machine | None = None) -> int:
+    """The most workers, at most ``jobs``, that are predicted to fit into ``limit`` bytes; 0 where not even one does."""
+    return next((n for n in range(jobs, 0, -1) if memory(runs, n, machine) <= limit), 0)
