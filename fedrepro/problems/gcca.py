@@ -248,7 +248,7 @@ class GCCA(Problem):
         work = Work(singles=2.0 * J * K * views, calls=10.0 * views + 20.0)
         if {"ac", "ac_one_way"} & set(names):
             pairs, rows = views * (views - 1) / 2, facts.get("test") or 0
-            work += Work(singles=pairs * rows * rows * (K + 3.0), calls=40.0 * pairs)
+            work += Work(singles=pairs * rows * rows * (0.3 * K + 3.0), calls=40.0 * pairs)
         if {"stationarity", "subspace"} & set(names):
             work += views * multiplying(facts)
         return Cost(round=work)

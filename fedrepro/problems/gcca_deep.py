@@ -288,7 +288,7 @@ class DeepGCCA(Problem):
         J, K, n = facts["J"], facts["K"], facts.get("cluster") or 0
         work = Work(singles=2.0 * J * K * facts["I"], calls=100.0)
         fits = sum(name in names for name in ("accuracy", "accuracy_code"))
-        work += fits * Work(singles=60.0 * J * (K + 10.0), calls=3000.0)
+        work += fits * Work(singles=60.0 * J * (K + 10.0), calls=1.5e5)
         clusterings = sum(name in names for name in ("cluster_accuracy", "cluster_accuracy_code"))
         work += clusterings * Work(singles=60.0 * n * n, flops=2.0 * n * n * 200.0, calls=3e4)
         return Cost(round=work, libraries=("sklearn",) if fits or clusterings else ())

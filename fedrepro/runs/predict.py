@@ -10,7 +10,6 @@ problem, which workers share. The arrays of a problem are made once, by the work
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ TYPICAL: Mapping[str, Any] = {
 """Sizes of data that say nothing of themselves."""
 
 OF_PROBLEM = ("K", "train")
-"""What the problem's parameters say rather than the data: the clusters asked for, the share of ratings to train with."""
+"""What the problem's parameters say rather than the data: clusters asked for, the share of ratings to train with."""
 
 TOGETHER = 0.65
 """What a run in step with others takes, to what it takes alone: their common passes, less what each does by itself."""
@@ -71,16 +70,19 @@ class Timings:
         if not runs:
             return 0.0
         families = Counter(run.family for run in runs)
-        each = {run.family: self.seconds(run) * self._together(run, runs, jobs) for run in different(runs)}
+        each = {run.family: self.seconds(run) * _together(run, runs, jobs) for run in different(runs)}
         alone = sum(each[family] * count for family, count in families.items())
-        made = sum(self.machine.seconds(preparing(run).start) for run in {run.problem_id: run for run in runs}.values())
-        once = {what: work for run in different(runs) for what, work in firsts(run).items()}
-        compiled = sum(self.machine.seconds(work) for work in once.values())
-        busy = max(1, min(jobs, len(runs)))
-        return max(max(each.values()), (alone + made) / busy) + compiled + self.machine.loading(needed(runs))
+        once = self.machine.loading(needed(different(runs))) + self.compiling(runs)
+        return max(max(each.values()), (alone + self.making(runs)) / min(jobs, len(runs))) + once
 
-    def _together(self, run: Run, runs: Sequence[Run], jobs: int) -> float:
-        return TOGETHER if len(runs) > jobs and groups.joins(run) else 1.0
+    def making(self, runs: Iterable[Run]) -> float:
+        """Predicted seconds that making the runs' problems takes one worker."""
+        return sum(self.machine.seconds(preparing(run).start) for run in {run.problem_id: run for run in runs}.values())
+
+    def compiling(self, runs: Iterable[Run]) -> float:
+        """Predicted seconds of what a worker that computes all of the runs does once."""
+        once = {what: work for run in different(runs) for what, work in firsts(run).items()}
+        return sum(self.machine.seconds(work) for work in once.values())
 
     def learn(self, runs: Iterable[Run]) -> None:
         """Keep the seconds of those runs that are finished now: all of them took where it is known, else their own."""
@@ -89,6 +91,10 @@ class Timings:
                 self.known[run.family] = float(record.meta.get("took", record.meta["seconds"]))
         text = json.dumps(self.known, sort_keys=True).encode()
         atomically(self.path, text)
+
+
+def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
+    return TOGETHER if len(runs) > jobs and groups.joins(run) else 1.0
 
 
 # -- what is known of a run --------------------------------------------------------------------------------------------
@@ -219,10 +225,9 @@ def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
     own = sorted((sum(cost(run).holds for run in group) for group in together), reverse=True)[:jobs]
     problems = {run.problem_id: run for run in different(runs)} | {run.problem_id: run for run in runs}
     shared = sorted(((stored(run), preparing(run).holds) for run in problems.values()), reverse=True)[:jobs]
-    at_work = [
-        max(size + held, making) for held, (size, making) in itertools.zip_longest(own, shared, fillvalue=(0.0, 0.0))
-    ]
-    return jobs * machine.resident(needed(different(runs))) + sum(at_work)
+    shared += [(0.0, 0.0)] * (jobs - len(shared))
+    at_work = sum(max(size + held, making) for held, (size, making) in zip(own, shared, strict=True))
+    return float(jobs * machine.resident(needed(different(runs))) + at_work)
 
 
 def fitting(runs: Sequence[Run], jobs: int, limit: float, machine: Machine | None = None) -> int:

@@ -196,7 +196,7 @@ def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
     start = views * (multiplying(facts) + Work(calls=300.0))
     if b is not None:  # rows are drawn and visited one by one
         own = Work(singles=T * (b * N * (density or 0.5) * K * 2.0 + 2.0 * J + 4.0 * b), calls=20.0)
-        own += Work(singles=N * K * T * 1.0)
+        own += Work(singles=T * K * min(N, b * N * (density or 1.0)))
     elif density is not None:
         own = Work(singles=T * K * (J * N * density * 2.0 + N))
     elif collapses(False, N):
