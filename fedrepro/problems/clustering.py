@@ -42,7 +42,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -149,7 +149,7 @@ class Clustering(Problem):
     parameters = PARAMETERS
     stored_parameters = ()
     joins = True
-    probes = {
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {
             "dataset": {"name": "synthetic", "M": 400, "N": 2000, "K": 10},
             "partition": {"name": "uniform", "P": 20},

@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Completion(Problem):
     metrics = METRICS
     default_metrics = ("objective", "rmse")
     parameters = PARAMETERS
-    probes = {
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {
             "dataset": {"name": "movielens-1m", "users": 600},
             "partition": {"name": "users", "P": 20},

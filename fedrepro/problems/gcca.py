@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -97,7 +97,7 @@ class GCCA(Problem):
     metrics = METRICS
     default_metrics = ("cost",)
     parameters = PARAMETERS
-    probes = {
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {"dataset": {"name": "gcca-synthetic", "J": 500, "N": 50, "D": 20}, "problem": {"test": 50}},
         "sparse": {
             "dataset": {"name": "gcca-sparse", "J": 3000, "N": 200, "D": 40, "densities": [0.05, 0.01, 0.005]},

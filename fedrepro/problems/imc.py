@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -77,7 +77,7 @@ class IMC(Problem):
     metrics = METRICS
     default_metrics = ("error",)
     parameters = PARAMETERS
-    probes = {"dense": {"dataset": {"name": "imc"}}}
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "imc"}}}
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1) -> None:
         IMC.check({"fresh": fresh, "init": init}, {})

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -63,7 +63,7 @@ class Shift(Problem):
     metrics = METRICS
     default_metrics = ("excess_risk",)
     parameters = PARAMETERS
-    probes = {"dense": {"dataset": {"name": "shift"}}}
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "shift"}}}
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
         Shift.check({"sigma_b": sigma_b}, {})

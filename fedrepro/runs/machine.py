@@ -13,6 +13,7 @@ seconds by typical numbers: those of ``TYPICAL``, a 2.5 GHz core of 2023.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -112,10 +113,8 @@ class Machine:
 
     def _keep(self) -> None:
         content = {**_read(self.path), self.key: self.kept}
-        try:
+        with contextlib.suppress(OSError):  # where the data home cannot be written, it is measured each time
             atomically(self.path, json.dumps(content, sort_keys=True, indent=1).encode())
-        except OSError:
-            pass  # a machine whose data home cannot be written is measured each time
 
 
 def _read(path: Path) -> dict[str, Any]:

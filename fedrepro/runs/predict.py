@@ -113,7 +113,7 @@ def _facts(problem: str, dataset: str, params: str) -> dict[str, Any]:
     loader = registry.datasets()[dataset].make(**of_dataset)
     chosen = {k: v for k, v in of_problem.items() if v is not None}
     known = {**loader.expected(), **{k: v for k, v in loader.shape().items() if v is not None}}
-    found = {**TYPICAL, **chosen, **known, **of_partition}
+    found = {**TYPICAL, **chosen, **known, **{k: v for k, v in of_partition.items() if v is not None}}
     found |= {k: chosen[k] for k in OF_PROBLEM if k in chosen and (k != "train" or problem == "completion")}
     if "per_alphabet" in found:
         found["P"] = found["groups"] * found["per_alphabet"]
