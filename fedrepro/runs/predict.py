@@ -38,6 +38,9 @@ OF_PROBLEM = ("K", "train")
 TOGETHER = 0.65
 """What a run in step with others takes, to what it takes alone: their common passes, less what each does by itself."""
 
+PROGRAM = 7e6
+"""Bytes that a compiled network keeps in the process that compiled it."""
+
 STARTED = Work(calls=3000.0)
 """Opening a problem, drawing the initial point and writing the record."""
 
@@ -227,7 +230,9 @@ def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
     shared = sorted(((stored(run), preparing(run).holds) for run in problems.values()), reverse=True)[:jobs]
     shared += [(0.0, 0.0)] * (jobs - len(shared))
     at_work = sum(max(size + held, making) for held, (size, making) in zip(own, shared, strict=True))
-    return float(jobs * machine.resident(needed(different(runs))) + at_work)
+    compiled = {what: work.programs for run in different(runs) for what, work in firsts(run).items()}
+    each = machine.resident(needed(different(runs))) + PROGRAM * sum(compiled.values())
+    return float(jobs * each + at_work)
 
 
 def fitting(runs: Sequence[Run], jobs: int, limit: float, machine: Machine | None = None) -> int:

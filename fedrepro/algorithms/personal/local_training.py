@@ -84,7 +84,7 @@ class LocalTraining(Method):
         batches = m * each * passes
         training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
         own = P if "mu" in params or params.get("personal", "none") != "none" else 0
-        held = 1.2e8 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
+        held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
         return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=5.0))
 
 
