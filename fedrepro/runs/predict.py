@@ -38,7 +38,7 @@ OF_PROBLEM = ("K", "train")
 TOGETHER = 0.65
 """What a run in step with others takes, to what it takes alone: their common passes, less what each does by itself."""
 
-PROGRAM = 7e6
+PROGRAM = 4.7e6
 """Bytes that a compiled network keeps in the process that compiled it."""
 
 STARTED = Work(calls=3000.0)

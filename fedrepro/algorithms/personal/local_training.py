@@ -85,7 +85,7 @@ class LocalTraining(Method):
         training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
         own = P if "mu" in params or params.get("personal", "none") != "none" else 0
         held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
-        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=5.0))
+        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=9.5))
 
 
 def own_names(net: Net, personal: str) -> frozenset[str]:
