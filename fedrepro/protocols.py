@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +22,47 @@ IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.code
 
 Facts = Mapping[str, Any]
 """What is known of data before it is read (M, N, K, P ...); None where only the file tells."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a piece of computing takes, in amounts that are the same on every machine.
+
+    flops : floating-point operations of dense products and factorizations. bytes : read from memory by products too
+    thin to hide it. singles : operations on one number at a time: stored entries of sparse data, ratings, draws,
+    elementwise passes. network : floating-point operations of neural networks. calls : library calls that take a
+    microsecond whatever they do. programs : compiled networks. All at least 0; amounts of one run add up.
+    """
+
+    flops: float = 0.0
+    bytes: float = 0.0
+    singles: float = 0.0
+    network: float = 0.0
+    calls: float = 0.0
+    programs: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __mul__(self, times: float) -> Work:
+        return Work(*(a * times for a in astuple(self)))
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What something takes: ``start`` once, ``round`` in every round, and ``holds`` bytes of memory of its own at most.
+
+    libraries : those it loads only at work, by their import names (``sklearn``, ``numba``, ``jax``). first : what the
+    first such run on a problem does for all of them in a process, beside: compiling, a start that is kept.
+    """
+
+    start: Work = Work()
+    round: Work = Work()
+    holds: float = 0.0
+    libraries: tuple[str, ...] = ()
+    first: Work = Work()
 
 
 @dataclass(frozen=True)
@@ -73,9 +114,13 @@ class Method(Protocol):
         return False
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Facts) -> tuple[float, float] | None:
-        """Operations and bytes read in one round with these parameters, to predict times; None: two passes over X."""
-        return None
+    def cost(params: Mapping[str, Any], facts: Facts) -> Cost:
+        """What a run takes with these parameters on data of which ``facts`` are known, to predict time and memory.
+
+        ``facts`` are sizes (none is None) by the names that shapes, partitions and the problem's parameters have.
+        Measuring is not part of it. ``Cost()`` where the method does not say.
+        """
+        return Cost()
 
 
 class Problem(Protocol):
@@ -85,6 +130,8 @@ class Problem(Protocol):
     nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them;
     most are keyword arguments of the class too. stored_parameters : those that ``prepare`` reads (None for all); runs
     that differ in others share what it wrote. joins : runs on it can pass over its data together (``together``).
+    probes : a small problem on dense data and one on sparse data, as far as there are such, with keys as a spec has
+    them (``dataset``, ``partition``, ``problem``); a few rounds on it tell how fast a method is on a machine.
     """
 
     name: ClassVar[str]
@@ -93,6 +140,7 @@ class Problem(Protocol):
     parameters: ClassVar[Mapping[str, Any]]
     stored_parameters: ClassVar[tuple[str, ...] | None] = None
     joins: ClassVar[bool] = False
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @staticmethod
     @abstractmethod
@@ -134,6 +182,21 @@ class Problem(Protocol):
         return False
 
     @staticmethod
+    def stored_bytes(facts: Facts) -> float:
+        """The bytes that ``prepare`` writes, which processes share; 0 where the problem does not say."""
+        return 0.0
+
+    @staticmethod
+    def preparing(facts: Facts) -> Cost:
+        """What ``prepare`` takes beyond making the data; ``Cost()`` where the problem does not say."""
+        return Cost()
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Facts) -> Cost:
+        """What ``measure`` takes for these metrics of one state, in ``round``; ``Cost()`` where it is not said."""
+        return Cost()
+
+    @staticmethod
     @abstractmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
         """Why a run counts as diverged, or None, from the values recorded of each metric, and of ``round``."""
@@ -153,6 +216,14 @@ class Loader(Protocol):
         """What is known of the data without reading any."""
         ...
 
+    def expected(self) -> Facts:
+        """Sizes about as large as those ``shape`` cannot know, and ``density`` of sparse data, to predict with only."""
+        return {}
+
+    def making(self) -> Cost:
+        """What ``load``, or the stand-in in its place, takes; nothing said: a few passes over what it gives."""
+        return Cost()
+
     @abstractmethod
     def load(self, *given: Any, **named: Any) -> Any:
         """The arrays, of a kind in ``fedrepro.datasets.types``.
@@ -170,6 +241,10 @@ class Sharing(Protocol):
     def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
         """The client of each sample, user or image; images also have a part, 0 to train with and 1 to test with."""
         ...
+
+    def sharing(self, facts: Facts) -> Cost:
+        """What ``assign`` takes; nothing said: nothing that matters."""
+        return Cost()
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where N samples of K classes cannot be shared out so (None: not known yet)."""

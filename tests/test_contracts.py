@@ -33,9 +33,11 @@ import fedrepro
 from fedrepro import compressors, registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import COUNTS
-from fedrepro.protocols import Method, Problem
-from fedrepro.runs import code, drive, execute, plan
+from fedrepro.protocols import Method, Problem, Work
+from fedrepro.runs import code, drive, execute, plan, predict
 from fedrepro.runs.drive import History, randomness
+from fedrepro.runs.identity import Run
+from fedrepro.runs.machine import LIBRARIES
 from fedrepro.runs.store import Store
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.spec.read import load
@@ -587,10 +589,14 @@ def test_a_method_accepts_the_tiny_facts_and_predicts_its_cost(name: str) -> Non
     facts, setting = facts_of(name), setting_of(name)
     method_of(name).check(**facts)
     method_of(name).check(**dict.fromkeys(facts))
-    for known in (facts, dict.fromkeys(facts), {}):
-        found = tiny.algorithm(name).cls.cost(dict(setting.params), known)
-        assert found is None or len(found) == 2
-        assert all(math.isfinite(value) and value >= 0 for value in found or ())
+    cls = tiny.algorithm(name).cls
+    found = cls.cost(dict(setting.params), predict.facts(Run("", setting, 1, "", True, "")))
+    assert cls.cost is not Method.cost, f"{name} does not say what it takes: give its class a cost"
+    assert found.start + found.round + found.first != Work()
+    assert (found.round == Work()) == cls.one_shot
+    amounts = [*dataclasses.astuple(found.start), *dataclasses.astuple(found.round), found.holds]
+    assert all(math.isfinite(value) and value >= 0 for value in amounts)
+    assert set(found.libraries) <= set(LIBRARIES)
 
 
 @pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.check is not Method.check])

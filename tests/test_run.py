@@ -25,9 +25,8 @@ from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from fedrepro.plotting import batch
 from fedrepro.results.schema import COLUMNS
-from fedrepro.runs import execute, task
+from fedrepro.runs import execute, task, write
 from fedrepro.runs import plan as planning
-from fedrepro.runs import write
 from fedrepro.runs.store import Store
 from fedrepro.spec.read import load
 

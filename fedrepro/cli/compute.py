@@ -5,15 +5,28 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedrepro import cpu
-from fedrepro.cli.options import plots_option, results_option, set_option, spec_arguments, stand_in_option, tier_option
+from fedrepro.cli.options import (
+    memory_option,
+    plots_option,
+    results_option,
+    set_option,
+    spec_arguments,
+    stand_in_option,
+    tier_option,
+)
+from fedrepro.data.home import human
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
+
+if TYPE_CHECKING:
+    from fedrepro.runs.machine import Machine
+    from fedrepro.runs.plan import Plan, Run
 
 
 @click.command()
@@ -46,9 +59,16 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @set_option
 @stand_in_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
+@memory_option
 @results_option
 def plan(
-    specs: tuple[str, ...], tier: str, sets: tuple[str, ...], stand_in: bool, jobs: int | None, results_dir: Path
+    specs: tuple[str, ...],
+    tier: str,
+    sets: tuple[str, ...],
+    stand_in: bool,
+    jobs: int | None,
+    memory: float | None,
+    results_dir: Path,
 ) -> None:
     """Show runs to do, runs reused, predicted time and memory, without running.
 
@@ -56,16 +76,18 @@ def plan(
     Examples:
       fedrepro plan experiments/fedc/fig5.yaml
       fedrepro plan experiments/fedc/*.yaml --tier paper
+      fedrepro plan gcca/fig9 --tier paper --memory 8G
     """
     from fedrepro.runs import plan as planning
     from fedrepro.runs import predict, runner
+    from fedrepro.runs.calibrate import machine_for
     from fedrepro.runs.restore import held
     from fedrepro.runs.store import Store
 
     figures = load_all(specs, tier, sets)
     made = planning.make(figures, stand_in)
     folders = runner.Folders(results_dir)
-    store, timings = Store(folders.store), predict.Timings(folders.store)
+    store = Store(folders.store)
     there = {run for number in range(len(figures)) for run in held(made, number, results_dir)}
     there |= {run for run in made.runs if store.has(run)}
     jobs = jobs or runner.default_jobs()
@@ -80,11 +102,14 @@ def plan(
             click.secho(f"  cannot run: {name}: {why}", fg="yellow")
     todo = [run for run in made.runs.values() if run.id not in there]
     wanted = sum(len(found) for series in made.by_figure for found in series.values())
-    seconds = sum(timings.seconds(run) for run in todo) / jobs
+    machine = machine_for(todo)
+    timings = predict.Timings(folders.store, machine)
+    jobs = _fitting(todo, jobs, memory, machine)
     known = sum(timings.measured(run) for run in todo)
     click.echo(
         f"in all: {len(made.runs)} distinct runs ({wanted} wanted by the panels' settings), {len(todo)} to do, "
-        f"about {_duration(seconds)} with {jobs} workers, about {predict.memory(todo, jobs) / 1e9:.1f} GB"
+        f"about {_duration(timings.total(todo, jobs))} with {jobs} worker{'s' if jobs > 1 else ''}, "
+        f"about {human(predict.memory(todo, jobs, machine))}"
     )
     if todo:
         _tell_kernels()
@@ -102,6 +127,7 @@ def plan(
     metavar="ADDRESS",
     help="Compute on the workers of this dask scheduler (tcp://host:8786), or on N of its own (local:N).",
 )
+@memory_option
 @click.option("--only", metavar="PANEL", help="Compute one panel's runs only.")
 @set_option
 @stand_in_option
@@ -115,6 +141,7 @@ def run(
     tier: str,
     jobs: int | None,
     scheduler: str | None,
+    memory: float | None,
     only: str | None,
     sets: tuple[str, ...],
     stand_in: bool,
@@ -132,6 +159,7 @@ def run(
       fedrepro run fedc/fig5 --tier paper --jobs 2
       fedrepro run fedc/fig1 --only b --set rounds=50
       fedrepro run experiments/*/*.yaml --stand-in --plot
+      fedrepro run gcca/fig9 --tier paper --memory 8G
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
     from fedrepro.plotting import batch
@@ -139,6 +167,8 @@ def run(
     from fedrepro.runs import remote, runner
     from fedrepro.runs.write import Written, finished
 
+    if memory is not None and scheduler is not None:
+        raise UserError("--memory is for this machine: the workers of a scheduler have their own; give --jobs instead")
     figures = load_all(specs, tier, sets)
     keep = _only(figures, only)
     made = planning.make(figures, stand_in)
@@ -153,6 +183,8 @@ def run(
                 click.echo(str(path))
         return
     _tell_kernels()
+    if memory is not None:
+        jobs = _fitting(_wanted(made, keep, folders.root, fresh), jobs or runner.default_jobs(), memory)
     beside = batch.Beside(where, runner.default_jobs()) if draw else None
 
     def told(number: int, written: Written) -> None:
@@ -194,6 +226,43 @@ def _tell_missing(made: Any) -> None:
 def _tell_kernels() -> None:
     for doubt in cpu.doubts():
         click.secho(f"note: {doubt}", fg="yellow", err=True)
+
+
+def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) -> list[Run]:
+    """The runs that a command has to compute."""
+    from fedrepro.runs.restore import held
+    from fedrepro.runs.runner import Folders
+    from fedrepro.runs.store import Store
+
+    store = Store(Folders(root).store)
+    kept = {run for number in range(len(made.figures)) for run in held(made, number, root)}
+    found = {
+        run.id: run
+        for series, chosen in zip(made.by_figure, keep, strict=True)
+        for name, runs in series.items()
+        if chosen is None or name in chosen
+        for run in runs
+    }
+    return [run for run in found.values() if fresh or not (run.id in kept or store.has(run.id))]
+
+
+def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:
+    """How many workers fit into the memory given; says so where they are fewer than asked for."""
+    from fedrepro.runs import predict
+
+    if limit is None or not todo:
+        return jobs
+    fits = predict.fitting(todo, jobs, limit, machine)
+    if fits == 0:
+        need = predict.memory(todo, 1, machine)
+        raise UserError(f"--memory {human(limit)}: even one worker needs about {human(need)}; give at least that much")
+    if fits < jobs:
+        more = predict.memory(todo, fits + 1, machine)
+        click.echo(
+            f"memory: {fits} worker{'s' if fits > 1 else ''} instead of {jobs} fit into {human(limit)} "
+            f"({fits + 1} need about {human(more)})"
+        )
+    return fits
 
 
 def _only(figures: list[Any], panel: str | None) -> list[set[str] | None]:

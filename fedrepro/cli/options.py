@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fedrepro.errors import UserError
 from fedrepro.spec.find import specs
 from fedrepro.spec.tiers import TIERS
 
@@ -40,4 +43,26 @@ plots_option = click.option(
     default=Path("plots"),
     show_default=True,
     help="Where pictures go.",
+)
+
+
+class Memory(click.ParamType):
+    """An amount of memory as people write it: 8G, 512M, 1.5GB, 2 GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Bytes."""
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT])(i?)B?\s*", str(value), re.IGNORECASE)
+        size = 0.0
+        if found:
+            base = 1024.0 if found[3] else 1000.0
+            size = float(found[1]) * base ** ("kmgt".index(found[2].lower()) + 1)
+        if not size > 0.0:
+            raise UserError(f"--memory {value}: must be an amount of memory such as 8G, 512M or 1.5GB")
+        return size
+
+
+memory_option = click.option(
+    "--memory", type=Memory(), metavar="SIZE", help="Take as few workers as fit into this much memory (8G, 512M)."
 )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.parameters import flag, number, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 
@@ -60,6 +60,10 @@ class BiasedRegression(Loader):
     def shape(self) -> dict[str, int | None]:
         """The sizes asked for: n samples in d dimensions of each of M clients, N = n d numbers."""
         return {"M": self.M, "N": self.n * self.d}
+
+    def making(self) -> Cost:
+        """A normal draw for each number."""
+        return Cost(Work(singles=40.0 * self.M * self.n * self.d, calls=500.0), holds=24.0 * self.M * self.n * self.d)
 
     def load(self, rng: np.random.Generator) -> Biased:
         """Samples, noise, theta, biases and side information."""

@@ -12,7 +12,7 @@ from fedrepro.data.parsed import read
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 
 TRAIN, TEST = 50_000, 10_000
 SIDE = 32
@@ -50,6 +50,15 @@ class CIFAR(Loader):
             "train": self.train,
             "test": self.test,
         }
+
+    def expected(self) -> dict[str, int]:
+        """Colours."""
+        return {"channels": 3}
+
+    def making(self) -> Cost:
+        """Of the stand-in: noise and a few passes for every value."""
+        values = 3072.0 * (self.train + self.test)
+        return Cost(Work(singles=45.0 * values, calls=2000.0), holds=values + 1.5e8)
 
     def load(self, path: Path) -> Images:
         """pixels (n, size, size, 3), labels from 0, split 0 (train) or 1 (test); memory mapped where all are kept.

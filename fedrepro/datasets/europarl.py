@@ -21,13 +21,16 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import one_of, several, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 LANGUAGES = (
     "bg", "cs", "da", "de", "el", "en", "es", "et", "fi", "fr", "hu",
     "it", "lt", "lv", "nl", "pl", "pt", "ro", "sk", "sl", "sv",
 )  # fmt: skip
+WORDS = 14.0
+"""Different words of a sentence, on average."""
+
 TEN = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
 
 
@@ -59,6 +62,15 @@ class Europarl(Loader):
     def shape(self) -> dict[str, int | None]:
         """J rows to train with, I views of N features each."""
         return {"J": self.train, "I": len(self.languages), "N": self.features, "test": self.test}
+
+    def expected(self) -> dict[str, float]:
+        """About 14 different words a sentence."""
+        return {"density": min(1.0, WORDS / self.features)}
+
+    def making(self) -> Cost:
+        """Drawing or joining every word, and sorting them by row."""
+        words = WORDS * (self.train + self.test) * len(self.languages)
+        return Cost(Work(singles=120.0 * words + 2e7, calls=1000.0), holds=14.0 * words + 2.5e7, libraries=("sklearn",))
 
     def load(self, path: Path) -> Views:
         """I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.

@@ -53,6 +53,11 @@ class MatrixFile(Loader):
         """Only the file tells."""
         return {"M": None, "N": None, "K": None}
 
+    def expected(self) -> dict[str, float]:
+        """About as many numbers as the file has bytes for, in a square."""
+        side = max(10.0, (Path(self.path).stat().st_size / 8.0) ** 0.5)
+        return {"M": side, "N": side, "K": 10}
+
     def load(self) -> Samples:
         """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
 

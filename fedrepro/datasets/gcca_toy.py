@@ -21,7 +21,7 @@ import numpy as np
 
 from fedrepro.datasets.types import Views
 from fedrepro.parameters import whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 NOISE = 0.1
@@ -51,6 +51,11 @@ class ToyViews(Loader):
     def shape(self) -> dict[str, int | None]:
         """J training rows, I = 3 views of N = 2 columns."""
         return {"J": self.J, "N": 2, "I": 3}
+
+    def making(self) -> Cost:
+        """A few draws for each of the rows."""
+        rows = self.J + self.validation + self.test + self.cluster
+        return Cost(Work(singles=500.0 * rows, calls=1000.0), holds=500.0 * rows)
 
     def load(self, rng: np.random.Generator) -> Views:
         """Three views (J + validation + test + cluster, 2); labels 0 and 1."""

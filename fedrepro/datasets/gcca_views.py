@@ -22,7 +22,7 @@ import numpy as np
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.parameters import number, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
@@ -54,6 +54,12 @@ class DenseViews(Loader):
     def shape(self) -> dict[str, int | None]:
         """J rows, I views of N columns each."""
         return {"J": self.J, "N": self.N, "I": self.I}
+
+    def making(self) -> Cost:
+        """A product and a normal draw for each entry."""
+        entries = float(self.J * self.N * self.I)
+        work = Work(flops=2.0 * entries * self.D, singles=30.0 * entries, calls=1000.0)
+        return Cost(work, holds=24.0 * entries)
 
     def load(self, rng: np.random.Generator) -> Views:
         """I views (J, N), float64 arrays."""
@@ -93,6 +99,11 @@ class SparseViews(Loader):
         """J rows, I views of N columns each; ``density`` is the expected share of entries that are not zero."""
         of_Z, of_A, of_E = _densities(self.densities)
         return {"J": self.J, "N": self.N, "I": self.I, "density": 1.0 - (1.0 - of_Z * of_A) ** self.D * (1.0 - of_E)}
+
+    def making(self) -> Cost:
+        """Products of sparse factors, whose entries are drawn, for each view."""
+        entries = self.J * self.N * self.I * self.shape()["density"]
+        return Cost(Work(singles=250.0 * entries, calls=5000.0), holds=30.0 * entries)
 
     def load(self, rng: np.random.Generator) -> Views:
         """I views (J, N), scipy.sparse CSR; ``facts`` hold their densities."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import flag, number, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 _DRAWS = 1000
@@ -80,6 +80,10 @@ class RandomInstance(Loader):
     def shape(self) -> dict[str, int | None]:
         """The sizes asked for: N items by M clients."""
         return {"M": self.M, "N": self.d}
+
+    def making(self) -> Cost:
+        """Small matrices, drawn until an instance is well-posed."""
+        return Cost(Work(calls=4e4), holds=1e6)
 
     def load(self, rng: np.random.Generator) -> Instance:
         """An instance; raises ParameterError where none turns up whose ``lam_min`` is large enough."""

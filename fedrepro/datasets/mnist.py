@@ -21,7 +21,7 @@ from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 K = 10
@@ -57,6 +57,11 @@ class MNIST(Loader):
         """M = 784, K = 10, and the N the selection reaches."""
         reached = self.n if self.selection == "first" else int(_sizes(COUNTS[self.split], self.n, self.selection).sum())
         return {"M": 784, "N": reached, "K": K}
+
+    def making(self) -> Cost:
+        """Of the stand-in: the distance of every pixel to every point of its strokes."""
+        pixels = 784.0 * (self.shape()["N"] or 0)
+        return Cost(Work(singles=100.0 * pixels, calls=2000.0), holds=16.0 * pixels + 2.5e7)
 
     def load(self, path: Path) -> Samples:
         """X (784, N) float64, labels (N,) the digits; ``facts`` say where there are fewer than ``n``."""

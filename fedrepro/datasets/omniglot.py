@@ -16,7 +16,7 @@ from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
 from fedrepro.parameters import whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20
@@ -48,6 +48,17 @@ class Omniglot(Loader):
             "groups": ALPHABETS if everything else self.alphabets,
             "size": self.size,
         }
+
+    def expected(self) -> dict[str, float]:
+        """Images and characters of an average alphabet."""
+        share = (self.alphabets or ALPHABETS) / ALPHABETS
+        whole_ = {"images": CHARACTERS * DRAWINGS * share, "classes": round(CHARACTERS * share)}
+        return {**whole_, "channels": 1, "drawings": DRAWINGS}
+
+    def making(self) -> Cost:
+        """Of the stand-in: the distance of every pixel to every point of its strokes."""
+        pixels = self.expected()["images"] * self.size**2
+        return Cost(Work(singles=70.0 * pixels, calls=2000.0), holds=pixels + 2.5e7)
 
     def load(self, path: Path) -> Images:
         """pixels (n, size, size, 1); labels: the character, 0 .. C-1; group: the alphabet."""

@@ -19,7 +19,7 @@ from fedrepro.datasets.subsets import spread
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,17 @@ class RatingFile(Loader):
             "items": self.scale.items if everything else None,
             "ratings": self.scale.ratings if everything else None,
         }
+
+    def expected(self) -> dict[str, float]:
+        """Ratings in proportion to the users; items as far as so many ratings reach them."""
+        share = (self.users or self.scale.users) / self.scale.users
+        ratings = self.scale.ratings * share
+        return {"ratings": ratings, "items": min(self.scale.items, ratings)}
+
+    def making(self) -> Cost:
+        """Drawing every rating, and sorting those of some users at a time; or reading them."""
+        ratings = self.expected()["ratings"]
+        return Cost(Work(singles=1000.0 * ratings, calls=3000.0), holds=45.0 * ratings + 4e7)
 
     def load(self, path: Path) -> Ratings:
         """The ratings in the order of the file; ids are compact, values in stars.

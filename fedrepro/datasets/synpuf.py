@@ -21,7 +21,7 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import one_of, several, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 SYMPTOMS, EXTERNAL, FACTORS, OTHER = 15, 17, 18, 19
@@ -61,6 +61,15 @@ class SynPUF(Loader):
     def shape(self) -> dict[str, int | None]:
         """I views; rows and columns only the files tell."""
         return {"J": None, "I": len(self.samples), "N": None}
+
+    def expected(self) -> dict[str, float]:
+        """Rows and columns as the paper's, in proportion to the lists; all of them are dense."""
+        return {"J": max(60, 727 * self.diagnoses // 1000), "N": max(10, 511 * self.procedures // 500)}
+
+    def making(self) -> Cost:
+        """Drawing or counting every entry."""
+        entries = float(self.expected()["J"] * self.expected()["N"] * len(self.samples))
+        return Cost(Work(singles=120.0 * entries, calls=2000.0), holds=24.0 * entries)
 
     def load(self, path: Path, rng: np.random.Generator) -> Views:
         """Views (J, N) float64 of raw counts; labels: the group of each row, 0 .. G-1."""

@@ -19,7 +19,7 @@ import numpy as np
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 _BLOCK_BYTES = 1 << 22
@@ -59,6 +59,11 @@ class Synthetic(Loader):
     def shape(self) -> dict[str, int | None]:
         """The sizes asked for."""
         return {"M": self.M, "N": self.N, "K": self.K}
+
+    def making(self) -> Cost:
+        """A normal draw for each entry, and a few copies."""
+        entries = float(self.M * self.N)
+        return Cost(Work(singles=110.0 * entries, calls=1000.0), holds=26.0 * entries)
 
     def load(self) -> Samples:
         """X (M, N) >= 0, one sample per column; labels (N,)."""

@@ -24,7 +24,7 @@ from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import flag, whole
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 GENES, TYPES, SAMPLES = 20_531, 33, 11_069
@@ -55,6 +55,15 @@ class TCGA(Loader):
     def shape(self) -> dict[str, int | None]:
         """M genes, N samples, K types (of the official files)."""
         return {"M": self.features, "N": self.n, "K": self.types}
+
+    def expected(self) -> dict[str, int]:
+        """All samples, where none are left out."""
+        return {"N": SAMPLES}
+
+    def making(self) -> Cost:
+        """Drawing or reading half as many genes again, and choosing among them."""
+        entries = 1.5 * self.features * (self.n or SAMPLES)
+        return Cost(Work(singles=45.0 * entries, calls=5000.0), holds=40.0 * entries, libraries=("sklearn",))
 
     def load(self, path: Path) -> Samples:
         """X (features, N) float64, not negative; label 0 is the largest type.

@@ -7,6 +7,7 @@ anchors instead, which leaves clients empty).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy import sparse
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import clients_fit, whole
 from fedrepro.partitions.sharing import fill_empty
-from fedrepro.protocols import Sharing
+from fedrepro.protocols import Cost, Sharing, Work
 from fedrepro.registry import Partition, add_partition
 
 
@@ -38,6 +39,18 @@ class Similarity(Sharing):
         whole("n_init", self.n_init)
         if self.batch is not None:
             whole("batch", self.batch)
+
+    def sharing(self, facts: Mapping[str, Any]) -> Cost:
+        """Distances of all samples to P clusters, about 15 times for each start, and a copy of the samples."""
+        entries = facts["N"] * facts["M"] * facts.get("density", 1.0)
+        each = Work(flops=2.0 * entries * self.P, calls=100.0)
+        if "density" in facts:
+            each = Work(singles=1.2 * entries * self.P, calls=100.0)
+        seeds = 7.0  # each seed is the best of 2 + log P candidates
+        copied = 8.0 * facts["N"] * facts["M"] if "density" not in facts else 12.0 * entries
+        return Cost(
+            self.n_init * (15.0 + seeds) * each, holds=copied + 16.0 * facts["N"] * self.P, libraries=("sklearn",)
+        )
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients are too many for N samples."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.protocols import Work
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL = 256
@@ -122,6 +123,15 @@ class View:
         rank = int((values > least * values[0]).sum())
         if rank < K:
             raise ParameterError("K", f"must be at most the rank of every view, not {K}: {name} has rank {rank}")
+
+
+def decomposing(J: float, N: float, density: float | None, count: int) -> Work:
+    """What the ``count`` leading singular vectors of a view take: an SVD, or Lanczos where it is sparse."""
+    if density is None or min(J, N) <= max(SMALL, count + 1):
+        return Work(flops=14.0 * J * N * min(J, N), calls=100.0)
+    products, side = 9.0 * max(2 * count + 1, 20), min(J, N)
+    one = Work(singles=2.0 * J * N * density + 4.0 * J, flops=4.0 * side * max(2 * count + 1, 20), calls=30.0)
+    return products * one
 
 
 def leading(W: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

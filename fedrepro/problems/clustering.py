@@ -42,7 +42,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -52,7 +52,7 @@ from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems import passes, sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
 from fedrepro.problems.passes import Pass
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import streams
 
@@ -149,6 +149,16 @@ class Clustering(Problem):
     parameters = PARAMETERS
     stored_parameters = ()
     joins = True
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "dense": {
+            "dataset": {"name": "synthetic", "M": 400, "N": 2000, "K": 10},
+            "partition": {"name": "uniform", "P": 20},
+        },
+        "sparse": {
+            "dataset": {"name": "tdt2", "features": 1000, "classes": 10, "n": 1000},
+            "partition": {"name": "uniform", "P": 20},
+        },
+    }
     meet: Callable[[Pass], None] | None = None
     """Where runs that pass over the samples together meet; None for a run by itself."""
 
@@ -219,6 +229,26 @@ class Clustering(Problem):
     def together(self) -> bool:
         """Whether BLAS gives runs on this problem the same bits together as alone."""
         return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The samples: 8 bytes an entry, 12 where only those that are not zero are kept."""
+        return facts["N"] * (facts["M"] * (12.0 * facts["density"] if "density" in facts else 8.0) + 24.0)
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Sorting, sums and writing: a few passes over the stored numbers."""
+        return Cost(Work(singles=6.0 * facts["N"] * facts["M"] * facts.get("density", 1.0), calls=500.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """The objective from statistics at hand; scores from a table of labels (scikit-learn checks them at length)."""
+        N, K, P = facts["N"], facts["K"], facts["P"]
+        scored, checked = sum(name in SCORES for name in names), bool({"nmi", "ami", "ari"} & set(names))
+        local = Work(flops=2.0 * N * K * K + 60.0 * P * K**3, calls=10.0 * P) if "curvature_ratio" in names else Work()
+        at_hand = Work(singles=N * K, calls=30.0)
+        scores = Work(singles=20.0 * N * scored, calls=300.0 * scored)
+        return Cost(round=at_hand + local + scores, libraries=("sklearn",) if checked else ())
 
     # Initial points
 
@@ -401,6 +431,14 @@ class Clustering(Problem):
                 last = _round(values, len(column) - 1)
                 return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
         return None
+
+
+def passing(facts: Mapping[str, Any], rows: float, products: int = 1) -> Work:
+    """Reading ``rows`` samples once for so many products with K columns, as W^T X and X H^T are."""
+    entries = float(rows * facts["M"])
+    if "density" in facts:
+        return Work(singles=0.6 * products * entries * facts["density"] * facts["K"])
+    return Work(flops=2.0 * products * entries * facts["K"], bytes=8.0 * entries)
 
 
 def _clusters(K: int | None, classes: int | None) -> int:

@@ -47,14 +47,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems import rating_buckets
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import generator
 
@@ -145,6 +145,13 @@ class Completion(Problem):
     metrics = METRICS
     default_metrics = ("objective", "rmse")
     parameters = PARAMETERS
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "dense": {
+            "dataset": {"name": "movielens-1m", "users": 600},
+            "partition": {"name": "users", "P": 20},
+            "problem": {"lam": 0.1, "gam": 0.1},
+        }
+    }
     stored_parameters = ("train", "range", "items")
 
     def __init__(
@@ -225,6 +232,31 @@ class Completion(Problem):
             return [function(task) for task in tasks]
         settings = [contextvars.copy_context() for _ in tasks]  # numpy.errstate would not reach the threads by itself
         return list(_pool(self.threads).map(lambda setting, task: setting.run(function, task), settings, tasks))
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """Each rating by its user, those to train with by item too, 3 bytes each; where clients' items begin."""
+        return facts["ratings"] * (3.0 + 3.0 * facts["train"]) + 8.0 * facts["P"] * facts["items"]
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Counting and sorting every rating a few times."""
+        return Cost(
+            Work(singles=60.0 * facts["ratings"], calls=4000.0), holds=40.0 * facts["ratings"], libraries=("numba",)
+        )
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """Products with every rating: one pass over those to train with, one over the others."""
+        kinds = sum(
+            bool(set(names) & group) for group in ({"objective", "data_term", "rmse_train"}, {"objective_local"})
+        )
+        share = kinds * facts["train"] + ("rmse" in names) * (1.0 - facts["train"])
+        sizes = (facts["users"] + facts["items"]) * facts["r"]
+        return Cost(
+            round=Work(singles=share * facts["ratings"] * (0.4 * facts["r"] + 1.0) + sizes, calls=60.0),
+            libraries=("numba",),
+        )
 
     # Initial points
 
@@ -418,6 +450,13 @@ class _Measured:
     @property
     def nnz(self) -> float:
         return 0.5 * (self.nnz_u + self.nnz_v)
+
+
+def bucketing(facts: Mapping[str, Any], share: float, rows: float, steps: float) -> Work:
+    """What ``steps`` steps on so many rows of a factor take, and the Gram matrices of a share of the ratings."""
+    r, entries = facts["r"], share * facts["ratings"] * facts["train"]
+    rows = min(rows, entries)  # those without ratings are passed over
+    return Work(singles=entries * (0.15 * r * r + 1.5 * r) + 0.3 * steps * rows * r * r + rows * r, calls=20.0)
 
 
 def client_draws(draw: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +26,9 @@ from fedrepro import seeds
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import FULL_BITS
 from fedrepro.parameters import flag, one_of, whole
-from fedrepro.problems.aligned_views import View, check_columns, check_views
+from fedrepro.problems.aligned_views import View, check_columns, check_views, decomposing
 from fedrepro.problems.maxvar import Optimum, solve
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 
@@ -97,6 +97,13 @@ class GCCA(Problem):
     metrics = METRICS
     default_metrics = ("cost",)
     parameters = PARAMETERS
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "dense": {"dataset": {"name": "gcca-synthetic", "J": 500, "N": 50, "D": 20}, "problem": {"test": 50}},
+        "sparse": {
+            "dataset": {"name": "gcca-sparse", "J": 3000, "N": 200, "D": 40, "densities": [0.05, 0.01, 0.005]},
+            "problem": {"test": 50, "optimum": False},
+        },
+    }
 
     def __init__(self, views: Sequence[Any], K: int, *, center: bool = False, test: int = 0) -> None:
         _check_parameters({"K": K, "center": center, "test": test})
@@ -216,6 +223,36 @@ class GCCA(Problem):
             found["ac"], found["ac_one_way"] = self.alignment(state.Q)
         return {name: found[name] for name in names}
 
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The views: 8 bytes an entry, 12 where only those that are not zero are kept; the optimum."""
+        J, N, views = facts["J"], facts["N"], facts["I"]
+        entry = 12.0 * facts["density"] if "density" in facts else 8.0
+        return views * ((J + (facts.get("test") or 0)) * N * entry + 8.0 * facts["K"] * N) + 8.0 * J * facts["K"]
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """The spectrum of each view, and the exact optimum where it is wanted."""
+        J, N, K, views, density = facts["J"], facts["N"], facts["K"], facts["I"], facts.get("density")
+        work = views * (decomposing(J, N, density, K) + Work(calls=500.0))
+        held = 16.0 * J * max(2 * K + 1, 20) if density is not None else 16.0 * J * N
+        if facts.get("optimum"):
+            work += optimizing(J, N, density, views)
+            held += 16.0 * N * N * views if density is not None else 16.0 * J * N * views
+        return Cost(work, holds=held)
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """Sums over the representations; distances between all held-out rows of every two views for ``ac``."""
+        J, K, views = facts["J"], facts["K"], facts["I"]
+        work = Work(singles=2.0 * J * K * views, calls=10.0 * views + 20.0)
+        if {"ac", "ac_one_way"} & set(names):
+            pairs, rows = views * (views - 1) / 2, facts.get("test") or 0
+            work += Work(singles=pairs * rows * rows * (0.3 * K + 3.0), calls=40.0 * pairs)
+        if {"stationarity", "subspace"} & set(names):
+            work += views * multiplying(facts)
+        return Cost(round=work)
+
     def initial(self, trial: int) -> RandomStart:
         """The random draws of this trial; a method with a warm start has no use for them."""
         return RandomStart(trial)
@@ -266,6 +303,24 @@ class GCCA(Problem):
         if cost is None or np.isfinite(cost).all():
             return None
         return f"the cost is not finite at recorded point {int(np.flatnonzero(~np.isfinite(cost))[0])}"
+
+
+def multiplying(facts: Mapping[str, Any]) -> Work:
+    """What the product of one view with K columns takes."""
+    entries = float(facts["J"]) * facts["N"]
+    if "density" in facts:
+        return Work(singles=entries * facts["density"] * facts["K"], calls=20.0)
+    return Work(flops=2.0 * entries * facts["K"], bytes=8.0 * entries, calls=3.0)
+
+
+def optimizing(J: float, N: float, density: float | None, views: float) -> Work:
+    """What the exact optimum takes (``solve``): SVDs and the spectrum of their bases; Lanczos on sparse views."""
+    if density is None:
+        columns = views * min(J, N)
+        small = min(J, columns)
+        return Work(flops=14.0 * views * J * N * min(J, N) + 2.0 * J * columns * small + 10.0 * small**3)
+    gram = Work(singles=J * (N * density) ** 2 * 1.5, flops=N**3)
+    return views * gram + 400.0 * views * Work(singles=4.0 * J * N * density, flops=4.0 * N * N, calls=60.0)
 
 
 def agreement(state: Any, names: Sequence[str]) -> dict[str, float]:

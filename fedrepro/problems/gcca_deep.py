@@ -31,7 +31,7 @@ from fedrepro.problems import gcca
 from fedrepro.problems.aligned_views import check_views, read_only
 from fedrepro.problems.embedding import embed
 from fedrepro.problems.maxvar import server_step
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 PARTS = ("validation", "test", "cluster")
@@ -271,6 +271,27 @@ class DeepGCCA(Problem):
                 if name in names:
                     found[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
         return {name: found[name] for name in names}
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The views' rows, those of all parts."""
+        return 8.0 * facts["I"] * facts["N"] * (facts["J"] + sum(facts.get(part) or 0 for part in PARTS))
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """A copy of the rows."""
+        return Cost(Work(singles=5.0 * facts["I"] * facts["N"] * facts["J"], calls=500.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """Sums over the representations; classifiers fitted to all rows; spectral clustering of the last part."""
+        J, K, n = facts["J"], facts["K"], facts.get("cluster") or 0
+        work = Work(singles=2.0 * J * K * facts["I"], calls=100.0)
+        fits = sum(name in names for name in ("accuracy", "accuracy_code"))
+        work += fits * Work(singles=60.0 * J * (K + 10.0), calls=1.5e5)
+        clusterings = sum(name in names for name in ("cluster_accuracy", "cluster_accuracy_code"))
+        work += clusterings * Work(singles=60.0 * n * n, flops=2.0 * n * n * 200.0, calls=3e4)
+        return Cost(round=work, libraries=("sklearn",) if fits or clusterings else ())
 
     def initial(self, trial: int) -> NetStart:
         """The draws for the networks of this trial."""

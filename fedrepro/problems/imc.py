@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -26,7 +26,7 @@ from fedrepro import seeds
 from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import flag, number, one_of, whole
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
@@ -77,6 +77,7 @@ class IMC(Problem):
     metrics = METRICS
     default_metrics = ("error",)
     parameters = PARAMETERS
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "imc"}}}
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1) -> None:
         IMC.check({"fresh": fresh, "init": init}, {})
@@ -121,6 +122,21 @@ class IMC(Problem):
         for name in names:
             one_of("metrics", name, tuple(METRICS))
         return {name: values[name] for name in names}
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """Four small matrices."""
+        return 80.0 * (facts["M"] + facts["N"])
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Writing them."""
+        return Cost(Work(calls=1000.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """The whole matrix U V^T Z^T."""
+        return Cost(round=Work(singles=6.0 * facts["M"] * facts["N"], calls=45.0))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``U`` and ``V``."""

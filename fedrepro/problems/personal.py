@@ -36,7 +36,7 @@ from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
 from fedrepro.parameters import one_of, whole
 from fedrepro.problems.image_shifts import SHIFTS, shifted
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
@@ -230,6 +230,33 @@ class Personal(Problem):
         right, lost = zip(*found, strict=True)
         return np.concatenate(right), np.concatenate(lost)
 
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The images, a byte a value, and who holds which."""
+        return facts["images"] * (facts["size"] ** 2 * network(facts).channels + 16.0)
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Writing the images; for side information of their groups a network is trained on all of them."""
+        values = facts["images"] * facts["size"] ** 2 * network(facts).channels
+        writing = Work(singles=values * (4.0 if facts["shift"] == "affine" else 1.0), calls=1000.0)
+        if facts["side"] != "group":
+            return Cost(writing, holds=values)
+        epochs = facts["side_epochs"] + 0.4
+        training = Work(network=6.0 * network(facts).macs * train_images(facts) * epochs, programs=3.0)
+        return Cost(writing + training, holds=2.0 * values + 3e7, libraries=("jax",))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """A forward pass of the images to test on, or to train on; one more epoch for ``accuracy_tuned``."""
+        train, macs = train_images(facts), network(facts).macs
+        test = train * facts["test"] / facts["train"]
+        passes = ("accuracy" in names or "loss" in names) * test + ("train_accuracy" in names) * train
+        passes += ("accuracy_tuned" in names) * (test + 3.0 * train)
+        programs = float(("accuracy_tuned" in names) + bool(passes))
+        work = Work(network=2.0 * macs * passes, calls=40.0 * facts["P"])
+        return Cost(Work(), work, 0.0, ("jax",) if passes else (), Work(programs=programs))
+
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
         for name in names:
@@ -278,6 +305,19 @@ class Personal(Problem):
             if bad.size:
                 return f"{name} is not finite at record {int(bad[0])}: a model holds numbers that are not finite"
         return None
+
+
+def network(facts: Mapping[str, Any]) -> Net:
+    """The network of clients without side information."""
+    widths = tuple(facts.get("widths") or PARAMETERS["widths"])
+    return Net(facts["size"], facts["channels"], facts["classes"], widths)
+
+
+def train_images(facts: Mapping[str, Any]) -> float:
+    """How many images all clients have to train with; those of drawings share out so many of every character's."""
+    if "per_alphabet" in facts:
+        return float(facts["images"] * facts["per_alphabet"] * facts["train"] / facts["drawings"])
+    return float(facts["train"])
 
 
 def _arrays(images: Images, client: Any, parameters: Mapping[str, Any]) -> _Arrays:

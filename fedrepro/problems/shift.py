@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.protocols import Metric, Problem
+from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 METRICS = {
@@ -63,6 +63,7 @@ class Shift(Problem):
     metrics = METRICS
     default_metrics = ("excess_risk",)
     parameters = PARAMETERS
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "shift"}}}
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
         Shift.check({"sigma_b": sigma_b}, {})
@@ -112,6 +113,21 @@ class Shift(Problem):
             "half_variance": float(0.5 * self.b.var()),
         }
         return {name: values[name] for name in names}
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """All samples."""
+        return 8.0 * facts["M"] * facts["N"]
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Writing them."""
+        return Cost(Work(calls=1000.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """Sums over d and M numbers."""
+        return Cost(round=Work(calls=40.0))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``c``, the biases predicted, and ``b``, the true ones, (M,)."""

@@ -36,8 +36,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
     "Method": {"cost", "collapsed", "one_shot", "silent"},
-    "Problem": {"joins", "together"},
-    "Loader": {"shape"},
+    "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring"},
+    "Loader": {"shape", "expected", "making"},
+    "Sharing": {"sharing"},
 }
 """Members of classes of these protocols (``fedrepro.protocols``) that predict and describe; no run asks for them."""
 _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}

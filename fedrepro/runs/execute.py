@@ -199,7 +199,9 @@ def _stored(
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     about = json.loads((scratch / run.problem_id / "problem.json").read_text(encoding="utf-8"))
+    began = clock()
     record = measured(run.setting, run.trial, problem, clock)
+    record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)
     said[run.id] = record.meta["status"]

@@ -28,24 +28,29 @@ fedmf section V-G, discrepancy fedmf.23.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.algorithms.clustering.lloyd import (
+    LLOYD,
     SEEDINGS,
     OneShot,
+    holding,
     kmeans,
     nearest,
     random_state,
     stacked,
+    visiting,
     weighted_kmeans,
 )
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.clustering import Clustering
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -76,6 +81,14 @@ class BEL(OneShot):
             raise ParameterError(
                 "seeding", "must be plain where negative is keep: no seed is drawn by a weight below 0"
             )
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """K-means of each client's samples, mostly calls where clients are small, and of the coreset."""
+        iterations = LLOYD / 2.0 * params["n_init"] + LLOYD * params["t"]
+        calls = (700.0 if facts["N"] > facts["K"] * facts["P"] else 300.0) * facts["P"] * params["n_init"]
+        work = iterations * visiting(facts) + Work(calls=calls + 5000.0)
+        return Cost(work, holds=holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""

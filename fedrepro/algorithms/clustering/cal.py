@@ -26,6 +26,7 @@ section V-G, discrepancy fedmf.23.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +35,20 @@ import numpy as np
 from fedrepro.algorithms.clustering.lloyd import (
     SEEDINGS,
     OneShot,
+    holding,
     kmeans_seeds,
     means,
     nearest,
     random_state,
     stacked,
+    visiting,
     weighted_kmeans,
 )
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.clustering import Clustering
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 _MOST_STEPS = 300
@@ -86,6 +90,12 @@ class CAL(OneShot):
         """Raise ParameterError where the method cannot run on N samples."""
         if N is not None and self.z >= N:
             raise ParameterError("z", f"must be less than the number of samples N = {N}, not {self.z}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Distances of a client's samples to its draws, as many as its clusters, and K-means of the summaries."""
+        work = 25.0 * visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
+        return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""

@@ -16,6 +16,7 @@ import numpy as np
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering import Clustering, State
 from fedrepro.problems.passes import Pass
+from fedrepro.protocols import Work
 from fedrepro.seeds import streams
 
 _LOST_AT_MOST = 1e3
@@ -137,6 +138,28 @@ def local_steps(B: np.ndarray, d: np.ndarray | float, steps: int) -> np.ndarray:
         ratio = np.where(small, near, far) / np.where(x == 0.0, 1.0, x)
         g = np.where(x == 0.0, float(steps), ratio) / d
         return (U * g[:, None, :]) @ U.transpose(0, 2, 1)
+
+
+def H_steps(facts: Mapping[str, Any], rows: float, steps: float, parts: float = 0.0) -> Work:
+    """What ``steps`` steps on H take of so many samples, in ``parts`` parts (0: in as few as there can be)."""
+    K, parts = facts["K"], parts or rows / _ROWS + 1.0
+    return Work(flops=2.0 * rows * K * K * steps, singles=0.1 * rows * K * steps, calls=3.0 * parts * steps)
+
+
+def W_steps(facts: Mapping[str, Any], steps: float) -> Work:
+    """What ``descend_W`` takes."""
+    M, K = facts["M"], facts["K"]
+    return Work(flops=2.0 * M * K * K * steps, singles=0.3 * M * K * steps, calls=5.0 * (M / _ROWS + 1.0) * steps)
+
+
+def at_work(facts: Mapping[str, Any], m: int | None) -> float:
+    """The clients of a round: m, or all of them."""
+    return float(facts["P"] if m is None else min(m, facts["P"]))
+
+
+def state_bytes(facts: Mapping[str, Any]) -> float:
+    """What a run holds of its own: H, W^T X and H0 and their kind, and a block of products."""
+    return 8.0 * facts["K"] * (7.0 * facts["N"] + 10.0 * facts["M"]) + 2e6
 
 
 def finite(state: State) -> bool:

@@ -28,28 +28,31 @@ docs/derivations/clustering-problem.md (step sizes, stability).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.algorithms.clustering.descent import (
+    H_steps,
+    at_work,
     distinct,
     drawn_again,
     finite,
     lambda_max,
     local_steps,
     replayed,
+    state_bytes,
     update_all,
     update_some,
 )
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
-from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.clustering import Clustering, State, passing
 from fedrepro.problems.passes import Pass
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -101,6 +104,17 @@ class FedMAvg(Method):
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
         clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """W^T X and H steps of those active, X H^T of those drawn; an eigendecomposition for each of these."""
+        P, N, K, m = facts["P"], facts["N"], facts["K"], at_work(facts, params["m"])
+        drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
+        moved = P if params["participation"] == "pcc" else drawn
+        steps = H_steps(facts, N * moved / P, params["Q1"], 0.0 if moved == P else moved)
+        averaging = Work(flops=60.0 * drawn * K**3 + 4.0 * N * drawn / P * K * K, calls=18.0 * drawn + 150.0)
+        products = passing(facts, N * moved / P) + passing(facts, N * drawn / P)
+        return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, state_bytes(facts))
 
     def local_length(self, s: int) -> int:
         """Q2 of round s = 1, 2, ... (fedmf, section III-A, "Diminishing Q2")."""

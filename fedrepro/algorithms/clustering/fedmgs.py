@@ -19,27 +19,31 @@ Source: fedmf sections IV and V-A; fedc section IV; docs/derivations/clustering-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.algorithms.clustering.descent import (
+    H_steps,
+    W_steps,
+    at_work,
     descend_W,
     distinct,
     drawn_once,
     finite,
     lambda_max,
     replayed,
+    state_bytes,
     update_all,
     update_some,
 )
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, number, whole
-from fedrepro.problems.clustering import Clustering, State
-from fedrepro.protocols import Method
+from fedrepro.problems.clustering import Clustering, State, passing
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -72,6 +76,16 @@ class FedMGS(Method):
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
         clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
+        P, N, m = facts["P"], facts["N"], at_work(facts, params["m"])
+        rows, parts = N * m / P, 0.0 if m >= P else m
+        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * parts + 150.0)
+        steps = H_steps(facts, rows, params["Q1"], parts) + W_steps(facts, params["Q2"])
+        start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
+        return Cost(start, passing(facts, rows, 2) + moving + steps, state_bytes(facts))
 
     def rounds(
         self,

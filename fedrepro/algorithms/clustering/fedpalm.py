@@ -18,19 +18,20 @@ Source: fedmf Remark 1; fedc Remark 1; docs/derivations/clustering-problem.md.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.descent import descend_H, descend_W, finite, h_step, lambda_max
+from fedrepro.algorithms.clustering.descent import descend_H, descend_W, finite, h_step, lambda_max, state_bytes
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
-from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.clustering import Clustering, State, passing
 from fedrepro.problems.passes import Pass
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -56,10 +57,12 @@ class FedPALM(Method):
             number("stop", self.stop, least=0.0)
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-        """Predicted floating-point operations and bytes read in a round: Q/2 times two products with X."""
-        size = float(facts.get("M") or 1000) * float(facts.get("N") or 1000)
-        return 2.0 * params["Q"] * size * float(facts.get("K") or 10), 8.0 * size
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Q/2 times every client's two products, of samples that stay in the cache, and steps; W's size counts P Q."""
+        P, N, M, K, times = facts["P"], facts["N"], facts["M"], facts["K"], params["Q"] / 2
+        products = dataclasses.replace(passing(facts, N, 2) * times, bytes=8.0 * N * M)
+        steps = Work(flops=times * 2.0 * (N * K * K + 2.0 * P * M * K * K), calls=60.0 * P * times + 30.0 * P)
+        return Cost(Work(calls=100.0), products + steps + Work(singles=2.0 * P * M * K * times), state_bytes(facts))
 
     def rounds(
         self,

@@ -12,15 +12,18 @@ fedc section V-D.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.lloyd import OneShot, kmeans, random_state
+from fedrepro.algorithms.clustering.lloyd import LLOYD, OneShot, holding, kmeans, random_state, visiting
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import whole
 from fedrepro.problems.clustering import Clustering
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -39,6 +42,13 @@ class KMeansPlusPlus(OneShot):
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         whole("n_init", self.n_init)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Seeds, each the best of 2 + log K candidates, and about 30 iterations, for every start."""
+        passes = params["n_init"] * (LLOYD + 2.0 + math.log(facts["K"]))
+        work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
+        return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""

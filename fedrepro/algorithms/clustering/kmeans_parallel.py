@@ -25,14 +25,26 @@ section V-G, discrepancy fedmf.23.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.lloyd import SEEDINGS, OneShot, means, nearest, random_state, weighted_kmeans
+from fedrepro.algorithms.clustering.lloyd import (
+    SEEDINGS,
+    OneShot,
+    holding,
+    means,
+    nearest,
+    random_state,
+    visiting,
+    weighted_kmeans,
+)
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.clustering import Clustering
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -59,6 +71,13 @@ class KMeansParallel(OneShot):
         one_of("sampling", self.sampling, ("independent", "exact"))
         whole("lloyd", self.lloyd, 0)
         one_of("seeding", self.seeding, SEEDINGS)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Distances to oversampling K candidates a pass (a fat product), then Lloyd's iterations."""
+        candidates = 0.5 * params["oversampling"] * params["passes"]
+        work = visiting(facts) * (candidates + params["lloyd"] + 5.0) + Work(calls=8000.0)
+        return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""

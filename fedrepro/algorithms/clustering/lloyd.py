@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,8 @@ from scipy import sparse
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.problems.clustering import Clustering, State
-from fedrepro.protocols import Method
+from fedrepro.problems.clustering import Clustering, State, passing
+from fedrepro.protocols import Method, Work
 from fedrepro.seeds import streams
 
 SEEDINGS = ("weighted", "plain")
@@ -52,6 +52,20 @@ class OneShot(Method):
             raise ParameterError("clients", "every client takes part once: there is no draw to replay")
         centres = self.centres(problem, streams(rng).other, Ledger() if ledger is None else ledger)
         yield assigned(problem, nearest(problem.X, centres)[0], centres)
+
+
+LLOYD = 30.0
+"""Iterations that Lloyd's algorithm is expected to take."""
+
+
+def visiting(facts: Mapping[str, Any]) -> Work:
+    """What the distances of all samples to K centres take; sparse samples make a sparse product first."""
+    return passing(facts, facts["N"]) * (2.0 if "density" in facts else 1.0)
+
+
+def holding(facts: Mapping[str, Any], copies: float) -> float:
+    """Bytes that so many copies of the samples, and an assignment, take."""
+    return copies * Clustering.stored_bytes(facts) + 8.0 * facts["N"] * (facts["K"] + 4.0) + 2e7
 
 
 def assigned(problem: Clustering, labels: np.ndarray, centres: np.ndarray) -> State:

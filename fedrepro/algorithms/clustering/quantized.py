@@ -24,13 +24,14 @@ docs/derivations/error-feedback.md, docs/derivations/local-loop.md.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.algorithms.clustering.descent import (
+    at_work,
     descend_H,
     descend_W,
     finite,
@@ -46,6 +47,7 @@ from fedrepro.compressors import Compressor, ErrorFeedback, Identity, MaxNorm, M
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import flag
 from fedrepro.problems.clustering import Clustering, State
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -81,6 +83,14 @@ class Quantized:
         return [Sender(self.compressor(), self.feedback, own) for own in noise]
 
 
+def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> Cost:
+    """A method's cost and its clients' messages of M K numbers: products apart, quantized, errors kept."""
+    m, size = at_work(facts, params["m"]), facts["M"] * facts["K"]
+    messages = Work(singles=(0.0 if params["q"] is None else 12.0) * m * size, calls=60.0 * m)
+    held = cost.holds + 16.0 * facts["P"] * size
+    return Cost(cost.start, cost.round + messages, held, ("numba",) if params["q"] else ())
+
+
 class Sender:
     """One client's end of its uplink: the noise it draws, and what its messages of each kind have lost so far."""
 
@@ -101,6 +111,11 @@ class Sender:
 @dataclass(frozen=True)
 class FedMAvgQuantized(Quantized, FedMAvg):
     """FedMAvg with quantized uplinks: the parameters of FedMAvg, q, feedback and u."""
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """FedMAvg's, and the messages."""
+        return sending(params, facts, FedMAvg.cost(params, facts))
 
     def rounds(
         self,
@@ -151,6 +166,11 @@ class FedMAvgQuantized(Quantized, FedMAvg):
 @dataclass(frozen=True)
 class FedMGSQuantized(Quantized, FedMGS):
     """FedMGS with quantized uplinks: the parameters of FedMGS, q, feedback and u."""
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """FedMGS's, and the messages."""
+        return sending(params, facts, FedMGS.cost(params, facts))
 
     def rounds(
         self,

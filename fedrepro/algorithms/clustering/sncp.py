@@ -23,7 +23,7 @@ Algorithm 1; fedmf section V-F; fedc section V-D; docs/derivations/sncp.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,7 +35,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.clustering import Clustering, State
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -117,6 +117,11 @@ class PALM(Method):
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         number("gamma", self.gamma, least=1.0)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """That of FedMGS with one step on each and all clients."""
+        return FedMGS.cost({"m": None, "Q1": 1, "Q2": 1}, facts)
 
     def rounds(
         self,

@@ -18,19 +18,21 @@ Source: van der Maaten and Hinton, "Visualizing Data using t-SNE", JMLR 9, 2008;
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fedrepro.algorithms.clustering.lloyd import holding
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, one_of, whole
 from fedrepro.problems.clustering import Clustering, State
 from fedrepro.problems.embedding import embed
 from fedrepro.problems.labels import contingency
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -81,6 +83,13 @@ class TSNE(Method):
             raise ParameterError(
                 "perplexity", f"must be less than the number of samples shown, {shown}, not {self.perplexity:g}"
             )
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """1000 steps, each through a tree of the points (Barnes-Hut), log N deep."""
+        shown = facts["N"] if params["points"] is None else min(params["points"], facts["N"])
+        tree = Work(singles=1000.0 * shown * math.log2(shown + 1.0) * 400.0)
+        return Cost(tree, holds=holding(facts, 2.0) + 3000.0 * shown, libraries=("sklearn",))
 
     def rounds(
         self,

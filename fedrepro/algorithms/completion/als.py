@@ -14,7 +14,7 @@ Source: the classical method for the centralised problem (fedmc, section 2); ref
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,9 +22,9 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.problems.completion import Completion, State
+from fedrepro.problems.completion import Completion, State, bucketing
 from fedrepro.problems.rating_buckets import Buckets
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -34,6 +34,15 @@ class ALS(Method):
     """Alternating least squares has no parameters of its own; lam and gam, both greater than 0, are the problem's."""
 
     silent: ClassVar[bool] = True
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Gram matrices of all ratings by user and by item, and a small system for each row."""
+        users, items, r = facts["users"], facts["items"], facts["r"]
+        solves = Work(singles=(users + items) * (0.3 * r**3 + 2.0 * r * r))
+        start = Work(singles=30.0 * facts["ratings"] + 5.0 * (users + items) * r, calls=200.0)
+        both = bucketing(facts, 1.0, users, 0.0) + bucketing(facts, 1.0, items, 0.0)
+        return Cost(start, both + solves, 5.0 * facts["ratings"] + 40.0 * (users + items) * r, ("numba",))
 
     def rounds(
         self,

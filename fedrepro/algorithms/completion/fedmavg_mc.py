@@ -29,7 +29,7 @@ Source: fedmc section 5.2; discrepancy fedmc.9, discrepancy fedmc.10, discrepanc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,8 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
-from fedrepro.problems.completion import Completion, State, client_draws
-from fedrepro.protocols import Method
+from fedrepro.problems.completion import Completion, State, bucketing, client_draws
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -75,6 +75,16 @@ class FedMAvgMC(Method):
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
         clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """U steps of all clients, W steps of those drawn, or of all where each goes on from its own W_i."""
+        users, items, P, size = facts["users"], facts["items"], facts["P"], facts["items"] * facts["r"]
+        at_work = min(params["m"], P) if params["broadcast"] else P
+        U = bucketing(facts, 1.0, users, params["Q1"])
+        W = bucketing(facts, at_work / P, at_work * items, params["Q2"])
+        held = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
+        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), held, ("numba",))
 
     def rounds(
         self,

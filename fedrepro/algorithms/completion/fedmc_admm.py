@@ -29,7 +29,7 @@ Source: fedmc sections 4.1, 5.2, 5.3; docs/derivations/admm-reduction.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -38,8 +38,8 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, number, one_of, whole
-from fedrepro.problems.completion import Completion, State, client_draws
-from fedrepro.protocols import Method
+from fedrepro.problems.completion import Completion, State, bucketing, client_draws
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -88,6 +88,17 @@ class FedMCADMM(Method):
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
         clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """U and W steps of the clients drawn, and a few passes over their W_i and Y_i; all clients' at the start."""
+        users, items, P, r = facts["users"], facts["items"], facts["P"], facts["r"]
+        m, size = min(params["m"], P), items * r
+        U = bucketing(facts, m / P, users * m / P, params["N"])
+        W = bucketing(facts, m / P, m * items, params["N"] if params["W_step"] == "linearized" else 0.4 * r)
+        start = Work(singles=5.0 * P * size + facts["ratings"] * 2.0 * r, calls=30.0 * P)
+        passes = Work(singles=12.0 * m * size + 2.0 * P * size / 50.0, calls=80.0 * m)
+        return Cost(start, U + W + passes, 8.0 * size * (2.0 * P + m) + 24.0 * users * r, ("numba",))
 
     def rounds(
         self,

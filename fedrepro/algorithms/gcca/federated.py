@@ -8,7 +8,7 @@ a view.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems.maxvar import server_step
+from fedrepro.protocols import Work
 
 CENTERINGS = ("none", "sum", "estimate")
 DIRECTIONS = ("both", "uplink")
@@ -156,6 +157,14 @@ def sending(
     else:
         up = Identity() if q is None else MaxNorm(q, u)
     return Sending(up, up if directions == "both" else Identity(), error_feedback)
+
+
+def exchanging(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Work:
+    """What the messages of a round and the server's step take: a J x K matrix a view up, and one down."""
+    J, K, views = facts["J"], facts["K"], facts["I"]
+    quantized = params.get("q") is not None or params.get("compressor") == "top-k"
+    each = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
+    return (views + 1.0) * each + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
 
 
 def check_shared(T: int, b: int | None, rho: float, center: str) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from fedrepro.algorithms.gcca import federated
-from fedrepro.algorithms.gcca.mvlsa import mvlsa
+from fedrepro.algorithms.gcca.mvlsa import mvlsa, truncating
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems.aligned_views import View
-from fedrepro.problems.gcca import GCCA, Factors, RandomStart
+from fedrepro.problems.gcca import GCCA, Factors, RandomStart, multiplying
+from fedrepro.protocols import Cost, Work
 from fedrepro.seeds import streams
 
 STARTS = ("warm", "randn", "randn-raw")
@@ -188,9 +189,24 @@ def check_shape(method: Any, J: int | None, N: int | None, K: int | None) -> Non
         raise ParameterError("m", f"must be at most the number of columns of a view, {N}, not {method.m}")
 
 
-def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-    """Predicted (flops, bytes read) of a round: T minibatch or full gradients and one product X_i Q_i a view."""
-    J, N, K, views = facts.get("J") or 1000, facts.get("N") or 100, facts.get("K") or 5, facts.get("I") or 3
-    rows = params["T"] * 2 * (J if params["b"] is None else params["b"]) + J
-    entries = views * N * (facts.get("density") or 1.0)
-    return 2.0 * rows * entries * K + 60.0 * (views + 1) * J * K, 8.0 * entries * J
+def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+    """Of CuteMaxVar and AltMaxVar: the nodes' steps, as ``LinearNode`` takes them, and what is sent."""
+    J, N, K, views, T, b = facts["J"], facts["N"], facts["K"], facts["I"], params["T"], params["b"]
+    density = facts.get("density")
+    start = views * (multiplying(facts) + Work(calls=300.0))
+    if b is not None:  # rows are drawn and visited one by one
+        own = Work(singles=T * (b * N * (density or 0.5) * K * 2.0 + 2.0 * J + 4.0 * b), calls=20.0)
+        own += Work(singles=T * K * min(N, b * N * (density or 1.0)))
+    elif density is not None:
+        own = Work(singles=T * K * (J * N * density * 2.0 + N))
+    elif collapses(False, N):
+        start += Work(flops=views * (4.0 * T * N**3 + 2.0 * J * N * N))
+        own = Work(flops=2.0 * N * K * (J + N))
+    else:
+        own = Work(flops=4.0 * T * J * N * K, bytes=16.0 * T * J * N)
+    warm = params["start"] == "warm"
+    held = 8.0 * (J * K * (7.0 * views + 10.0) + 4.0 * N * K * views)
+    held += 20.0 * J * params["m"] * views if warm else 0.0
+    numba = ("numba",) if b is not None or density is not None else ()
+    round_ = views * (own + multiplying(facts)) + federated.exchanging(params, facts)
+    return Cost(start, round_, held, numba, truncating(facts, params["m"]) if warm else Work())

@@ -12,7 +12,7 @@ Source: Rastogi, Van Durme and Arora, Multiview LSA, NAACL 2015; Shrestha and Fu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,9 +22,9 @@ from fedrepro.algorithms.gcca.federated import State
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Clock, Ledger
 from fedrepro.parameters import number, whole
-from fedrepro.problems.aligned_views import View, leading
-from fedrepro.problems.gcca import GCCA
-from fedrepro.protocols import Method
+from fedrepro.problems.aligned_views import View, decomposing, leading
+from fedrepro.problems.gcca import GCCA, multiplying
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -57,6 +57,14 @@ def _solve(problem: GCCA, m: int, r: float, clock: Clock) -> tuple[np.ndarray, l
     return G, clock.each(receives, problem.views, parts)
 
 
+def truncating(facts: Mapping[str, Any], m: int) -> Work:
+    """What the rank-m truncation of all views takes, and the eigenvectors of the I m columns it leaves."""
+    J, N, views, density = facts["J"], facts["N"], facts["I"], facts.get("density")
+    columns = m * views
+    joined = Work(flops=2.0 * J * columns * min(J, columns) + 10.0 * min(J, columns) ** 3, calls=100.0)
+    return views * decomposing(J, N, density, m) + joined
+
+
 @dataclass(frozen=True)
 class MVLSA(Method):
     """MVLSA. m : rank the views are cut down to, K <= m <= rank. r : ridge, at least 0 (0 in the paper's figures)."""
@@ -76,6 +84,13 @@ class MVLSA(Method):
             raise ParameterError("m", f"must be at least K = {K}, not {self.m}")
         if N is not None and self.m > N:
             raise ParameterError("m", f"must be at most the number of columns of a view, {N}, not {self.m}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """The truncations, and a product with each view."""
+        held = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
+        libraries = ("numba",) if "density" in facts else ()
+        return Cost(facts["I"] * multiplying(facts), Work(), held, libraries, truncating(facts, params["m"]))
 
     def rounds(
         self,

@@ -8,7 +8,7 @@ Source: Shrestha and Fu, Sec. II-A; docs/derivations/maxvar-optimum.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from fedrepro.algorithms.gcca.federated import State
 from fedrepro.ledger import Ledger
-from fedrepro.problems.gcca import GCCA
-from fedrepro.protocols import Method
+from fedrepro.problems.gcca import GCCA, multiplying
+from fedrepro.protocols import Cost, Method
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -27,6 +27,14 @@ class Optimal(Method):
 
     one_shot: ClassVar[bool] = True
     silent: ClassVar[bool] = True
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """A product with each view: the optimum is computed with the data."""
+        libraries = ("numba",) if "density" in facts else ()
+        return Cost(
+            facts["I"] * multiplying(facts), holds=16.0 * facts["J"] * facts["I"] * facts["K"], libraries=libraries
+        )
 
     def rounds(
         self,

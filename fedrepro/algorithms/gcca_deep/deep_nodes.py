@@ -25,7 +25,7 @@ from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
 from fedrepro.parameters import flag, number, one_of, whole
 from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import streams
 
 UNITS = ("epoch", "step")
@@ -97,14 +97,22 @@ class DeepParameters(Method):
             federated.batch_within(self.b, J)
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-        """Predicted (flops, bytes read) of a round: both passes of every step, and one forward pass of all rows."""
-        J, N, K, views = facts.get("J") or 1000, facts.get("N") or 500, facts.get("K") or 10, facts.get("I") or 3
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Both passes of every step, one forward pass of all rows, and what is sent; two programs to compile."""
+        J, N, K, views = facts["J"], facts["N"], facts["K"], facts["I"]
         net = Mlp(N, tuple(params["hidden"]), K)
         batch = J if params["b"] is None else params["b"]
         steps = params["T"] * (math.ceil(J / batch) if params["inner_unit"] == "epoch" else 1)
-        flops = views * (steps * (6.0 * batch * net.macs + 20.0 * net.macs) + 2.0 * J * net.macs)
-        return flops, 8.0 * views * steps * batch * N
+        width = 2.0 if params["double"] else 1.0
+        passes = Work(network=width * (6.0 * batch * net.macs + 40.0 * batch * sum(net.hidden) + 30.0 * net.macs))
+        forward = Work(network=width * J * (2.0 * net.macs + 10.0 * sum(net.hidden)), calls=300.0)
+        held = (
+            1.1e8
+            + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
+            + 16.0 * batch * (N + 4.0 * sum(net.hidden))
+        )
+        round_ = views * (steps * passes + forward) + federated.exchanging(params, facts)
+        return Cost(Work(calls=1e4), round_, held, ("jax",), Work(programs=2.0))
 
 
 class DeepNode:

@@ -8,7 +8,7 @@ Source: Shrestha and Fu, Sec. V-B.3 and V-B.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import whole
 from fedrepro.problems.gcca_deep import DeepGCCA, Raw
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 
@@ -39,6 +39,11 @@ class RawView(Method):
         """Raise ParameterError where there is no such view."""
         if I is not None and self.view > I:
             raise ParameterError("view", f"must be at most the number of views I = {I}, not {self.view}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Nothing is computed."""
+        return Cost(Work(calls=1.0))
 
     def rounds(
         self,

@@ -19,7 +19,7 @@ import numpy as np
 from fedrepro.errors import UserError
 from fedrepro.parameters import clients_at_most, flag, number, whole
 from fedrepro.problems.imc import IMC
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import Streams
 
 
@@ -53,9 +53,10 @@ class FactorAveraging(Method):
         clients_at_most(self.m, M)
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-        """Operations and bytes of a round: steps on single entries, whose calls take longer than their arithmetic."""
-        return 1.2e5 * params["tau"], 0.0
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Steps on single entries, whose calls take longer than their arithmetic."""
+        m = facts["M"] if params["m"] is None else params["m"]
+        return Cost(Work(calls=200.0), Work(singles=m * facts["N"] * 20.0, calls=18.0 * params["tau"] + 70.0), 1e6)
 
     def draws(self, problem: IMC, streams: Streams, clients: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For each round the clients, (m,), and the items of their steps, (m, tau); ends where given clients do."""

@@ -14,6 +14,7 @@ the same minibatches in the same trial.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +26,9 @@ from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net, layer, trained
 from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.problems.personal import Personal, State
-from fedrepro.protocols import Method
+from fedrepro.problems.personal import Personal, State, network, train_images
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import Streams
-
-_FASTER = 6.0
-"""How much faster than the rate that predictions assume these networks' matrix products run on a core."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,20 @@ class LocalTraining(Method):
         return sizes / sizes.sum()
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-        """Floating-point operations and bytes of a round, roughly: both passes over the drawn share of the images."""
-        widths = tuple(facts.get("widths") or (64, 64, 64, 256))
-        net = Net(facts.get("size") or 28, 1, facts.get("classes") or 100, widths)
-        images = 0.8 * (facts.get("images") or 650 * (facts.get("groups") or 8))  # four in five are to train with
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Both passes over the drawn clients' images, and the step on all arrays after every minibatch.
+
+        ``mu``: Ditto trains two models. ``alternate``: two passes. Layers a client keeps are held once a client.
+        """
+        net, P = network(facts), facts["P"]
+        numbers = float(sum(math.prod(shape) for shape in net.shapes.values()))
+        m, each = max(1, round(params["fraction"] * P)), math.ceil(train_images(facts) / P / params["batch"])
         passes = params["epochs"] * (1 + ("mu" in params) + bool(params.get("alternate")))
-        return 6.0 * net.macs * images * params["fraction"] * passes / _FASTER, 0.0
+        batches = m * each * passes
+        training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
+        own = P if "mu" in params or params.get("personal", "none") != "none" else 0
+        held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
+        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=9.5))
 
 
 def own_names(net: Net, personal: str) -> frozenset[str]:

@@ -22,7 +22,7 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, whole
 from fedrepro.problems.shift import Shift, State
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 from fedrepro.seeds import streams
 
@@ -85,9 +85,11 @@ class ShiftAveraging(Method):
                 return
 
     @staticmethod
-    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[float, float]:
-        """Operations and bytes of a round: small products, whose calls take longer than their arithmetic."""
-        return 5e5 * params["tau"], 0.0
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Steps of small products; the clients' designs, copied once a round."""
+        m = facts["M"] if params["m"] is None else params["m"]
+        each = Work(singles=2.0 * m * facts["N"], calls=16.0)
+        return Cost(Work(calls=100.0), params["tau"] * each + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
 
     def _draws(self, rng: np.random.Generator, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
         if clients is not None:

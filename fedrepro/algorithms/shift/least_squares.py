@@ -11,7 +11,7 @@ Source: perfedsi Appendix B; docs/derivations/shift-regression.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ import numpy as np
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import one_of
 from fedrepro.problems.shift import Shift, State
-from fedrepro.protocols import Method
+from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
 SOLUTIONS = ("global", "side", "local", "theory")
@@ -40,6 +40,12 @@ class ShiftExact(Method):
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         one_of("solution", self.solution, SOLUTIONS)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """A least squares problem, or one for each client."""
+        calls = 40.0 * facts["M"] if params["solution"] == "local" else 100.0
+        return Cost(Work(singles=20.0 * facts["M"] * facts["N"], calls=calls), holds=1e6)
 
     def rounds(
         self,

@@ -1,0 +1,275 @@
+"""What a unit of each kind of work costs on this machine, and what Python and its libraries take: measured once, kept.
+
+Every kind is measured by a piece of code that does little else, for about a tenth of a second of processor time, so
+that a machine that is busy otherwise does not matter; the networks' by compiling one. What libraries take is that of a
+fresh Python that loads them. A method has a factor besides: what a few of its rounds take on the small problem that its
+problem names (``Problem.probes``), to what its cost says of them. Methods on networks have none, for compiling theirs
+would take longer than that is worth.
+
+All of it is kept in the file ``.speed.json`` in the data home, by processor and versions of the libraries. A file that
+cannot be read is measured again, one that cannot be written is not kept. Nothing is measured for work that takes
+seconds by typical numbers: those of ``TYPICAL``, a 2.5 GHz core of 2023.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, astuple, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from fedrepro import cpu
+from fedrepro.data.home import home
+from fedrepro.errors import UserError
+from fedrepro.files import atomically
+from fedrepro.protocols import Work
+
+TYPICAL = Work(flops=8e-11, bytes=5e-11, singles=1e-9, network=2.5e-11, calls=1.2e-6, programs=1.0)
+"""Seconds a unit, of one core, as methods spend them."""
+
+PROBED = Work(flops=3.5e-11, bytes=3.6e-11, singles=3.4e-10, network=1.25e-11, calls=7.6e-7, programs=0.44)
+"""What the measurements below find on the same core: they do one thing over and over, and so are faster."""
+
+LIBRARIES: dict[str, tuple[str, float, float]] = {
+    "": ("import fedrepro.runs.execute, scipy.linalg, scipy.optimize, scipy.sparse.linalg, threadpoolctl", 0.8, 70e6),
+    "sklearn": ("import sklearn.cluster, sklearn.metrics, sklearn.svm", 1.0, 112e6),
+    "numba": ("import fedrepro.kernels.observed, fedrepro.kernels.minibatch", 0.5, 95e6),
+    "jax": ("import fedrepro.nets.backend as b; b.load().numpy.zeros(3).sum()", 1.0, 300e6),
+}
+"""What loads each of them, and the seconds and bytes it typically takes; '' is Python with what every run needs."""
+
+AT_WORK: dict[str, tuple[float, float]] = {"numba": (3.0, 1.6), "jax": (1.3, 1.2)}
+"""How many times longer it takes, and how many times more memory, with the compiled programs of a method."""
+
+WORTH = 20.0
+"""Seconds by typical numbers from which on work is worth measuring the machine for."""
+
+_LEAST = 0.1
+
+
+class Machine:
+    """Seconds of work and bytes of libraries; by typical numbers where nothing better is kept in ``path``."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = home() / ".speed.json" if path is None else path
+        self.key = _key()
+        self.kept: dict[str, Any] = _read(self.path).get(self.key, {})
+
+    @property
+    def rates(self) -> Work:
+        """Seconds a unit, as methods spend them here."""
+        found = {k: getattr(TYPICAL, k) * v / getattr(PROBED, k) for k, v in self.kept.get("seconds", {}).items()}
+        return replace(TYPICAL, **found)
+
+    def seconds(self, work: Work, factor: float = 1.0) -> float:
+        """Seconds of one core for this work, of a method with this factor."""
+        return factor * sum(amount * rate for amount, rate in zip(astuple(work), astuple(self.rates), strict=True))
+
+    def factor(self, method: str) -> float:
+        """The factor of a method, 1 where it was not measured."""
+        return float(self.kept.get("methods", {}).get(method, 1.0))
+
+    def loading(self, libraries: Iterable[str]) -> float:
+        """Seconds until a fresh Python has loaded the libraries."""
+        return sum(self._library(name)[0] for name in {"", *libraries})
+
+    def resident(self, libraries: Iterable[str]) -> float:
+        """Bytes that a Python with these libraries holds."""
+        return sum(self._library(name)[1] for name in {"", *libraries})
+
+    def _library(self, name: str) -> tuple[float, float]:
+        seconds, size = self.kept.get("libraries", {}).get(name, LIBRARIES[name][1:])
+        return float(seconds), float(size)
+
+    def measure(self, kinds: Iterable[str], libraries: Iterable[str]) -> None:
+        """Measure what is not known yet of the kinds of work (fields of ``Work``) and libraries named, and keep it."""
+        seconds, held = self.kept.setdefault("seconds", {}), self.kept.setdefault("libraries", {})
+        with threadpool_limits(limits=1):
+            for kind in sorted(set(kinds) - set(seconds)):
+                seconds |= _MEASURES[kind]()
+        for name in sorted({"", *libraries} - set(held)):
+            if (found := _loaded(name)) is not None:
+                base = held.get("", (0.0, 0.0)) if name else (0.0, 0.0)
+                longer, more = AT_WORK.get(name, (1.0, 1.0))
+                held[name] = [longer * max(0.0, found[0] - base[0]), more * max(0.0, found[1] - base[1])]
+        self._keep()
+
+    def learn(self, method: str, factor: Callable[[], float | None]) -> None:
+        """Measure and keep the factor of a method that has none yet; None where it cannot be had."""
+        factors = self.kept.setdefault("methods", {})
+        if method not in factors and (found := factor()) is not None:
+            factors[method] = round(min(4.0, max(0.25, found)), 3)
+            self._keep()
+
+    def _keep(self) -> None:
+        content = {**_read(self.path), self.key: self.kept}
+        with contextlib.suppress(OSError):  # where the data home cannot be written, it is measured each time
+            atomically(self.path, json.dumps(content, sort_keys=True, indent=1).encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What is kept, as far as it has the form it should have."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for kept in content.values():
+            replace(TYPICAL, **kept.get("seconds", {})) * 1.0
+            dict(kept.get("methods", {}))
+            for seconds, size in dict(kept.get("libraries", {})).values():
+                float(seconds) + float(size)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+    return dict(content)
+
+
+def _key() -> str:
+    """Processor and versions."""
+    found = [cpu.model() or "unknown processor", "x86-64-v3" if cpu.asked() else "native", sys.version.split()[0]]
+    for name in ("fedrepro", "numpy", "scipy", "scikit-learn", "numba", "jax"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+def rate(call: Callable[[], Any], amount: float, least: float = _LEAST) -> float:
+    """Seconds of processor time a unit: the best of a few calls that each do so much, for ``least`` seconds in all."""
+    call()  # what it loads is not counted
+    best, spent = float("inf"), 0.0
+    while spent < least:
+        began = time.process_time()
+        call()
+        took = time.process_time() - began
+        best, spent = min(best, took), spent + max(took, 1e-4)
+    return best / amount
+
+
+def _flops() -> dict[str, float]:
+    """Thin products of a block that stays in the cache."""
+    draw = np.random.default_rng(0)
+    X, W, H = draw.random((500, 400)), draw.random((400, 12)), draw.random((500, 12))
+
+    def products() -> None:
+        for _ in range(20):
+            X @ W
+            X.T @ H
+
+    return {"flops": rate(products, 20 * 2 * 2.0 * X.size * 12)}
+
+
+def _bytes() -> dict[str, float]:
+    """The sum of a matrix that fits into no cache."""
+    X = np.ones(1 << 23)
+    return {"bytes": rate(X.sum, 8.0 * X.size)}
+
+
+def _singles() -> dict[str, float]:
+    """Sparse products: each stored entry takes a row of a matrix that is somewhere else."""
+    draw = np.random.default_rng(0)
+    X = sparse.random(4000, 1000, density=0.05, random_state=0, format="csr")
+    W = draw.random((1000, 10))
+    return {"singles": rate(lambda: X @ W, 10.0 * X.nnz)}
+
+
+def _calls() -> dict[str, float]:
+    """Operations on a few numbers."""
+    A, B = np.ones((10, 10)), np.ones((10, 10))
+
+    def calls() -> None:
+        for _ in range(500):
+            np.matmul(A, A, out=B)
+            np.maximum(B, 0.0, out=B)
+            B * 0.5
+
+    return {"calls": rate(calls, 1500.0)}
+
+
+def _network() -> dict[str, float]:
+    """A convolution and its derivative, in a program that is compiled first."""
+    from fedrepro.nets import backend
+
+    try:
+        jax = backend.load()
+    except UserError:
+        return {}
+
+    def loss(kernels: Any, x: Any) -> Any:
+        for kernel in kernels:
+            x = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = jax.numpy.maximum(x, 0.0)
+        return (x**2).mean()
+
+    call = jax.jit(jax.grad(loss))
+    kernels = [jax.numpy.ones((3, 3, 32, 32)) * 0.01 for _ in range(3)]
+    x = jax.numpy.ones((10, 14, 14, 32))
+    began = time.process_time()
+    jax.block_until_ready(call(kernels, x))
+    compiled = time.process_time() - began
+    flops = 3 * 6.0 * x.size * 9 * 32
+    return {
+        "network": rate(lambda: jax.block_until_ready(call(kernels, x)), flops),
+        "programs": compiled,
+    }
+
+
+_MEASURES: dict[str, Callable[[], dict[str, float]]] = {
+    "flops": _flops,
+    "bytes": _bytes,
+    "singles": _singles,
+    "calls": _calls,
+    "network": _network,
+    "programs": _network,
+}
+
+
+def _loaded(name: str) -> tuple[float, float] | None:
+    """Seconds of processor time and bytes of a fresh Python with a library, beside what every run needs."""
+    program = "; ".join(
+        [
+            "from fedrepro import cpu",
+            "cpu.pin()",
+            LIBRARIES[""][0],
+            LIBRARIES[name][0],
+            "import time",
+            "from fedrepro.runs.machine import resident",
+            "print(time.process_time(), resident())",
+        ]
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        return None
+    seconds, size = found.stdout.split()[-2:]
+    return float(seconds), float(size)
+
+
+def resident() -> float:
+    """The most bytes this process has held so far; 0 where the system does not tell."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(1024.0 * float(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(most) * (1.0 if sys.platform == "darwin" else 1024.0)
+
+
+def needs(works: Iterable[Work]) -> set[str]:
+    """The kinds of work that these have."""
+    return {kind for work in works for kind, amount in asdict(work).items() if amount}
