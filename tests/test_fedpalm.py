@@ -93,6 +93,8 @@ def test_draws_are_refused_and_the_cost_grows_with_q() -> None:
     X, client, W0, H0 = instance(7)
     with pytest.raises(ParameterError, match="every client takes part in every round: there is no draw to replay"):
         run(FedPALM(), Clustering(X, client, K=3), 1, init=(W0, H0), clients=[[1]])
-    facts = {"M": 10, "N": 20, "K": 3}
-    assert FedPALM.cost({"Q": 20}, facts)[0] == 10 * FedPALM.cost({"Q": 2}, facts)[0]
+    facts = {"M": 10, "N": 20, "K": 3, "P": 4}
+    few, many = (FedPALM.cost({"Q": Q}, facts).round for Q in (2, 20))
+    assert many.flops == pytest.approx(10 * few.flops)
+    assert many.bytes == few.bytes  # a client's samples stay in the cache over its steps
     assert registry.algorithms()["fedcpalm"].make(Q=4) == registry.algorithms()["fedpalm"].make(Q=4) == FedPALM(Q=4)

@@ -61,9 +61,9 @@ class Synthetic(Loader):
         return {"M": self.M, "N": self.N, "K": self.K}
 
     def making(self) -> Cost:
-        """A normal draw for each entry, and a few copies."""
+        """Two normal draws for each entry, and a few operations, block by block in the memory of X."""
         entries = float(self.M * self.N)
-        return Cost(Work(singles=110.0 * entries, calls=1000.0), holds=26.0 * entries)
+        return Cost(Work(singles=65.0 * entries, calls=1000.0), holds=9.0 * entries)
 
     def load(self) -> Samples:
         """X (M, N) >= 0, one sample per column; labels (N,)."""
