@@ -334,6 +334,9 @@ def test_batches_are_epochs_of_the_client_s_own_samples_filled_up() -> None:
 
 def test_stacks_have_one_length_and_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
     large = Net(28, 1, 1623, (64, 64, 64, 256))
+    monkeypatch.setattr(backend, "clients_in_parallel", lambda: False)
+    assert stack_length(large, 100, np.float32) == 1
+    monkeypatch.setattr(backend, "clients_in_parallel", lambda: True)
     assert stack_length(large, 100, np.float32) == 25
     assert stack_length(large, 7, np.float32) == 7
     monkeypatch.setattr(training, "STACK_BYTES", 1)

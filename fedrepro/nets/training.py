@@ -241,8 +241,11 @@ def _padded(rows: list[np.ndarray], most: int) -> tuple[np.ndarray, np.ndarray]:
 def stack_length(net: Net, m: int, dtype: Any) -> int:
     """Clients whose models are stacked: the largest divisor of m whose models fit into STACK_BYTES.
 
-    One length for all calls of a run means one compilation.
+    One length for all calls of a run means one compilation. It is 1 where clients are trained one after another: then
+    problems with any number of clients share what is compiled.
     """
+    if not backend.clients_in_parallel():
+        return 1
     numbers = sum(int(np.prod(shape)) for shape in net.shapes.values())
     most = max(1, STACK_BYTES // (numbers * np.dtype(dtype).itemsize))
     return max(n for n in range(1, min(most, m) + 1) if m % n == 0)

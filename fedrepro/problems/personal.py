@@ -217,7 +217,8 @@ class Personal(Problem):
 
         ``tuned`` trains a copy of each model for one more local epoch first.
         """
-        rows, most = (self.test_rows, self.most_test) if on == "test" else (self.train_rows, self.most_train)
+        rows = self.test_rows if on == "test" else self.train_rows
+        most = max(self.most_test, self.most_train)  # one shape for both: compiled once
         rng = seeds.generator("tuned", round=state.round)
         found = []
         for clients, count in stacks(np.arange(self.M), state.length):
