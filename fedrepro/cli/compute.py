@@ -102,7 +102,7 @@ def plan(
             click.secho(f"  cannot run: {name}: {why}", fg="yellow")
     todo = [run for run in made.runs.values() if run.id not in there]
     wanted = sum(len(found) for series in made.by_figure for found in series.values())
-    machine = machine_for(todo)
+    machine = machine_for(todo, lambda text: click.secho(text, fg="yellow", err=True))
     timings = predict.Timings(folders.store, machine)
     jobs = _fitting(todo, jobs, memory, machine)
     known = sum(timings.measured(run) for run in todo)

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,11 @@ SHARE = 0.02
 """Methods whose runs take less than this share of the whole are not measured."""
 
 
-def machine_for(runs: Sequence[Run]) -> Machine:
-    """The machine, measured as far as these runs are worth it: not where they take seconds by typical numbers."""
+def machine_for(runs: Sequence[Run], told: Callable[[str], None] = lambda text: None) -> Machine:
+    """The machine, measured as far as these runs are worth it: not where they take seconds by typical numbers.
+
+    ``told`` hears, once, that it is being measured.
+    """
     machine = Machine()
     different = {run.family: run for run in runs}
     count = Counter(run.family for run in runs)
@@ -42,7 +45,10 @@ def machine_for(runs: Sequence[Run]) -> Machine:
     typical = {family: machine.seconds(work) * count[family] for family, work in works.items()}
     if sum(typical.values()) < WORTH:
         return machine
-    machine.measure(needs(works.values()), predict.needed(different.values()))
+    kinds, libraries = needs(works.values()), predict.needed(different.values())
+    if machine.lacks(kinds, libraries):
+        told("measuring how fast this machine is; kept for the next time")
+    machine.measure(kinds, libraries)
     by_method: dict[str, float] = {}
     for family, run in different.items():
         by_method[predict.path(run)] = by_method.get(predict.path(run), 0.0) + typical[family]

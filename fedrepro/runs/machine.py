@@ -91,6 +91,11 @@ class Machine:
         seconds, size = self.kept.get("libraries", {}).get(name, LIBRARIES[name][1:])
         return float(seconds), float(size)
 
+    def lacks(self, kinds: Iterable[str], libraries: Iterable[str]) -> bool:
+        """Whether some kind of work or library was not measured yet."""
+        held = self.kept.get("libraries", {})
+        return not (set(kinds) <= set(self.kept.get("seconds", {})) and {"", *libraries} <= set(held))
+
     def measure(self, kinds: Iterable[str], libraries: Iterable[str]) -> None:
         """Measure what is not known yet of the kinds of work (fields of ``Work``) and libraries named, and keep it."""
         seconds, held = self.kept.setdefault("seconds", {}), self.kept.setdefault("libraries", {})

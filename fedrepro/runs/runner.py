@@ -19,7 +19,6 @@ from tqdm import tqdm
 
 from fedrepro.results.read import stem
 from fedrepro.runs import execute, predict, write
-from fedrepro.runs.calibrate import machine_for
 from fedrepro.runs.groups import groups
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.remote import Cluster
@@ -129,7 +128,7 @@ def _compute(
     """Compute runs; the number and results of each figure of which none is left."""
     if not todo:
         return
-    timings = predict.Timings(folders.store, machine_for(todo) if cluster is None else None)
+    timings = predict.Timings(folders.store)  # for the progress bar what is known of this machine will do
     costs = {run.id: timings.seconds(run) for run in todo}
     by_id = {run.id: run for run in todo}
     total = sum(costs.values())
