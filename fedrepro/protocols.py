@@ -79,9 +79,11 @@ class Method(Protocol):
     """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
 
     one_shot : it has no rounds and yields one state. silent : it sends no message, so that there is nothing to count.
+    meets : it gains by passing over the data together with other runs (``Problem.joins``).
     """
 
     one_shot: ClassVar[bool] = False
+    meets: ClassVar[bool] = True
     silent: ClassVar[bool] = False
 
     @abstractmethod

@@ -19,6 +19,7 @@ from fedrepro.problems.passes import Pass, exact, go
 from fedrepro.runs import execute, lockstep
 from fedrepro.runs import plan as planning
 from fedrepro.runs.drive import History, run
+from fedrepro.runs.groups import groups
 from fedrepro.runs.identity import Run
 from fedrepro.runs.lockstep import Lockstep, Member
 from fedrepro.runs.store import Store
@@ -188,3 +189,19 @@ def test_the_clock_counts_own_work_and_a_part_of_what_is_shared() -> None:
     Lockstep(problem().X).run([sleepy, sleepy, sleepy, sleepy])
     assert all(one >= 0.05 for one in seconds)  # four slept 0.05 s each in one joint pass: a quarter of 0.2 s for each
     assert sum(seconds) <= time.perf_counter() - began
+
+
+def test_methods_that_gain_nothing_by_company_are_alone(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        "paper: fedc\nproblem: {name: clustering}\nfigure: test\ntitle: t\nrounds: 2\ntrials: 3\n"
+        "dataset: {name: synthetic, M: 20, N: 60, K: 3}\npartition: {name: uniform, P: 4}\n"
+        "panels:\n  a:\n    title: t\n    curves:\n"
+        "      - {algorithm: fedcpalm, Q: 4}\n      - {algorithm: fedcavg, Q1: 2, Q2: 1}\n",
+        encoding="utf-8",
+    )
+    runs = list(planning.make([load(spec, "paper")], stand_in=False).runs.values())
+    found = [
+        {run.setting.algorithm for run in group} for group in groups(runs, dict.fromkeys((r.id for r in runs), 1.0), 1)
+    ]
+    assert sorted(map(sorted, found)) == [["fedcavg"], ["fedcpalm"], ["fedcpalm"], ["fedcpalm"]]

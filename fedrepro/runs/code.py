@@ -35,7 +35,7 @@ LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "num
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
-    "Method": {"cost", "collapsed", "one_shot", "silent"},
+    "Method": {"cost", "collapsed", "meets", "one_shot", "silent"},
     "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring"},
     "Loader": {"shape", "expected", "making"},
     "Sharing": {"sharing"},

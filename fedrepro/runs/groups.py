@@ -40,9 +40,10 @@ def groups(
 
 
 def joins(run: Run) -> bool:
-    """Whether the run's problem lets runs pass over its data together, and its method passes more than once."""
+    """Whether the run's problem lets runs pass over its data together, and its method gains by it, more than once."""
     problem = registry.problems()[run.setting.problem].cls
-    return problem.joins and not registry.algorithms()[run.setting.algorithm].cls.one_shot
+    method = registry.algorithms()[run.setting.algorithm].cls
+    return problem.joins and method.meets and not method.one_shot
 
 
 def _cut(runs: Sequence[Run], seconds: Mapping[str, float], share: int) -> list[list[Run]]:

@@ -19,18 +19,18 @@ Source: fedmf Remark 1; fedc Remark 1; docs/derivations/clustering-problem.md.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.descent import descend_H, descend_W, finite, h_step, lambda_max, state_bytes
+from fedrepro.algorithms.clustering.descent import descend_H, finite, h_step, lambda_max, state_bytes
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import number, whole
 from fedrepro.problems.clustering import Clustering, State, passing
-from fedrepro.problems.passes import Pass
+from fedrepro.problems.sample_rows import take
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
@@ -46,6 +46,8 @@ class FedPALM(Method):
     Q: int = 2
     gamma: float = 1.02
     stop: float | None = 1e-4
+
+    meets: ClassVar[bool] = False  # a client's steps are on samples in the cache, which other runs would push out
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -95,29 +97,37 @@ class FedPALM(Method):
         average = np.zeros_like(state.W)
         state.XH = np.zeros_like(state.W)
         for p in range(problem.P):
-            H, W = state.Hs[problem.client(p)], state.W.copy()
-            for _ in range(self.Q // 2):
-                S, a = h_step(problem, W, state.rho, self.gamma)
-                XH = np.zeros_like(W)
-                problem.over(Pass([problem.client(p)], _h_step(H, a, S), W, XH))  # fedmf (15)
-                HH = H.T @ H
-                d = 0.5 * self.gamma * lambda_max(HH)  # d_p times N_p/2, as HH and XH are here
-                descend_W(problem, W, HH, XH, d, 1)  # fedmf (16)
-            average += problem.omega[p] * W
-            state.XH += XH
+            part = problem.client(p)
+            V, XH = self._client(problem, take(problem.X, part), state.Hs[part], state.W, state.rho)
+            average += problem.omega[p] * V.T
+            state.XH += XH.T
         state.HH, state.XW = state.Hs.T @ state.Hs, None
         size = float(np.linalg.norm(state.W))
         change = float(np.linalg.norm(average - state.W))
         state.W[...] = average
         return change / size if size > 0 else float("inf")
 
+    def _client(
+        self, problem: Clustering, X: Any, H: np.ndarray, W: np.ndarray, rho: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One client's Q/2 steps on its samples X, (n, M), and H, (n, K), in place; returns W_p^T and H^T X, (K, M).
 
-def _h_step(H: np.ndarray, a: float, S: np.ndarray) -> Callable[[slice, np.ndarray], np.ndarray]:
-    def step(_: slice, T: np.ndarray) -> np.ndarray:
-        descend_H(H, a * T, S, 1)
-        return H
-
-    return step
+        X stays in the cache over all of them; W_p lies transposed, V, as both products with X take less time that way.
+        """
+        V, moved, step = np.array(W.T, order="C"), np.empty(W.T.shape), np.zeros(W.T.shape)
+        eye, d = np.eye(problem.K), 0.0
+        for _ in range(self.Q // 2):
+            S, a = h_step(problem, V.T, rho, self.gamma)
+            descend_H(H, a * np.asarray(X @ V.T), S, 1)  # fedmf (15)
+            HH = H.T @ H
+            d = 0.5 * self.gamma * lambda_max(HH)  # d_p times N_p/2, as HH and XH are here
+            if d == 0.0:  # H is zero: so is the gradient of W
+                continue
+            step = np.asarray((H / d).T @ X)
+            np.matmul(eye - HH / d, V, out=moved)  # fedmf (16)
+            moved += step
+            np.clip(moved, problem.w_min, problem.w_max, out=V)
+        return V, d * step
 
 
 for _name, _label, _paper in (("fedpalm", "FedPALM", "fedmf"), ("fedcpalm", "FedCPALM", "fedc")):
