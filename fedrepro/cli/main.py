@@ -11,6 +11,7 @@ from fedrepro import __version__, cpu
 from fedrepro.errors import UserError, nearest
 
 COMMANDS = {
+    "check": "fedrepro.cli.check:check",
     "compare": "fedrepro.cli.report:compare",
     "completion": "fedrepro.cli.shell:completion",
     "data": "fedrepro.cli.data:data",

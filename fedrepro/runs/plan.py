@@ -28,6 +28,10 @@ class Plan:
     sources: dict[str, Source]
     missing: list[dict[str, str]]  # per figure: series -> why it cannot run
 
+    def source(self, setting: Setting) -> Source:
+        """Where the data of a setting comes from."""
+        return self.sources[canonical([setting.dataset, dict(setting.dataset_params)])]
+
     def todo(self, store: Store) -> list[Run]:
         """The runs that are not finished, first trials of every setting first, so that partial results are even."""
         return sorted((run for run in self.runs.values() if not store.has(run.id)), key=lambda run: run.trial)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.ledger import COUNTS
+from fedrepro.results import checks
 from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.plan import Plan
@@ -30,7 +31,7 @@ def held(plan: Plan, number: int, root: Path) -> dict[str, Path]:
     for place in (base, *(beside(base, why) for why in BESIDE)):
         sidecar = read_sidecar(place)
         if sidecar is not None and results_file(place) is not None:
-            runs = _runs(sidecar, plan, number)
+            runs = _runs(place, sidecar, plan, number)
             found |= {run: place for run in runs if run in wanted and run not in found}
     return found
 
@@ -47,7 +48,7 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
         sidecar, table = read_sidecar(place), results_file(place)
         if sidecar is None or table is None or content_hash(table) != sidecar.csv_sha256:
             continue
-        names = _runs(sidecar, plan, number)
+        names = _runs(place, sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, place, aliases):
             run = next((r for r, at in names.items() if at == (series, trial)), None)
             if run in lacking and lacking[run] == place:
@@ -56,10 +57,17 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
     return restored
 
 
-def _runs(sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int]]:
-    """Series and trial of every run that results hold, by its identity."""
+def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:
+    """The finished runs that a CSV holds, by series and trial."""
+    return {(series, trial): record for series, trial, record in _records(sidecar, table, base, {})}
+
+
+def _runs(place: Path, sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int]]:
+    """Series and trial of every run that results hold, by identity; by today's too where a check confirmed them."""
+    check = checks.read(place)
+    confirmed = check.confirmed(sidecar.csv_sha256) if check is not None else {}
     if sidecar.runs:
-        return {
+        return confirmed | {
             run: (series, trial)
             for series, runs in sidecar.runs.items()
             for trial, run in enumerate(runs, start=1)

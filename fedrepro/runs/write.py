@@ -216,7 +216,7 @@ def _sidecar(
         ),
         stand_ins=tuple(sorted({s.dataset for s in used if s.state == "stand-in"})),
         datasets=tuple(Content(s.dataset, s.state, s.fingerprint, s.note) for s in used),
-        settings=tuple(_setting_facts(s) for s in figure.settings()),
+        settings=tuple(setting_facts(s) for s in figure.settings()),
         sizes=_sizes(figure, records),
         setup_scalars={
             name: record.meta["setup_scalars"]
@@ -249,7 +249,8 @@ def _uses(figure: Figure, key: str) -> bool:
     return any(canonical([s.dataset, dict(s.dataset_params)]) == key for s in figure.settings())
 
 
-def _setting_facts(setting: Setting) -> dict[str, Any]:
+def setting_facts(setting: Setting) -> dict[str, Any]:
+    """What the sidecar says of a setting: all but the names that the spec gives things."""
     facts = asdict(setting)
     facts.pop("names")
     return facts
