@@ -84,7 +84,7 @@ def test_a_deviation_is_told(
 
 
 def test_a_missing_number_is_a_difference() -> None:
-    from fedrepro.runs.check import _deviation
+    from fedrepro.runs.again import _deviation
 
     assert _deviation(float("nan"), float("nan")) == 0.0
     assert _deviation(float("nan"), 1.0) == float("inf")

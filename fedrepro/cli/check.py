@@ -16,7 +16,7 @@ from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from fedrepro.results.checks import Compared
-    from fedrepro.runs.check import Kept
+    from fedrepro.runs.again import Kept
     from fedrepro.runs.identity import Run
 
 
@@ -44,7 +44,7 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
       fedrepro check gcca/fig5 --seconds 20
       fedrepro check --tier quick --seed 1
     """
-    from fedrepro.runs import check as checking
+    from fedrepro.runs import again
     from fedrepro.runs import plan as planning
     from fedrepro.runs.calibrate import machine_for
     from fedrepro.runs.predict import Timings
@@ -57,7 +57,7 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
     found = []
     for number in range(len(figures)):
         try:
-            one = checking.kept(plan, number, results_dir)
+            one = again.kept(plan, number, results_dir)
         except UserError as error:
             click.secho(f"not checked: {error}", fg="yellow")
             continue
@@ -71,7 +71,7 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
             upto = f"round {compared.round} of {compared.rounds}"
             click.echo(f"  {compared.outcome:<13} {one.name:<22} {compared.series}, trial {run.trial}, to {upto}")
 
-    done = checking.check(found, seconds, seed, timings, told)
+    done = again.check(found, seconds, seed, timings, told)
     for one in found:
         if one.number in done:
             colour = {"same bits": "green", "different": "red"}.get(done[one.number].outcome, "yellow")
