@@ -67,3 +67,9 @@ def clients_fit(P: int, N: int | None) -> None:
     """Raise ParameterError where there are more clients than samples to share out (``N`` None: not known yet)."""
     if N is not None and P > N:
         raise ParameterError("P", f"must be at most the number of samples N = {N}, not {P}")
+
+
+def clusters_fit(K: int | None, N: int | None) -> None:
+    """Raise ParameterError where there are more clusters than samples (None: not known yet)."""
+    if K is not None and N is not None and K > N:
+        raise ParameterError("K", f"must be at most the number of samples N = {N}, not {K}")

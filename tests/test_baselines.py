@@ -92,8 +92,8 @@ def test_one_client_is_enough(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_fewer_samples_than_clusters_and_equal_samples_are_no_trouble(name: str) -> None:
-    few = Clustering(np.eye(5)[:, :3], [0, 0, 1], K=4)
+def test_clients_with_fewer_samples_than_clusters_and_equal_samples_are_no_trouble(name: str) -> None:
+    few = Clustering(np.eye(5)[:, :3], [0, 0, 1], K=3)
     values = {"z": 0} if name.startswith("cal") else {}
     history = run(registry.algorithms()[name].make(**values), few, 0)
     assert np.isfinite(history["objective"]).all()

@@ -48,7 +48,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import clusters_fit, flag, number, one_of, whole
 from fedrepro.problems import passes, sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
 from fedrepro.problems.passes import Pass
@@ -193,6 +193,7 @@ class Clustering(Problem):
         self.sizes = np.diff(self.starts)
         self.omega = self.sizes / self.N
         self.K = _clusters(parameters["K"], data.facts["K"])
+        clusters_fit(self.K, self.N)
         self.norm2, self.abs_mean = data.facts["norm2"], data.facts["abs_mean"]
         scale = 1.0 if parameters["relative"] else self.N / self.norm2
         self.rho, self.nu = float(parameters["rho"] * scale), float(parameters["nu"] * scale)
@@ -397,9 +398,7 @@ class Clustering(Problem):
         else:
             number("w_min", given["w_min"])
         one_of("init", given["init"], ("authors",))
-        N = facts.get("N")
-        if N is not None and given["K"] is not None and given["K"] > N:
-            raise ParameterError("K", f"must be at most the number of samples N = {N}, not {given['K']}")
+        clusters_fit(given["K"], facts.get("N"))
 
     @classmethod
     def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Clustering:
@@ -416,10 +415,11 @@ class Clustering(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value is not finite, or an objective ended above its start.
+        """Why a run counts as diverged, or None: a value is not finite, an objective ended above its start, H is zero.
 
-        An objective that blows up and comes back is no divergence. ``values["round"]``, where it is given, holds the
-        round of each recorded value; else they count from 0.
+        An objective that blows up and comes back is no divergence. At H = 0 the scale-free objective is 1 whatever W
+        is, and H stays there where X, and with it W^T X, is mostly negative. ``values["round"]``, where it is given,
+        holds the round of each recorded value; else they count from 0.
         """
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
@@ -430,6 +430,12 @@ class Clustering(Problem):
             if len(column) > 1 and column[-1] > column[0]:
                 last = _round(values, len(column) - 1)
                 return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+        fit = values.get("objective", np.empty(0))
+        if len(fit) > 1 and fit[-1] == 1.0:
+            last = _round(values, len(fit) - 1)
+            return (
+                f"H is zero everywhere in round {last}: is X mostly negative? Shift it, or give another initial point"
+            )
         return None
 
 

@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+_NORMAL = float(np.finfo(np.float64).tiny)
+
 
 def from_rows(Hs: np.ndarray) -> np.ndarray:
     """The cluster of every sample: argmax_k H_kj, ties to the smallest k, an all-zero column to cluster 0.
 
+    Entries under the smallest normal number have lost their digits to underflow, and count as zero: the column of a
+    sample that is zero shrinks to nothing, and which entry goes last says nothing.
     ``Hs`` is H transposed, (N, K): one row per sample. See docs/derivations/labels.md.
     """
-    return np.argmax(Hs, axis=1)
+    return np.argmax(np.where(Hs < _NORMAL, 0.0, Hs), axis=1)
 
 
 def contingency(labels: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fedrepro import arrays
 from fedrepro.errors import UserError
 
 _BLOCK_BYTES = 1 << 24
@@ -42,7 +43,8 @@ class Ordered:
 def arrange(X: Any, client: Any, labels: Any, K: int | None) -> Ordered:
     """Order samples held in memory by client, with at most one copy (none where they are ordered already).
 
-    X : (M, N) array or sparse matrix, one column per sample. client : (N,) ids 0 .. P-1, None for one client.
+    X : (M, N) array or sparse matrix, one column per sample; entries that a sparse one holds twice are added up, in a
+    copy. client : (N,) ids 0 .. P-1, None for one client.
     Raises UserError where shapes, ids or values cannot work.
     """
     _check_matrix(X)
@@ -99,12 +101,15 @@ def _check_matrix(X: Any) -> None:
         raise UserError(f"X: must be a matrix with one column per sample, not of shape {X.shape}")
     if X.dtype.kind not in "fiub":
         raise UserError(f"X: must hold real numbers, not {X.dtype}")
+    arrays.unmasked(X=X)
+    arrays.structure("X", X)
 
 
 def _by_client(client: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of client 0, then of client 1 ...; within a client in the caller's order."""
     if client is None:
         return np.arange(N), np.array([0, N])
+    arrays.unmasked(client=client)
     client = np.asarray(client)
     if client.shape != (N,):
         raise UserError(f"client: must hold one client id for each of the {N} samples, not shape {client.shape}")
@@ -123,6 +128,8 @@ def _classes(labels: Any, K: int | None, N: int) -> tuple[np.ndarray | None, int
     """Labels as 0 .. K-1, and K (the number of distinct labels where it is not given)."""
     if labels is None:
         return None, K
+    arrays.unmasked(labels=labels)
+    arrays.complete(labels=labels)
     labels = np.asarray(labels)
     if labels.shape != (N,):
         raise UserError(f"labels: must hold one label for each of the {N} samples, not shape {labels.shape}")
@@ -142,6 +149,9 @@ def _sorted_rows(X: Any, order: np.ndarray) -> Any:
     in_order = np.array_equal(order, np.arange(order.size))
     if sparse.issparse(X):
         rows = sparse.csr_matrix(X.T).astype(np.float64, copy=False)
+        if not rows.has_canonical_format:  # as the caller's arrays may be: theirs stay as they are
+            rows = rows.copy()
+            rows.sum_duplicates()
         return rows if in_order else rows[order]
     if in_order and X.dtype == np.float64 and X.T.flags.c_contiguous:
         return X.T

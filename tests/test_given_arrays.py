@@ -1,0 +1,172 @@
+"""What a caller hands over is left as it was, and refused where it says something that would be lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fedrepro
+from fedrepro import registry
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.labels import from_rows
+
+from .test_contracts import freeze, prints
+
+FORMATS = ("coo", "csc", "csr")
+CLUSTERING = [name for name, entry in registry.algorithms().items() if entry.problem == "clustering"]
+CLIENT = np.arange(40) % 4
+
+
+def twice(format: str) -> tuple[Any, np.ndarray]:
+    """A sparse matrix (12, 40) that holds every third entry in two parts, in no order, and the same matrix densely."""
+    rng = np.random.default_rng(0)
+    row, column = np.nonzero(rng.random((12, 40)) < 0.4)
+    value = 0.1 + rng.random(row.size)
+    dense = np.zeros((12, 40))
+    dense[row, column] = value
+    half = np.arange(0, row.size, 3)
+    parts = np.append(value, value[half] / 2)
+    parts[half] /= 2
+    row, column = np.append(row, row[half]), np.append(column, column[half])
+    if format == "coo":
+        return sparse.coo_matrix((parts, (row, column)), dense.shape), dense
+    across, along = (column, row) if format == "csc" else (row, column)
+    order = np.argsort(across, kind="stable")
+    count = np.bincount(across, minlength=40 if format == "csc" else 12)
+    kind = {"csc": sparse.csc_matrix, "csr": sparse.csr_matrix}[format]
+    return kind((parts[order], along[order], np.append(0, np.cumsum(count))), dense.shape), dense
+
+
+def arrays_of(X: Any) -> dict[str, np.ndarray]:
+    """The arrays of a sparse matrix."""
+    names = ("data", "row", "col") if X.format == "coo" else ("data", "indices", "indptr")
+    return {name: getattr(X, name) for name in names}
+
+
+def method_of(name: str) -> Any:
+    """A clustering method with parameters that fit the matrix of ``twice``."""
+    from . import tiny
+
+    return registry.algorithms()[name].make(**tiny.TINY["clustering"].values(name))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("client", [None, CLIENT], ids=("one client", "four clients"))
+def test_entries_held_twice_are_added_up_and_the_caller_keeps_them(format: str, client: Any, tmp_path: Any) -> None:
+    X, dense = twice(format)
+    freeze(arrays_of(X))
+    before = prints(arrays_of(X))
+    assert X.nnz > np.count_nonzero(dense)
+    made = Clustering(X, client, K=3)
+    exact = Clustering(dense, client, K=3)
+    Clustering.prepare(tmp_path, fedrepro.Samples(X), client, {})
+    for problem in (made, Clustering.stored(tmp_path, {"K": 3})):
+        assert problem.X.has_canonical_format
+        np.testing.assert_array_equal(problem.X.toarray(), exact.X)
+        assert problem.norm2 == pytest.approx(exact.norm2, rel=1e-14)
+        assert (problem.w_min, problem.w_max) == (exact.w_min, exact.w_max)
+    assert prints(arrays_of(X)) == before
+
+
+@pytest.mark.parametrize("format", ["coo", "csc"])
+@pytest.mark.parametrize("name", CLUSTERING)
+def test_a_method_on_sparse_samples_writes_into_nothing_and_gets_what_it_gets_on_dense_ones(
+    name: str, format: str
+) -> None:
+    X, dense = twice(format)
+    client, labels = CLIENT.copy(), np.arange(40) % 3
+    freeze([arrays_of(X), client, labels])
+    before = prints(arrays_of(X))
+    method = method_of(name)
+    found, wanted = (fedrepro.run(method, Clustering(A, client, K=3, labels=labels), 3) for A in (X, dense))
+    np.testing.assert_allclose(found["objective"], wanted["objective"], rtol=1e-9)
+    assert prints(arrays_of(X)) == before
+
+
+def test_a_mask_is_not_lost() -> None:
+    X = np.ma.masked_array(np.ones((5, 40)), mask=np.eye(5, 40, dtype=bool))
+    why = (
+        "{}: is a masked array, and what its mask hides would be read as data; fill it "
+        r"\(numpy.ma.filled\), or leave those samples out"
+    )
+    with pytest.raises(UserError, match=f"^{why.format('X')}$"):
+        Clustering(X, CLIENT, K=3)
+    hidden = np.ma.masked_less(CLIENT, 1)
+    with pytest.raises(UserError, match=why.format("client")):
+        Clustering(np.eye(5, 40), hidden, K=3)
+    with pytest.raises(UserError, match=why.format("labels")):
+        Clustering(np.eye(5, 40), labels=hidden)
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None], ids=str)
+def test_a_missing_label_is_no_class(missing: Any) -> None:
+    labels = [0, 1, missing, 1] * 10
+    why = r"^labels: 10 of 40 are missing \(NaN or None\), the first at 2 \(counted from 0\); leave those samples out$"
+    with pytest.raises(UserError, match=why):
+        Clustering(np.eye(5, 40), labels=labels)
+    assert Clustering(np.eye(5, 40), labels=["a", "b"] * 20).K == 2
+
+
+@pytest.mark.parametrize("K", [41, 10**6])
+def test_more_clusters_than_samples_are_refused_at_once(K: int) -> None:
+    with pytest.raises(ParameterError, match=f"^K: must be at most the number of samples N = 40, not {K}$"):
+        Clustering(np.eye(5, 40), K=K)
+    assert Clustering(np.eye(5, 40), K=40).K == 40
+
+
+def test_where_H_falls_to_zero_the_run_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 200)) - 1.5
+    history = fedrepro.run(fedrepro.FedMAvg(m=3, Q1=10), Clustering(X, np.arange(200) % 10, K=5), 20)
+    assert not history.state.H.any()
+    assert (
+        history.diverged
+        == "H is zero everywhere in round 20: is X mostly negative? Shift it, or give another initial point"
+    )
+    back = rng.random((30, 200)) - 1.5  # negative everywhere, but W follows
+    history = fedrepro.run(fedrepro.FedMAvg(m=3, Q1=10), Clustering(back, np.arange(200) % 10, K=5), 20)
+    assert history["objective"].max() < 2.0
+    assert history.diverged is None
+
+
+def test_digits_lost_to_underflow_decide_no_label() -> None:
+    least, normal = 5e-324, np.finfo(np.float64).tiny
+    Hs = np.array([[0, 0, least], [0, normal / 2, 0], [0, normal, least], [normal / 4, 0, 1e-300], [0, 0, 0]])
+    assert from_rows(Hs).tolist() == [0, 0, 1, 2, 0]
+
+
+def test_a_sample_that_is_zero_ends_in_the_first_cluster() -> None:
+    X = np.random.default_rng(0).random((30, 200))
+    X[:, ::10] = 0.0
+    problem = Clustering(X, np.arange(200) % 10, K=5)
+    history = fedrepro.run(fedrepro.FedMGS(m=3, Q1=10, Q2=100), problem, 1000, record_every=1000, record_dense=0)
+    assert history.state.H[:, ::10].any(), "nothing is left of it: the test shows nothing"
+    assert not problem.found(history.state)[::10].any()
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        ({"indptr": [0, 2, 1, 3]}, r"where the columns of the sparse matrix begin \(indptr\) must be 4 numbers that"),
+        ({"indptr": [0, 1, 2, 9]}, r"\(indptr\) must be 4 numbers that rise from 0 to at most 3"),
+        ({"indices": [0, 1, 7]}, "indices of the sparse matrix must be 0 to 3, one is 7"),
+        ({"indices": [0, -1, 2]}, "indices of the sparse matrix must be 0 to 3, one is -1"),
+    ],
+)
+def test_a_sparse_matrix_that_points_outside_itself_is_refused(X: dict[str, list[int]], why: str) -> None:
+    made = sparse.csc_matrix((np.ones(3), [0, 1, 2], [0, 1, 2, 3]), (4, 3))
+    for name, values in X.items():
+        setattr(made, name, np.array(values, dtype=np.int32))
+    with pytest.raises(UserError, match=f"^X: is damaged: .*{why}"):
+        Clustering(made, K=2)
+
+
+def test_a_coordinate_outside_the_matrix_is_refused() -> None:
+    made = sparse.coo_matrix((np.ones(3), ([0, 1, 2], [0, 1, 2])), (4, 3))
+    made.coords = (np.array([0, 1, 2]), np.array([0, 1, 3]))
+    with pytest.raises(UserError, match="X: is damaged: column indices of the sparse matrix must be 0 to 2, one is 3"):
+        Clustering(made, K=2)
