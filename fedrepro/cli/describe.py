@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro.cli.listing import aligned
-from fedrepro.spec.find import EXPERIMENTS
+from fedrepro.spec.find import experiments
 
 if TYPE_CHECKING:
     from fedrepro.glossary.things import Parameter, Thing
@@ -51,7 +51,7 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
     """
     from fedrepro.glossary.lookup import describe as look_up
 
-    found = look_up(names, EXPERIMENTS)
+    found = look_up(names, experiments())
     if as_json:
         click.echo(json.dumps([thing.plain() for thing in found], indent=1, ensure_ascii=False))
         return

@@ -10,13 +10,13 @@ import click
 from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
-from fedrepro.spec.find import EXPERIMENTS, specs
+from fedrepro.spec.find import experiments, specs
 
 Rows = list[tuple[str, ...]]
 
 
 def _figures() -> Rows:
-    return [_figure(path) for path in specs(EXPERIMENTS)]
+    return [_figure(path) for path in specs(experiments())]
 
 
 def _figure(path: Path) -> tuple[str, ...]:

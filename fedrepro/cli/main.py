@@ -16,6 +16,7 @@ COMMANDS = {
     "completion": "fedrepro.cli.shell:completion",
     "data": "fedrepro.cli.data:data",
     "describe": "fedrepro.cli.describe:describe",
+    "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",
     "plan": "fedrepro.cli.compute:plan",
     "plot": "fedrepro.cli.draw:plot",

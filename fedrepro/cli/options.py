@@ -9,13 +9,16 @@ from typing import Any
 import click
 
 from fedrepro.errors import UserError
-from fedrepro.spec.find import specs
+from fedrepro.spec.find import experiments, project, specs
 from fedrepro.spec.tiers import TIERS
 
 
 def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The specs whose path begins so, for the shell."""
-    return [str(p) for p in specs() if str(p).startswith(incomplete)]
+    """The specs whose name or path begins so, for the shell."""
+    folder = experiments()
+    names = [path.relative_to(folder).with_suffix("").as_posix() for path in specs(folder)]
+    found = [name for name in names if name.startswith(incomplete)] if incomplete else names
+    return found or [str(path) for path in specs(folder) if str(path).startswith(incomplete)]
 
 
 spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
@@ -32,18 +35,21 @@ results_option = click.option(
     "--results",
     "results_dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
+    default=lambda: project() / "results",
+    show_default="results of the project",
     help="Where results lie.",
 )
 plots_option = click.option(
     "--plots",
     "plots_dir",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("plots"),
-    show_default=True,
+    default=lambda: project() / "plots",
+    show_default="plots of the project",
     help="Where pictures go.",
 )
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 
 
 class Memory(click.ParamType):

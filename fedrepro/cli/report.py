@@ -10,7 +10,7 @@ import click
 
 from fedrepro.cli import listing
 from fedrepro.cli.options import results_option
-from fedrepro.spec.find import EXPERIMENTS, find_some, find_spec
+from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("plots"),
-    show_default=True,
+    default=lambda: project() / "plots",
+    show_default="plots of the project",
     help="Where report.html and REPORT.md go.",
 )
 @click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="End with exit code 1 if there is any.")
@@ -66,7 +66,7 @@ def report(
     from fedrepro.report import gather, html, markdown
     from fedrepro.runs.runner import default_jobs
 
-    found = gather.gather(find_some(specs), tier, results_dir, EXPERIMENTS)
+    found = gather.gather(find_some(specs), tier, results_dir, experiments())
     drawn = {} if no_pictures else _drawn(found.sections, jobs or default_jobs())
     for name, text in (("report.html", html.page(found, drawn)), ("REPORT.md", markdown.text(found, out))):
         atomically(out / name, text.encode())

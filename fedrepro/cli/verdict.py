@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedrepro.claims.evidence import NONE, PAPER
-from fedrepro.cli.options import complete_spec, results_option, tier_option
+from fedrepro.cli.options import complete_spec, json_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
+from fedrepro.spec.tiers import TIERS
+
+if TYPE_CHECKING:
+    from fedrepro.claims.judge import Row
 
 
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
-@tier_option
+@click.option(
+    "--tier",
+    type=click.Choice(["best", *TIERS]),
+    default="best",
+    show_default=True,
+    help="Whose results to judge; best: of every claim the best evidence of the paper and the quick tier.",
+)
+@json_option
 @results_option
-def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
+def verdict(specs: tuple[str, ...], tier: str, as_json: bool, results_dir: Path) -> None:
     """Say of each claim whether it held, from the results at hand.
 
     At the paper tier, on the paper's data and with all trials: reproduced, not reproduced or within noise. On less
@@ -25,18 +38,27 @@ def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
 
     \b
     Examples:
-      fedrepro verdict --tier paper
-      fedrepro verdict experiments/fedc/fig5.yaml
+      fedrepro verdict
+      fedrepro verdict fedc/fig5 --tier paper
+      fedrepro verdict gcca/fig4 --json
     """
-    from fedrepro.claims.judge import table
-    from fedrepro.results.read import with_results
+    from fedrepro.report import gather
 
     paths = find_some(specs)
-    rows = [row for found in with_results(paths, tier, results_dir, bool(specs)) for row in table(*found)]
-    if not rows:
+    found = {path: gather.verdicts(path, tier, results_dir) for path in paths}
+    rows = [row for each in found.values() for row in each]
+    lacking = [path for path, each in found.items() if not each and not gather.has_results(path, tier, results_dir)]
+    where = "" if tier == gather.BEST else f" at the {tier} tier"
+    more = "" if tier == gather.BEST else f" --tier {tier}"
+    if specs and lacking:
         raise UserError(
-            f"no results with claims at the {tier} tier in {results_dir}; `fedrepro run SPEC --tier {tier}` makes them"
+            f"{lacking[0]}: no results{where} in {results_dir}; `fedrepro run {lacking[0]}{more}` makes them"
         )
+    if not rows:
+        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+    if as_json:
+        click.echo(json.dumps([_facts(row) for row in rows], indent=1))
+        return
     for row in rows:
         click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
     counts = Counter((r.verdict, r.level) for r in rows)
@@ -45,3 +67,12 @@ def verdict(specs: tuple[str, ...], tier: str, results_dir: Path) -> None:
 
 def _level(level: str) -> str:
     return "" if level in (PAPER, NONE) else f" ({level})"
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    claim = row.claim
+    return {
+        **{"figure": row.figure, "tier": row.tier, "id": claim.id, "says": claim.says, "where": claim.where},
+        **{"panel": claim.panel, "check": claim.check, "reading": claim.reading, "note": claim.note},
+        **{"verdict": row.verdict, "level": row.level, "evidence": row.evidence, "why": row.why, "trials": row.trials},
+    }

@@ -105,9 +105,24 @@ def _measure(row: Discrepancy, sources: Mapping[str, Source]) -> Iterator[Measur
             yield Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
+def verdicts(path: Path, tier: str, root: Path) -> tuple[judge.Row, ...]:
+    """The verdicts on a figure's claims alone; none where it has no results."""
+    sources = [_source(path, t, root) for t in _wanted(tier) if _has(path, t, root)]
+    return _best([_rows(one) for one in sources], sources[0].figure.claims) if sources else ()
+
+
+def has_results(path: Path, tier: str, root: Path) -> bool:
+    """Whether a figure has any results to judge."""
+    return any(_has(path, t, root) for t in _wanted(tier))
+
+
+def _wanted(tier: str) -> tuple[str, ...]:
+    return BEST_FIRST[:2] if tier == BEST else (tier,)
+
+
 def section(path: Path, tier: str, root: Path) -> Section:
     """One figure's section."""
-    wanted = BEST_FIRST[:2] if tier == BEST else (tier,)
+    wanted = _wanted(tier)
     found = [t for t in BEST_FIRST if _has(path, t, root)]
     sources = [_source(path, t, root) for t in wanted if t in found]
     if not sources:

@@ -30,6 +30,7 @@ from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Ti
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
+from fedrepro.spec.find import within
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -188,7 +189,7 @@ def _sidecar(
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return Sidecar(
         figure=f"{figure.paper}/{figure.figure}",
-        spec=figure.path,
+        spec=within(figure.path),
         tier=figure.tier,
         sets=tuple(figure.sets),
         plan=plan_id(plan, number),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,26 +11,60 @@ from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
-EXPERIMENTS = Path("experiments")
+FOLDER = "experiments"
 DISCREPANCIES = "discrepancies.yaml"
 """The file of a paper's discrepancies, which lies beside its figures' specs."""
 
 
-def specs(experiments: Path = EXPERIMENTS) -> list[Path]:
-    """Every figure's spec, in order; the papers' discrepancies beside them are none."""
-    return sorted(path for path in experiments.glob("*/*.yaml") if path.name != DISCREPANCIES)
+def project() -> Path:
+    """The project one is in: the nearest folder, from the current one upwards, with specs in ``experiments/``.
+
+    The current folder where there is none. Results and pictures lie in it. Relative to the current folder.
+    """
+    here = Path.cwd()
+    found = next((folder for folder in (here, *here.parents) if specs(folder / FOLDER)), here)
+    return Path(os.path.relpath(found, here))
+
+
+def experiments() -> Path:
+    """The folder with specs: the project's, or the one that is installed with the package."""
+    own = project() / FOLDER
+    return own if specs(own) else bundled()
+
+
+def within(path: str | Path) -> str:
+    """A spec's path as it is from any folder and on any machine: in the project it is in, or in the package."""
+    whole = Path(path).resolve()
+    for root in (project().resolve(), bundled().resolve().parent):
+        if whole.is_relative_to(root):
+            return whole.relative_to(root).as_posix()
+    return str(path)
+
+
+def bundled() -> Path:
+    """The specs that come with the package: inside it where it is installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / FOLDER
+    return inside if inside.is_dir() else package.parent / FOLDER
+
+
+def specs(folder: Path) -> list[Path]:
+    """Every figure's spec in a folder, in order; the papers' discrepancies beside them are none."""
+    return sorted(path for path in folder.glob("*/*.yaml") if path.name != DISCREPANCIES)
 
 
 def find_spec(name: str) -> Path:
-    """A spec by its path, or by ``paper/figure``."""
+    """A spec by its path, or by ``paper/figure`` from any folder of a project, or of none."""
     path = Path(name)
     if path.is_file():
         return path
-    short = EXPERIMENTS / (name if name.endswith(".yaml") else f"{name}.yaml")
-    if short.is_file():
-        return short
-    known = [str(p if name.endswith(".yaml") else p.relative_to(EXPERIMENTS).with_suffix("")) for p in specs()]
-    raise UserError(f"{name}: no such spec{nearest(name, known)} (`fedrepro list figures` shows all)")
+    folder = experiments()
+    short = name.removeprefix(f"{FOLDER}/").removesuffix(".yaml")
+    if (folder / f"{short}.yaml").is_file():
+        return folder / f"{short}.yaml"
+    known = [p.relative_to(folder).with_suffix("").as_posix() for p in specs(folder)]
+    near = nearest(short, known)
+    raise UserError(f"{name}: no such spec{near} (`fedrepro list figures` shows all)")
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
@@ -62,7 +97,7 @@ def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
         f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
         "or move the file"
         for path, figure in figures.items()
-        if path.parents[1] == EXPERIMENTS.resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
+        if path.parents[1] == experiments().resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
     ]
 
 
@@ -79,4 +114,4 @@ def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
 
 def find_some(names: Iterable[str]) -> list[Path]:
     """The specs of these names, all there are where none is given; the papers' discrepancies are passed over."""
-    return [find_spec(name) for name in names if Path(name).name != DISCREPANCIES] or specs()
+    return [find_spec(name) for name in names if Path(name).name != DISCREPANCIES] or specs(experiments())
