@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fedrepro.cli import listing
-from fedrepro.cli.options import results_option
+from fedrepro.cli.options import complete_spec, results_option
 from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
@@ -121,30 +121,57 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> N
 
 
 @click.command()
-@click.argument("figure", metavar="FIGURE")
-@click.option("--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="Whose results to show.")
+@click.argument("figure", metavar="FIGURE", shell_complete=complete_spec)
+@click.option(
+    "--tier",
+    type=click.Choice(["best", *TIERS]),
+    default="best",
+    show_default=True,
+    help="Whose results to show; best: of the paper tier where there are any, else of quick, else of smoke.",
+)
 @click.option("--panel", help="One panel only.")
 @click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "md", "latex", "json"]),
+    default="text",
+    show_default=True,
+    help="latex: tables for the package booktabs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @results_option
-def show(figure: str, tier: str, panel: str | None, at: int | None, results_dir: Path) -> None:
+def show(
+    figure: str, tier: str, panel: str | None, at: int | None, form: str, as_json: bool, results_dir: Path
+) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
     \b
     Examples:
       fedrepro show fedc/fig5
-      fedrepro show experiments/fedmf/table1.yaml --tier paper
+      fedrepro show fedmf/table1 --tier paper --format latex
       fedrepro show fedc/fig5 --panel a --at 50
     """
     from fedrepro.plotting.face import footer, tags
+    from fedrepro.report import formats, gather
     from fedrepro.report import show as showing
     from fedrepro.results.read import with_results
 
-    (found,) = with_results([find_spec(figure)], tier, results_dir, must=True)
+    path = find_spec(figure)
+    tiers = [one for one in TIERS[::-1] if gather.has_results(path, one, results_dir)]
+    chosen = next(iter(tiers), "quick") if tier == gather.BEST else tier
+    (found,) = with_results([path], chosen, results_dir, must=True)
     source = showing.source_of(found)
-    click.secho(f"{source.figure.paper}/{source.figure.figure}: {source.figure.title}", bold=True)
-    if said := tags(source):
-        click.secho(" · ".join(said), fg="yellow")
-    for one, rows in showing.panels(source, panel, at):
+    name, said = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
+    tables = list(showing.panels(source, panel, at))
+    if as_json or form != "text":
+        caption = " ".join([f"{name}:", *([f"{said}."] if said else []), footer(source, ())])
+        click.echo(formats.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
+        return
+    click.secho(f"{name}: {source.figure.title}", bold=True)
+    if said:
+        click.secho(said, fg="yellow")
+    for one, rows in tables:
         click.echo()
         click.secho(f"({one.id}) {one.title}".strip(), bold=True)
         for line in listing.aligned(tuple(row) for row in rows):

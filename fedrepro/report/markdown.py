@@ -17,8 +17,8 @@ from fedrepro.report.gather import VERDICTS, Report, Section
 def text(report: Report, plots: Path | None = None) -> str:
     """The whole file. ``plots``: the folder it lies in; pictures that stand there already are shown."""
     total = "; ".join(f"{report.count(v)} {v}" for v in VERDICTS)
-    parts = [f"# Which claims held\n\n{total}.\n", _table(_levels(report))]
-    parts += ["## Overview\n", _table(_overview(report))]
+    parts = [f"# Which claims held\n\n{total}.\n", table(_levels(report))]
+    parts += ["## Overview\n", table(_overview(report))]
     for section in report.sections:
         parts += [f"## {section.name}: {section.figure.title}\n", *_figure(section, plots)]
     parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.discrepancies)]
@@ -54,7 +54,7 @@ def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     if section.source is not None and plots is not None and (plots / picture).exists():
         yield f"![{figure.title}]({picture})\n"
     if section.claims:
-        yield _table([["verdict", "evidence", "claim", "", "why"], *(_claim(row) for row in section.claims)])
+        yield table([["verdict", "evidence", "claim", "", "why"], *(_claim(row) for row in section.claims)])
     yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
 
 
@@ -79,7 +79,8 @@ def _row(row: Discrepancy, effects: Iterable[Measured]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: list[list[str]]) -> str:
+def table(rows: list[list[str]]) -> str:
+    """Rows as a table, the header first."""
     head, *rest = rows
     lines = [head, ["---"] * len(head), *rest]
     return "\n".join("| " + " | ".join(_cell(c) for c in line) + " |" for line in lines) + "\n"

@@ -41,7 +41,7 @@ def cells(source: Source, panel: Panel) -> list[list[str]]:
 def ends(source: Source, panel: Panel, at: int | None = None) -> list[list[str]]:
     """Every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
     metric = panel.y
-    header = ["curve", metric, "± sd", "trials", "round", "numbers sent up", ""]
+    header = ["curve", metric, "± sd", "trials", "round", "numbers sent up", "note"]
     return [header, *(_row(source, panel, curve, metric, at) for curve in panel.curves)]
 
 

@@ -1,0 +1,107 @@
+"""The numbers of a figure's panels as text for other programs: CSV, Markdown, LaTeX (booktabs), JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fedrepro.report.markdown import table as markdown_table
+from fedrepro.spec.model import Panel
+
+Tables = Sequence[tuple[Panel, list[list[str]]]]
+
+
+def as_csv(tables: Tables, caption: str) -> str:
+    """One table: the panel's letter before each row; panels with other columns begin with a header of their own."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header: list[str] = []
+    for panel, rows in tables:
+        if rows[0] != header:
+            header = rows[0]
+            writer.writerow(["panel", *header])
+        writer.writerows([panel.id, *row] for row in rows[1:])
+    return out.getvalue()
+
+
+def as_markdown(tables: Tables, caption: str) -> str:
+    """A heading and a table a panel, and the caption."""
+    parts = [f"**({panel.id}) {panel.title}**\n\n{markdown_table(rows)}" for panel, rows in tables]
+    return "\n".join([*parts, f"*{caption}*\n"])
+
+
+def as_latex(tables: Tables, caption: str) -> str:
+    """A ``table`` a panel, for ``\\usepackage{booktabs}``; columns of numbers are set flush right."""
+    return "\n".join(_latex(panel, rows, caption) for panel, rows in tables)
+
+
+def as_json(tables: Tables, caption: str) -> str:
+    """``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``."""
+    panels = [
+        {"panel": panel.id, "title": panel.title, "rows": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]}
+        for panel, rows in tables
+    ]
+    facts: dict[str, Any] = {"caption": caption, "panels": panels}
+    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+
+
+FORMATS: dict[str, Callable[[Tables, str], str]] = {
+    "csv": as_csv,
+    "md": as_markdown,
+    "latex": as_latex,
+    "json": as_json,
+}
+
+
+def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:
+    import pandas as pd
+
+    header, *body = rows
+    numbers = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
+    frame = pd.DataFrame([[_tex(cell) for cell in row] for row in body], columns=[_tex(name) for name in header])
+    text: str = frame.to_latex(
+        index=False,
+        escape=False,
+        column_format="".join("r" if number else "l" for number in numbers),
+        caption=f"{_tex(panel.title)}. {_tex(caption)}",
+        label=f"tab:{panel.id}",
+        position="t",
+    )
+    return text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "") or 0)
+    except ValueError:
+        return False
+    return True
+
+
+_TEX = str.maketrans(
+    {
+        **{char: f"\\{char}" for char in "&%#_{}"},
+        **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$"},
+        **{
+            "·": r"$\cdot$",
+            "−": "$-$",
+            "×": r"$\times$",
+            "≥": r"$\ge$",
+            "≤": r"$\le$",
+            "²": "$^2$",
+            "<": "$<$",
+            ">": "$>$",
+        },
+    }
+)
+
+
+def _tex(text: str) -> str:
+    """Text for LaTeX: what stands between dollars is mathematics already."""
+    parts = text.split("$")
+    if len(parts) % 2 == 0:  # a lone dollar sign
+        return "\\$".join(part.translate(_TEX) for part in parts)
+    return "$".join(part if i % 2 else part.translate(_TEX) for i, part in enumerate(parts))

@@ -1,0 +1,75 @@
+"""A figure's results as one tidy table for pandas: what was set, what was measured, and what is known of both."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedrepro.errors import UserError
+from fedrepro.results.read import with_results
+from fedrepro.spec.find import find_spec, project
+from fedrepro.spec.model import Figure
+from fedrepro.spec.tiers import TIERS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BESIDE = ("panel", "label")
+"""Columns that say where the figure draws a row; one that several panels draw is there once for each."""
+
+
+def load(figure: str | Path, tier: str | None = None, results: str | Path | None = None) -> pd.DataFrame:
+    """The results of a figure, one measurement a row.
+
+    figure : ``paper/figure`` or the path of a spec. tier : ``paper``, ``quick`` or ``smoke``; None for the first of
+    these that has results. results : the folder with results; None for that of the project one is in.
+
+    Columns: ``panel`` and ``label`` (the curve as the legend calls it), those of the CSV (``algorithm``, ``dataset``,
+    ``partition``, ``trial``, ``status``, ``round``, the counts of numbers and bits sent, ``metric``, ``value``), and
+    one for each parameter of the method, the problem, the dataset and the partition that any curve has, with its
+    default where the spec does not set it: ``m``, ``problem.rho``, ``dataset.n``, ``partition.P``. ``frame.attrs``
+    has the sidecar's facts under ``sidecar``. Raises UserError where there is no such figure or it has no results.
+
+    Example:
+        >>> from fedrepro.results import load
+        >>> frame = load("fedc/fig5", tier="paper")  # doctest: +SKIP
+        >>> frame.query("panel == 'a'").groupby(["label", "trial"])["value"].last()  # doctest: +SKIP
+    """
+    import pandas as pd
+
+    root = Path(results) if results is not None else project() / "results"
+    path = find_spec(str(figure))
+    tiers = TIERS[::-1] if tier is None else (tier,)
+    found = next((one for name in tiers for one in with_results([path], name, root)), None)
+    if found is None:
+        raise UserError(
+            f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
+        )
+    drawn, frame, sidecar = found
+    table = _places(drawn).merge(frame, on="series", how="left").merge(_parameters(drawn), on="series", how="left")
+    table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
+    made = pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
+    made.attrs["sidecar"] = dataclasses.asdict(sidecar)
+    return made
+
+
+def _places(figure: Figure) -> pd.DataFrame:
+    """Which panel draws which series, and what it calls it."""
+    import pandas as pd
+
+    rows = [(panel.id, curve.label, curve.setting.series) for panel in figure.panels for curve in panel.curves]
+    return pd.DataFrame(rows, columns=[*BESIDE, "series"]).drop_duplicates()
+
+
+def _parameters(figure: Figure) -> pd.DataFrame:
+    """Every parameter of every series, a column each."""
+    import pandas as pd
+
+    def row(setting: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {"series": setting.series, **setting.params}
+        for kind in ("problem", "dataset", "partition"):
+            found |= {f"{kind}.{key}": value for key, value in dict(getattr(setting, f"{kind}_params")).items()}
+        return found
+
+    return pd.DataFrame([row(setting) for setting in figure.settings()])
