@@ -13,7 +13,7 @@ from fedrepro.claims import language
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec import axes, nodes, panels
 from fedrepro.spec.collect import Collector
-from fedrepro.spec.expand import Expander, Recording
+from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver
@@ -27,6 +27,9 @@ PANEL_KEYS = (
     "title", "kind", "x", "y", "xscale", "yscale", "xlim", "ylim", "like", "dataset", "partition", "problem", "rounds",
     "metrics", "artifacts", "curves", "published", "options",
 )  # fmt: skip
+MOST_TRIALS = 10_000
+MOST_RUNS = 20_000
+"""What a figure may ask for, at most: far beyond what is sensible, and before it takes memory or time to plan."""
 CLAIM_KEYS = ("id", "says", "reading", "where", "panel", "check", "note")
 
 
@@ -57,11 +60,11 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     resolve = Resolver(collect, root)
     resolve.tables()
     recording = Recording(
-        rounds=collect.count(root.get("rounds"), "rounds", 1, low=0),
+        rounds=collect.count(root.get("rounds"), "rounds", 1, low=0, most=MOST_ROUNDS),
         every=collect.count(root.get("record_every"), "record_every", 1),
         dense=collect.count(root.get("record_dense"), "record_dense", 20, low=0),
     )
-    trials = collect.count(root.get("trials"), "trials", 1)
+    trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
     read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording))
     found = read.panels()
     figure = Figure(
@@ -76,11 +79,15 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         paper_trials=trials if paper_trials is None else paper_trials,
         panels=tuple(found.values()),
         claims=tuple(_claims(collect, root, found)),
-        columns=collect.count(root.get("columns"), "columns", 2),
+        columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
         sizes=resolve.sizes(),
     )
+    runs = len(figure.settings()) * trials
+    if runs > MOST_RUNS:
+        said = f"{len(figure.settings()):,} settings x {trials:,} trials are {runs:,} runs"
+        collect.error(root.get("trials"), f"{said}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure
 
