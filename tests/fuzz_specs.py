@@ -19,11 +19,10 @@ import re
 import resource
 import signal
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs import plan, predict
 from fedrepro.runs.machine import Machine
-from fedrepro.spec import find, nodes
+from fedrepro.spec import find, nodes, read
 from fedrepro.spec.model import Claim, Curve, Figure
 from fedrepro.spec.tiers import TIERS
 
@@ -50,19 +49,22 @@ VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, 2, 3, -1, 7, 100, 1000, 10**5, 10**7, 10**9, 10**12, 10**15, 2**63 - 1, 0.5, -0.0, 1e-300,
     1e300, 1.5, "", "x", "a", "a.b", "../../x", "1", "1e3", "end", "null", "round", "label", "metric", "objective",
     "synthetic", "uniform", "clustering", "completion", "fedcavg", "fedmgs", "mean", "log", "parameter", "seconds",
-    "uplink_bits", "bits_per_variable", "$\\lambda = 1$", "$\\frac{1$", "<b>&\\g<0>", "{{ x }}", "a\nb", "ä \u2028 \ufeff",
-    "n" * 3000, [], {}, [[]], [{}], [None], [0], [1, 1], ["a"], [1, [2]], {"name": "x"}, {"name": None}, {"a": {"b": 1}},
-    {"name": {"name": "x"}}, [1, 2, 3], list(range(40)), [[1, 2], [3, 4]], {"y": 1}, {"x": 1, "y": [1, 2]},
+    "uplink_bits", "bits_per_variable", "$\\lambda = 1$", "$\\frac{1$", "<b>&\\g<0>", "{{ x }}", "a\nb", "ä \u2028",
+    "n" * 3000, [], {}, [[]], [{}], [None], [0], [1, 1], ["a"], [1, [2]], {"name": "x"}, {"name": None},
+    {"a": {"b": 1}}, {"name": {"name": "x"}}, [1, 2, 3], list(range(40)), [[1, 2], [3, 4]], {"y": 1},
+    {"x": 1, "y": [1, 2]},
 )  # fmt: skip
 """What is put in the place of a value."""
 
 TEXTS = (
-    "!!int q", "!!int ''", "!!float x", "!!bool x", "!!null x", "!!timestamp x", "!!binary x", "!!python/object:os.x {}",
-    "!!set {a, b}", "!!omap [a: 1]", "!!str 1", "!!map x", "!!seq x", "!x y", "2020-99-99", "2020-01-01", "12:30:45",
-    "010", "0x1F", "1_000", "+1", "yes", "~", "=", "<<", "? x", "&a [*a]", "&a {x: *a}", "&a {<<: *a}", "*a", "*unknown",
-    "[" * 400, "[" * 60 + "]" * 60, "{a: " * 300, "- " * 500, "9" * 5000, "1e999", "-.inf", ".nan", '"\\0"', '"\\e[2J"',
-    '"\\ud800"', '"\\u202e"', "\x01", "\x85", "\t", "%TAG", "---", "...", "@", "`", "'", '"', "|", ">", "#", ":", "x: y",
-    "&b [1, 2, 3]", "[&c [0,0,0,0,0,0,0,0], &d [*c,*c,*c,*c,*c,*c,*c,*c], &e [*d,*d,*d,*d,*d,*d,*d,*d], "
+    "!!int q", "!!int ''", "!!float x", "!!bool x", "!!null x", "!!timestamp x", "!!binary x",
+    "!!python/object:os.x {}", "!!set {a, b}", "!!omap [a: 1]", "!!str 1", "!!map x", "!!seq x", "!x y",
+    "2020-99-99", "2020-01-01",
+    "12:30:45", "010", "0x1F", "1_000", "+1", "yes", "~", "=", "<<", "? x", "&a [*a]", "&a {x: *a}", "&a {<<: *a}",
+    "*a", "*unknown", "[" * 400, "[" * 60 + "]" * 60, "{a: " * 300, "- " * 500, "9" * 5000, "1e999", "-.inf", ".nan",
+    '"\\0"', '"\\e[2J"',
+    '"\\ud800"', '"\\u202e"', "\x01", "\x85", "\t", "%TAG", "---", "...", "@", "`", "'", '"', "|", ">", "#", ":",
+    "x: y", "&b [1, 2, 3]", "[&c [0,0,0,0,0,0,0,0], &d [*c,*c,*c,*c,*c,*c,*c,*c], &e [*d,*d,*d,*d,*d,*d,*d,*d], "
     "&f [*e,*e,*e,*e,*e,*e,*e,*e], &g [*f,*f,*f,*f,*f,*f,*f,*f], &h [*g,*g,*g,*g,*g,*g,*g,*g], [*h,*h,*h,*h,*h,*h,*h]]",
     "z" * 100_000,
 )  # fmt: skip
@@ -78,7 +80,7 @@ TOKENS = (
     "y", "at", "since", "cost", "total", "reach", "first", "lowest", "highest", "abs", "min", "log10", "mean", "each",
     "and", "or", "not", "<", "<=", ">", ">=", "==", "+", "-", "*", "/", "**", "(", ")", "[", "]", ",", "=", "'x'",
     "'end'", "'round'", "0", "1", "-1", "1e400", "1j", "True", "None", "lambda: 0", "x", ".y", ":", "label", "panel",
-    "10**9", "[]", "[1, 2]", "9" * 5000, "'a' * 9", "(" * 120, "-" * 3000, "+1" * 3000, "\\", "\0", "é", "{1}", "f'{y}'",
+    "10**9", "[]", "[1, 2]", "9" * 5000, "'a' * 9", "(" * 120, "-" * 3000, "+1" * 3000, "\\", "\0", "é", "{1}",
 )  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def _places(tree: Any) -> list[tuple[Any, Any]]:
         keys = list(one) if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else ()
         found += [(one, key) for key in keys]
         todo += [one[key] for key in keys]
-    return found
+    return found or [({"": None}, "")]
 
 
 def _value(draw: random.Random) -> Any:
@@ -143,6 +145,44 @@ def _replace(draw: random.Random, tree: Any) -> str:
     where, key = draw.choice(_places(tree))
     where[key] = _value(draw)
     return f"{key} = {where[key]!r:.60}"
+
+
+def _nudge(draw: random.Random, tree: Any) -> str:
+    """Another number, or another name of the same kind: much of this is valid."""
+    numbers = [(w, k) for w, k in _places(tree) if type(w[k]) in (int, float)]
+    names = [(w, k) for w, k in _places(tree) if k in ("algorithm", "dataset", "partition", "x", "y", "kind")]
+    where, key = draw.choice(names if names and draw.random() < 0.3 else numbers or [([1], 0)])
+    if type(where[key]) in (int, float):
+        where[key] = draw.choice((where[key] + 1, where[key] * 2, where[key] // 2, where[key] - 1, 1, [1, where[key]]))
+    else:
+        where[key] = draw.choice([w[k] for w, k in names if k == key])
+    return f"{key} = {where[key]!r:.60}"
+
+
+def _turn(draw: random.Random, tree: Any) -> str:
+    """Another order of a mapping's keys, or of a list."""
+    where, key = draw.choice([(w, k) for w, k in _places(tree) if isinstance(w[k], (dict, list))] or [({"": []}, "")])
+    items = list(where[key].items()) if isinstance(where[key], dict) else where[key]
+    draw.shuffle(items)
+    where[key] = dict(items) if isinstance(where[key], dict) else items
+    return f"{key} in another order"
+
+
+def _extreme(draw: random.Random, tree: Any) -> str:
+    """A parameter that a dataset, partition, problem or method of the spec has, of any size."""
+    tables = {**registry.datasets(), **registry.partitions(), **registry.problems(), **registry.algorithms()}
+    mappings = [w[k] for w, k in _places(tree) if isinstance(w[k], dict)]
+    said = [(one, name) for one in mappings for name in (one.get("name"), one.get("algorithm"))]
+    named = [(one, tables[name]) for one, name in said if isinstance(name, str) and name in tables]
+    if not named:
+        return "nothing"
+    one, entry = draw.choice(named)
+    known = entry.parameters() if callable(entry.parameters) else entry.parameters
+    key = draw.choice([*known, "name"])
+    one[key] = draw.choice(
+        (0, 1, 2, 3, 10**3, 10**5, 10**7, 10**9, 10**12, 10**18, 1e-300, 1e-9, 0.5, 1e9, 1e300, None)
+    )
+    return f"{entry.name}: {key} = {one[key]}"
 
 
 def _remove(draw: random.Random, tree: Any) -> str:
@@ -199,7 +239,10 @@ def _check(draw: random.Random, tree: Any) -> str:
     return f"check {one['check']!r:.100}"
 
 
-STRUCTURAL = (_replace, _replace, _replace, _remove, _add, _swap, _wrap, _repeat, _grid, _check, _check, _check)
+STRUCTURAL = (
+    _nudge, _nudge, _nudge, _nudge, _turn, _extreme, _extreme, _extreme, _extreme, _replace, _replace, _remove, _add,
+    _swap, _wrap, _repeat, _grid, _check, _check, _check,
+)  # fmt: skip
 
 
 def _char(draw: random.Random) -> Callable[[str], str]:
@@ -295,22 +338,27 @@ def faults(seed: int, count: int, first: int = 0) -> Iterator[str]:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def node(value: Any) -> nodes.Node:
+    """Nodes of plain values, as reading would make them."""
+    at = nodes.Place("spec:1:1")
+    if isinstance(value, dict):
+        return nodes.Node({key: replace(node(one), key=at) for key, one in value.items()}, at)
+    return nodes.Node([node(one) for one in value] if isinstance(value, list) else value, at)
+
+
 def attempt(one: Case, draw: random.Random) -> None:
     """Validate, plan and judge; raises what they raise, and Wrong."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "spec.yaml"
-        text = one.spec if isinstance(one.spec, str) else json.dumps(one.spec)
-        path.write_text(text, encoding="utf-8", errors="surrogatepass")
-        (figure,) = find.load_all([path], one.tier, one.sets)
+    root = nodes.parse(one.spec, "spec") if isinstance(one.spec, str) else node(one.spec)
+    figure = read.build(root, "spec", one.tier, one.sets)
     if not one.sets:
-        _same(figure, nodes.parse(text, "spec").plain(), one.tier)
+        same(figure, root.plain(), one.tier)
     made = plan.make([figure], stand_in=True)
     runs = list(made.runs.values())
-    for number in (predict.Timings(path, Machine()).total(runs, 2), predict.memory(runs, 2, Machine())):
+    for number in (predict.Timings(Path("none"), Machine()).total(runs, 2), predict.memory(runs, 2, Machine())):
         if not (math.isfinite(number) and number >= 0):
             raise Wrong(f"predicts {number}")
-    for claim in draw.sample(figure.claims, min(len(figure.claims), 2)):
-        _judged(claim, figure)
+    if figure.claims:
+        judged(draw.choice(figure.claims), figure)
 
 
 # -- what a spec says, read again --------------------------------------------------------------------------------------
@@ -323,7 +371,7 @@ def overlay(base: Any, over: Any) -> Any:
     return over
 
 
-def _same(figure: Figure, tree: Any, tier: str) -> None:
+def same(figure: Figure, tree: Any, tier: str) -> None:
     """Raise Wrong where the figure is not what the tree of plain values says."""
     tree = overlay(tree, (tree.get("tiers") or {}).get(tier) or {})
     _equal("trials", figure.trials, tree["trials"])
@@ -343,7 +391,11 @@ def _same(figure: Figure, tree: Any, tier: str) -> None:
             }  # fmt: skip
             for key, value in want.items():
                 told = ours[key]
-                part = {k: list(told[k]) if isinstance(told[k], tuple) else told[k] for k in value} if isinstance(value, dict) and isinstance(told, dict) else told
+                part = (
+                    {k: list(told[k]) if isinstance(told[k], tuple) else told[k] for k in value}
+                    if isinstance(value, dict) and isinstance(told, dict)
+                    else told
+                )
                 _equal(f"{key} of '{curve.label}'", part, value)
 
 
@@ -391,39 +443,57 @@ def _curve(tree: Any, panel: Any, name: str, point: dict[str, Any]) -> dict[str,
 
 # -- what a check asks for, read again ---------------------------------------------------------------------------------
 
-AXES = ("round", "uplink_scalars", "uplink_bits", "downlink_scalars", "downlink_bits")
+COUNTED = ("uplink_scalars", "uplink_bits", "downlink_scalars", "downlink_bits")
+COMPARE = {ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
 
 
-def _judged(claim: Claim, figure: Figure) -> None:
-    """Judge a claim on made-up results; raise Wrong where the verdict is not what plain reading of the averages gives."""
-    used = judge.curves(claim, figure)
-    frames = {c.setting.series: _results(c) for c in used}
+@dataclass(frozen=True)
+class Made:
+    """Made-up results of a series: trials of every metric, (2, rounds), and the counts, (rounds,)."""
+
+    rounds: np.ndarray
+    values: Mapping[str, np.ndarray]
+    counts: Mapping[str, np.ndarray]
+
+    def frame(self, series: str) -> pd.DataFrame:
+        """As results are read."""
+        n, metrics = len(self.rounds), len(self.values)
+        columns = {"round": self.rounds, **self.counts}
+        return pd.DataFrame({
+            "series": series, "status": "ok", "trial": np.repeat([1, 2], n * metrics),
+            "metric": np.tile(np.repeat([*self.values], n), 2),
+            "value": np.concatenate([v[t] for t in (0, 1) for v in self.values.values()]),
+            **{name: np.tile(column, 2 * metrics) for name, column in columns.items()},
+        })  # fmt: skip
+
+
+def judged(claim: Claim, figure: Figure) -> None:
+    """Judge a claim on made-up results; raise Wrong where reading the averages plainly gives another verdict."""
+    made = {c.setting.series: _results(c) for c in judge.curves(claim, figure)}
+    frame = pd.concat([one.frame(series) for series, one in made.items()])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        row = judge.judge(claim, figure, pd.concat(frames.values()), Sidecar(trials_done=2, trials_wanted=2))
-        if row.verdict not in (HOLDS, REPRODUCED, FAILS, NOT_REPRODUCED) or "each" in claim.check:
+        row = judge.judge(claim, figure, frame, Sidecar(trials_done=2, trials_wanted=2))
+        if row.verdict not in (HOLDS, REPRODUCED, FAILS, NOT_REPRODUCED) or re.search(r"\beach\b", claim.check):
             return
-        plain = _Plain(claim, figure, frames)
-        found = [plain.holds(pair) for pair in _pairs(ast.parse(claim.check.strip(), mode="eval").body)]
+        plain = Plain(claim, figure, made)
+        found = [plain.holds(*pair) for pair in _pairs(ast.parse(claim.check.strip(), mode="eval").body)]
     if all(found) != (row.verdict in (HOLDS, REPRODUCED)):
         raise Wrong(f"{claim.check}: {row.verdict} ({row.why}), read plainly {found}")
 
 
-def _results(curve: Curve) -> pd.DataFrame:
-    """Two trials of all metrics, at some of the rounds that are recorded."""
+def _results(curve: Curve) -> Made:
+    """Two trials that fall, or rise, at some of the rounds that are recorded."""
     setting = curve.setting
-    kept = setting.recorded
-    kept = sorted({*kept[:: max(1, len(kept) // 25)], kept[-1]})
-    draw = random.Random(setting.series)
-    parts = []
-    for trial, metric in itertools.product((1, 2), setting.metrics):
-        better = registry.problems()[setting.problem].metrics[metric].better
-        fall = np.array([math.exp(-4 * r / (kept[-1] + 1)) * (1 + 0.05 * draw.random()) for r in kept])
-        values = draw.uniform(0.1, 3) * (fall if better == "lower" else 2 - fall)
-        counts = {axis: np.array(kept, float) * (k + 1) for k, axis in enumerate(AXES)} | {"round": kept}
-        parts.append(pd.DataFrame({"series": setting.series, "trial": trial, "status": "ok", "metric": metric,
-                                   "value": values, **counts}))  # fmt: skip
-    return pd.concat(parts)
+    every = setting.recorded
+    rounds = np.array(sorted({*every[:: max(1, len(every) // 25)], every[-1]}))
+    draw = np.random.default_rng(len(setting.series) + sum(map(ord, setting.series)))
+    values = {}
+    for metric in setting.metrics:
+        fall = np.exp(-4 * rounds / (rounds[-1] + 1)) * (1 + 0.05 * draw.random((2, len(rounds))))
+        lower = registry.problems()[setting.problem].metrics[metric].better == "lower"
+        values[metric] = draw.uniform(0.1, 3) * (fall if lower else 2 - fall)
+    return Made(rounds, values, {axis: rounds * (k + 2.0) for k, axis in enumerate(COUNTED)})
 
 
 def _pairs(node: ast.expr) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
@@ -435,69 +505,77 @@ def _pairs(node: ast.expr) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
         yield from zip(sides[:-1], node.ops, sides[1:], strict=True)
 
 
-class _Plain:
+class Plain:
     """The functions of checks on averaged curves, for ``eval``."""
 
-    def __init__(self, claim: Claim, figure: Figure, frames: Mapping[str, pd.DataFrame]) -> None:
-        self.claim, self.figure, self.frames = claim, figure, frames
-        self.names: dict[str, Any] = {name: getattr(self, name) for name in ("y", "total", "reach", "first")}
-        self.names |= {"lowest": lambda since=0, **k: self._over(since, k).min(), "log10": np.log10, "abs": np.abs}
-        self.names |= {"highest": lambda since=0, **k: self._over(since, k).max(), "mean": np.mean}
-        self.names |= {"min": lambda *a: functools.reduce(np.minimum, map(np.asarray, a))}
-        self.names |= {"max": lambda *a: functools.reduce(np.maximum, map(np.asarray, a)), "__builtins__": {}}
+    def __init__(self, claim: Claim, figure: Figure, made: Mapping[str, Made]) -> None:
+        self.claim, self.figure, self.made = claim, figure, made
+        self.names = {
+            **{name: getattr(self, name) for name in ("y", "total", "reach", "first", "lowest", "highest")},
+            "abs": np.abs, "log10": np.log10, "mean": np.mean, "__builtins__": {},
+            "min": lambda *each: functools.reduce(np.minimum, map(np.asarray, each)),
+            "max": lambda *each: functools.reduce(np.maximum, map(np.asarray, each)),
+        }  # fmt: skip
 
-    def holds(self, pair: tuple[ast.expr, ast.cmpop, ast.expr]) -> bool:
-        left, right = (np.asarray(eval(compile(ast.Expression(one), "check", "eval"), self.names), float)
-                       for one in (pair[0], pair[2]))  # fmt: skip
-        compare = {ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
-        return bool(np.all(compare[type(pair[1])](left, right)))
+    def holds(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> bool:
+        """Whether a comparison is true at each of its rounds."""
+        low, high = (np.asarray(eval(compile(ast.Expression(s), "", "eval"), self.names), float) for s in (left, right))
+        return bool(np.all(COMPARE[type(sign)](low, high)))
 
-    def _curve(self, keys: dict[str, Any]) -> pd.DataFrame:
-        panel = next(p for p in self.figure.panels if p.id == keys.pop("panel", self.claim.panel))
+    def curve(self, keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], Curve, bool]:
+        """Rounds, values, what can be an axis, the curve, and whether lower is better."""
+        name = keys.pop("panel", self.claim.panel)
+        (panel,) = [p for p in self.figure.panels if p.id == name]
         metric = keys.pop("metric", panel.y)
         (curve,) = [c for c in panel.curves if all(k in c.select and c.select[k] == v for k, v in keys.items())]
-        rows = self.frames[curve.setting.series]
-        wide = rows.pivot_table(index=["trial", "round"], columns="metric", values="value")
-        table = rows[rows["metric"] == metric].set_index(["trial", "round"])
-        table = table[[a for a in AXES if a != "round"]].join(wide).assign(_=wide[metric])
-        self.better = registry.problems()[curve.setting.problem].metrics[metric].better
-        self.recorded = curve.setting.recorded
-        return table.groupby("round").mean().assign(round=lambda t: t.index.astype(float))
+        made = self.made[curve.setting.series]
+        axes = {"round": made.rounds, **made.counts, **{k: v.mean(axis=0) for k, v in made.values.items()}}
+        lower = registry.problems()[curve.setting.problem].metrics[metric].better == "lower"
+        return made.rounds, made.values[metric].mean(axis=0), axes, curve, lower
 
     def y(self, at: Any = None, cost: Any = None, since: Any = None, **keys: Any) -> Any:
-        table = self._curve(keys)
+        """The values at rounds, or at costs: the last that were recorded by then."""
+        rounds, values, axes, curve, _ = self.curve(keys)
         if cost is not None:
-            where = [(table["uplink_scalars"] <= c).sum() - 1 for c in np.ravel(cost)]
-        else:
-            asked = [r for r in self.recorded if r >= since] if since is not None else at if isinstance(at, list) else [at]
-            where = [(table.index <= (table.index[-1] if r == "end" else r)).sum() - 1 for r in asked]
-        return table["_"].to_numpy()[where]
+            return values[
+                [max(k for k, sent in enumerate(axes["uplink_scalars"]) if sent <= c) for c in np.ravel(cost)]
+            ]
+        asked = [r for r in curve.setting.recorded if r >= since] if since is not None else np.ravel(at).tolist()
+        asked = [rounds[-1] if r == "end" else float(r) for r in asked]
+        return values[[max(k for k, there in enumerate(rounds) if there <= r) for r in asked]]
 
     def total(self, axis: str = "round", **keys: Any) -> Any:
-        return self._curve(keys)[axis].iloc[-1]
+        """The last value of an axis."""
+        return self.curve(keys)[2][axis][-1]
+
+    def lowest(self, since: float = 0, **keys: Any) -> Any:
+        """The smallest value."""
+        rounds, values, *_ = self.curve(keys)
+        return values[rounds >= since].min()
+
+    def highest(self, since: float = 0, **keys: Any) -> Any:
+        """The largest value."""
+        rounds, values, *_ = self.curve(keys)
+        return values[rounds >= since].max()
 
     def first(self, level: Any, axis: str = "round", **keys: Any) -> Any:
-        table = self._curve(keys)
-        hit = table[table["_"] < float(np.squeeze(level))] if self.better == "lower" else \
-            table[table["_"] > float(np.squeeze(level))]  # fmt: skip
-        return hit[axis].iloc[0] if len(hit) else np.inf
+        """Where a value is first beyond the level."""
+        _, values, axes, _, lower = self.curve(keys)
+        level = float(np.squeeze(level))
+        return next((x for x, v in zip(axes[axis], values, strict=True) if (v < level if lower else v > level)), np.inf)
 
     def reach(self, level: Any, axis: str = "round", **keys: Any) -> Any:
-        table, level = self._curve(keys), float(np.squeeze(level))
-        values, places = table["_"].to_numpy(), table[axis].to_numpy()
-        sign = 1 if self.better == "lower" else -1
+        """Where the curve meets the level, between rounds on a logarithmic scale where there is one."""
+        _, values, axes, _, lower = self.curve(keys)
+        places, level = axes[axis], float(np.squeeze(level))
         for k, value in enumerate(values):
-            if sign * value <= sign * level:
+            if value <= level if lower else value >= level:
                 if k == 0:
                     return places[0]
                 a, b, c = values[k - 1], value, level
                 a, b, c = (math.log(a), math.log(b), math.log(c)) if min(a, b, c) > 0 else (a, b, c)
                 return places[k - 1] + (a - c) / (a - b) * (places[k] - places[k - 1])
         return np.inf
-
-    def _over(self, since: float, keys: dict[str, Any]) -> Any:
-        table = self._curve(keys)
-        return table["_"][table.index >= since]
 
 
 # -- as a program ------------------------------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ def test_each_error_says_where_what_and_how(small: Path, old: str, new: str, mes
 
 
 SLUG = (
-    "{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and not end in .yaml, "
-    "as files are named after it, not '{name}'"
+    "{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and not end in "
+    ".yaml, as files are named after it, not '{name}'"
 )
 
 

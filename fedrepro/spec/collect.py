@@ -98,7 +98,9 @@ class Collector:
             return default
         valid = list(valid)
         if not isinstance(node.value, str) or node.value not in valid:
-            self.error(node, f"'{node.plain()}' is not a {what}{nearest(node.plain(), valid)} (valid: {', '.join(valid)})")
+            self.error(
+                node, f"'{node.plain()}' is not a {what}{nearest(node.plain(), valid)} (valid: {', '.join(valid)})"
+            )
             return default
         return node.value
 

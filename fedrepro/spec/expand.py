@@ -133,11 +133,14 @@ class Expander:
         values = {k: v.plain() for k, v in given.items()}
         method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
         metrics = self._metrics(panel, problem, y) if problem is not None else ()
+        self._check_artifacts(artifacts, problem, dataset.shape if dataset else {})
         if problem is None or dataset is None or not found:
             return None
         self._fit(entry, problem, dataset.entry, point, item)
         facts = {**dataset.shape, "P": partition.params.get("P") if partition else 1}
         facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
+        if facts.get("K") == 0:
+            collect.error(item, f"the problem '{problem.name}': give K: the dataset '{dataset.alias}' has no labels")
         if method is not None:
             collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
         if facts.get("J") is not None and problem_params.get("test") is not None:
@@ -170,6 +173,21 @@ class Expander:
         )
         select = {**full, **names, **problem_params, "algorithm": entry.name, "series": setting.series}
         return setting, select, explicit
+
+    def _check_artifacts(
+        self, asked: Sequence[Node], problem: registry.ProblemEntry | None, shape: Mapping[str, Any]
+    ) -> None:
+        """What a run shall keep is what its problem has."""
+        views = range(1, (shape.get("I") or 9) + 1)
+        known = [name.format(i=i) for name in problem.artifacts for i in views] if problem is not None else []
+        for node in asked if problem is not None else ():
+            if node.value not in known:
+                valid = list(dict.fromkeys(known))
+                self.collect.error(
+                    node,
+                    f"'{node.value}' is not an array that the problem '{problem.name}' keeps"  # type: ignore[union-attr]
+                    f"{nearest(node.value, valid)} (artifacts: {', '.join(valid)})",
+                )
 
     def _check_recorded(self, rounds: int, own: Node | None) -> None:
         recorded = min(self.recording.dense, rounds) + rounds // self.recording.every

@@ -62,7 +62,8 @@ def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
         f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
         "or move the file"
         for path, figure in figures.items()
-        if path.parent.parent == EXPERIMENTS.resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
+        if path.parent.parent == EXPERIMENTS.resolve()
+        and (path.parent.name, path.stem) != (figure.paper, figure.figure)
     ]
 
 

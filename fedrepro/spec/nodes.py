@@ -17,10 +17,10 @@ import yaml
 
 from fedrepro.errors import UserError
 
-LARGEST = 500_000
+LARGEST = 200_000
 """Characters of a file, at most."""
 
-MOST = 100_000
+MOST = 20_000
 """Values in a file, at most."""
 
 DEEPEST = 40
@@ -137,7 +137,7 @@ def parse(text: str, name: str) -> Node:
     except yaml.reader.ReaderError as error:
         before = text[: error.position].splitlines(keepends=True) or [""]
         at = f"{name}:{len(before)}:{len(before[-1]) + 1}"
-        raise SpecErrors([f"{at}: not valid YAML: it has the character {ascii(text[error.position])}"]) from None
+        raise SpecErrors([f"{at}: not valid YAML: it has the character {text[error.position]!a}"]) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
@@ -233,7 +233,7 @@ class _Reading:
     def _printable(self, text: str, place: Place) -> str:
         odd = next((c for c in text if not (c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")), "")
         if odd:
-            self.errors.append(f"{place}: the character {ascii(odd)} cannot be shown; take it out")
+            self.errors.append(f"{place}: the character {odd!a} cannot be shown; take it out")
         return text
 
 
