@@ -170,26 +170,31 @@ class _Reading:
         mark = node.start_mark
         return Place(f"{self.name}:{mark.line + 1}:{mark.column + 1}", self._text(mark.line))
 
-    def node(self, loader: _Loader, node: yaml.Node, depth: int = 1) -> Node:
-        """The node, whatever is in it. Raises MarkedYAMLError where that is too deep or too much."""
+    def node(self, loader: _Loader, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
+        """The node, whatever is in it; ``above`` is what it is in. Raises MarkedYAMLError for what is without end."""
         self.count += 1
-        if depth > DEEPEST or self.count > MOST:
-            said = TOO_DEEP if depth > DEEPEST else f"more than {MOST:,} values, those that aliases repeat included"
-            raise yaml.MarkedYAMLError(problem=said, problem_mark=node.start_mark)
+        for bad, why in (
+            (any(node is one for one in above), "an alias stands inside of what it stands for"),
+            (len(above) >= DEEPEST, TOO_DEEP),
+            (self.count > MOST, f"more than {MOST:,} values, those that aliases repeat included"),
+        ):
+            if bad:
+                raise yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
+        inside = (*above, node)
         place = self.place(node)
         if isinstance(node, yaml.MappingNode):
             self._refuse(node.tag, _TAG + "map", place)
-            return Node(self._mapping(loader, node, depth), place)
+            return Node(self._mapping(loader, node, inside), place)
         if isinstance(node, yaml.SequenceNode):
             self._refuse(node.tag, _TAG + "seq", place)
-            return Node([self.node(loader, item, depth + 1) for item in node.value], place)
+            return Node([self.node(loader, item, inside) for item in node.value], place)
         return Node(self._scalar(loader, node, place), place)
 
     def _refuse(self, tag: str, usual: str, place: Place) -> None:
         if tag != usual:
             self.errors.append(f"{place}: the tag {tag.replace(_TAG, '!!')} has no meaning here; leave it out")
 
-    def _mapping(self, loader: _Loader, node: yaml.MappingNode, depth: int) -> dict[str, Node]:
+    def _mapping(self, loader: _Loader, node: yaml.MappingNode, inside: tuple[yaml.Node, ...]) -> dict[str, Node]:
         seen: dict[str, Place] = {}
         own: dict[str, Node] = {}
         merged: dict[str, Node] = {}
@@ -200,16 +205,18 @@ class _Reading:
                 continue
             if key_node.tag == _TAG + "merge":
                 for one in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
-                    found = self.node(loader, one, depth + 1)
+                    found = self.node(loader, one, inside)
                     if not isinstance(found.value, dict):
                         self.errors.append(f"{found.place}: << takes a mapping, or a list of mappings")
                     merged |= {key: child for key, child in found.items() if key not in merged}
                 continue
+            if key_node.tag not in _PLAIN:
+                self._refuse(key_node.tag, "", place)
             key = self._printable(key_node.value, place)
             if key in seen:
                 self.errors.append(f"{place}: the key '{key}' is written twice (first at {seen[key]})")
             seen.setdefault(key, place)
-            own[key] = self.node(loader, value_node, depth + 1)
+            own[key] = self.node(loader, value_node, inside)
             own[key].key = place
         return {**merged, **own}
 
