@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
+from fedrepro.spec.collect import SLUG
 from fedrepro.spec.model import Figure
-from fedrepro.spec.nodes import SpecErrors
+from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.read import load
 
 EXPERIMENTS = Path("experiments")
@@ -30,6 +31,13 @@ def find_spec(name: str) -> Path:
         return short
     known = [str(p if name.endswith(".yaml") else p.relative_to(EXPERIMENTS).with_suffix("")) for p in specs()]
     raise UserError(f"{name}: no such spec{nearest(name, known)} (`fedrepro list figures` shows all)")
+
+
+def stored_under(root: Node) -> tuple[str, str]:
+    """The paper and figure that a spec not yet checked says; '' for what no results can be named after."""
+    said = (getattr(root.get(key), "value", "") for key in ("paper", "figure"))
+    paper, figure = (name if isinstance(name, str) and SLUG.fullmatch(name) else "" for name in said)
+    return paper, figure
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
