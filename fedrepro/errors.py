@@ -9,7 +9,13 @@ IN_RUNS = "says"  # see fedrepro.runs.code
 
 
 class UserError(Exception):
-    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with 2."""
+    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with 2.
+
+    What a terminal would obey or cannot show stands in it as its code: it may come from a file or an option.
+    """
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in super().__str__())
 
 
 class ParameterError(UserError, ValueError):
@@ -40,5 +46,5 @@ class DataAbsent(UserError):
 
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Return ``", did you mean 'x'?"`` for the valid name closest to ``word``, or an empty string."""
-    close = difflib.get_close_matches(str(word), [str(v) for v in valid], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word)[:100], [str(v) for v in valid], n=1, cutoff=0.5)
     return f", did you mean '{close[0]}'?" if close else ""

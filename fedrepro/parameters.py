@@ -20,6 +20,14 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> Non
         raise ParameterError(name, f"must be an integer {bound}, not {value!r}")
 
 
+def entries(name: str, most: float, **sizes: int) -> None:
+    """Raise ParameterError where a matrix of these sizes has more entries than ``most``."""
+    count = math.prod(sizes.values())
+    if count > most:
+        said = " x ".join(sizes)
+        raise ParameterError(name, f"is too large: {said} is {count:,}, and at most {most:,.0f} are drawn")
+
+
 def number(
     name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
 ) -> None:

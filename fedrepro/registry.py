@@ -53,11 +53,15 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class ProblemEntry:
-    """A registered problem: its class, and the kind of data it takes (see ``fedrepro.datasets.types``)."""
+    """A registered problem: its class, and the kind of data it takes (see ``fedrepro.datasets.types``).
+
+    ``artifacts`` are the arrays that its runs can keep; ``{i}`` in a name stands for the number of a view.
+    """
 
     cls: type[Any]
     data_kind: str
     summary: str
+    artifacts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -274,7 +276,18 @@ def test_two_reports_of_the_same_results_are_the_same_file(
     for out in ("one", "two"):  # ids that differ from one drawing to the next, as some of matplotlib's do
         monkeypatch.setitem(style.RC, "svg.hashsalt", out)
         fedrepro("report", "--jobs", 1, "--out", out)
-    assert Path("one/report.html").read_bytes() == Path("two/report.html").read_bytes()
+    for name in ("report.html", "REPORT.md"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_report_of_another_process_is_the_same_file(computed: Path) -> None:
+    for seed in ("1", "2"):
+        words = [sys.executable, "-m", "fedrepro", "report", "--jobs", "1", "--out", "out"]
+        subprocess.run(words, env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        Path("out").rename(seed)
+    for name in ("report.html", "REPORT.md"):
+        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
 
 
 def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedrepro: Call) -> None:
@@ -287,6 +300,30 @@ def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedre
     assert "| not tested | none | `small.1` | more local steps help (nowhere) | no results at the paper or" in text
     assert "**beyond.1, local W steps**" in text
     assert "- other reading: `algorithm fedcavg with Q2: 5`" in text
+
+
+def test_markdown_has_no_markup_of_specs_and_one_line_for_a_title(computed: Path, fedrepro: Call) -> None:
+    spec = Path("experiments/beyond/small.yaml")
+    title = 'title: "<img src=x onerror=y>\\n# a < b | $\\\\lambda = 1$"'
+    spec.write_text(re.sub("title: .*", lambda _: title, spec.read_text(), count=1))
+    fedrepro("report", "--no-pictures", "--out", "out")
+    text = Path("out/REPORT.md").read_text(encoding="utf-8")
+    assert "## beyond/small: &lt;img src=x onerror=y> # a < b | $\\lambda = 1$\n" in text
+    assert not re.search("<[a-z/!]", text)
+
+
+@pytest.mark.parametrize("odd", ["../../../etc/x", "n" * 5000, "a\\0b", "[a]", "{a: b}"])
+@pytest.mark.parametrize("key", ["paper", "figure"])
+@pytest.mark.parametrize("command", ["report", "verdict", "plot", "show"])
+def test_results_are_looked_for_under_names_of_files_only(
+    computed: Path, fedrepro: Call, command: str, key: str, odd: str
+) -> None:
+    spec = Path("experiments/beyond/odd.yaml")
+    said = odd if odd[0] in "[{" else f'"{odd}"'
+    spec.write_text(re.sub(f"{key}: .*", lambda _: f"{key}: {said}", SMALL, count=1))
+    answer = fedrepro(command, spec)
+    assert answer.exit_code == 2, answer.output
+    assert "error: " in answer.stderr
 
 
 def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:

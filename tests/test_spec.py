@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import itertools
+import re
+import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +16,7 @@ from click.testing import Result
 
 from fedrepro import registry
 from fedrepro.errors import UserError
-from fedrepro.spec import nodes
+from fedrepro.spec import find, nodes
 from fedrepro.spec.find import specs
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
@@ -119,12 +125,15 @@ def test_each_error_says_where_what_and_how(small: Path, old: str, new: str, mes
 
 
 SLUG = (
-    "{what} must start with a letter or digit, go on with letters, digits, '_', '-' and '.', and not end in .yaml, as "
-    "files are named after it, not '{name}'"
+    "{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and not end in "
+    ".yaml, as files are named after it, not '{name}'"
 )
 
 
-@pytest.mark.parametrize("name", ["../../../escape", "a/../x<b>y", "small.yaml", ".hidden", "two words", "a\\b", ""])
+NAMES = ["../../../escape", "a/../x<b>y", "small.yaml", ".hidden", "two words", "a\\b", "", "n" * 101]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names_of_figures_and_panels_are_names_of_files(small: Path, name: str) -> None:
     text = small.read_text()
     (found,) = errors_of(small, text.replace("figure: small", f"figure: '{name}'"))
@@ -264,14 +273,177 @@ def test_options_are_checked_like_the_file(small: Path) -> None:
         load(small, "quick", ["rounds"])
 
 
+MULTIPLIED = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
+    f"{x}: &{x} [{', '.join([f'*{y}'] * 10)}]\n" for y, x in zip("abcde", "bcdef", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &x [*x]", "1:4: not valid YAML: an alias stands inside of what it stands for (in: a: &x [*x])"),
+        ("a: &x {b: *x}", "1:4: not valid YAML: an alias stands inside of what it stands for (in: a: &x {b: *x})"),
+        (f"a: {'[' * 2000}", "1:43: not valid YAML: more than 40 lists and mappings in each other"),
+        (f"a: {'[' * 45}{']' * 45}", "1:43: not valid YAML: more than 40 lists and mappings in each other"),
+        (MULTIPLIED, "1:32: not valid YAML: more than 20,000 values, those that aliases repeat included"),
+        ("a: " + "x" * 200_000, " is no spec: it is longer than 200,000 characters"),
+        ("a: !!int q", "1:4: 'q' cannot be read as !!int"),
+        ("a: !!int ''", "1:4: '' cannot be read as !!int"),
+        ("a: !!bool x", "1:4: 'x' cannot be read as !!bool"),
+        ("a: !!timestamp x", "1:4: the tag !!timestamp has no meaning here; leave it out"),
+        ("a: !!python/object/apply:os.system [x]", "1:4: the tag !!python/object/apply:os.system has no meaning here"),
+        ("a: !!set {b}", "1:4: the tag !!set has no meaning here; leave it out"),
+        ("!!timestamp x: 1", "1:1: the tag !!timestamp has no meaning here; leave it out"),
+        ("a: {<<: 5}", "1:9: << takes a mapping, or a list of mappings"),
+        ("? [a]\n: 1", "1:3: a key must be a plain word"),
+        ("a: 9223372036854775808", "1:4: the number 9223372036854775808 is too large"),
+        (f"a: {'9' * 5000}", f"1:4: '{'9' * 200} ...' cannot be read as !!int"),
+        ("a: 1\nb: x\0y", "2:5: not valid YAML: it has the character '\\x00'"),
+        ('a: "x\\e[2Jy"', "1:4: the character '\\x1b' cannot be shown; take it out"),
+        ('a: "\\ud800"', "1:4: the character '\\ud800' cannot be shown; take it out"),
+        ("a\u202eb: 1", "1:1: the character '\\u202e' cannot be shown; take it out"),
+    ],
+)
+def test_yaml_is_read_within_bounds(text: str, message: str) -> None:
+    with pytest.raises(SpecErrors) as caught:
+        nodes.parse(text, "x")
+    found = str(caught.value).removeprefix("1 error:\n  x:")
+    assert found.startswith(message)
+    assert all(c.isprintable() or c == "\n" for c in found)
+
+
+def test_a_file_is_not_read_beyond_its_bound(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(10**12)  # takes no room on the disk
+    with pytest.raises(SpecErrors, match="is longer than 200,000 characters"):
+        nodes.read(path)
+
+
+SIZES = [
+    ("trials: 2", "trials: 100000000", "5:9: trials must be at most 10,000, not 100,000,000"),
+    ("trials: 2", "trials: 9999", "5:9: 4 settings x 9,999 trials are 39,996 runs; a figure has at most 20,000"),
+    ("rounds: 5", "rounds: 1000000000000", "6:9: rounds must be at most 10,000,000, not 1,000,000,000,000"),
+    ("rounds: 5", "rounds: 9000000", "6:9: of 9,000,000 rounds about 9,000,020 would be recorded, and 200,000 may be; "
+     "give record_every, or a smaller record_dense"),
+    ("M: 12", "M: 1000000000", "8:45: the dataset 'synthetic': M is too large: M x K is 3,000,000,000, and at most "
+     "100,000,000 are drawn"),
+    ("N: 60, K: 3", "N: 600000, K: 300000",
+     "8:63: the dataset 'synthetic': K must be an integer from 1 to 10000, not 300000"),
+    ("Q2: [1, 5]", f"Q2: {list(range(1, 41))}, rounds: {list(range(80))}",
+     "18:9: 3,200 curves are asked for here, 3,200 in all; a figure has at most 2,000"),
+    ("zip: {m: [2, 6], Q1: [3, 2]}", f"zip: {{m: {[2] * 2500}, Q1: {[2] * 2500}}}",
+     "19:9: 2,500 curves are asked for here, 2,502 in all; a figure has at most 2,000"),
+    ("title: \"left\"", "title: left\n    xlim: [.nan, 1]",
+     "16:11: xlim must be two numbers [low, high] (null for automatic)"),
+    ("title: \"left\"", "title: left\n    published: [{y: .inf}]",
+     "16:16: published: panel 'a' (curves): y must be a number, not inf"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), SIZES)
+def test_sizes_are_bounded_before_they_take_memory(small: Path, old: str, new: str, message: str) -> None:
+    text = small.read_text()
+    assert old in text
+    tracemalloc.start()
+    found = errors_of(small, text.replace(old, new), tier="quick")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert any(one.startswith(message) for one in found), found
+    assert most < 50e6
+
+
+def test_recorded_rounds_are_the_dense_ones_the_multiples_and_the_last(small: Path) -> None:
+    setting = load(small, "quick").panels[0].curves[0].setting
+    for rounds, every, dense in itertools.product((0, 1, 7, 20, 41), (1, 3, 50), (0, 2, 6, 100)):
+        one = dataclasses.replace(setting, rounds=rounds, record_every=every, record_dense=dense)
+        assert one.recorded == [r for r in range(rounds + 1) if r <= dense or r % every == 0 or r == rounds]
+
+
+def test_arrays_that_no_problem_keeps_are_told_before_anything_runs(small: Path) -> None:
+    text = small.read_text()
+    (found,) = errors_of(small, text.replace("rounds: 5", "rounds: 5\nartifacts: [found, embeding]"))
+    assert found.startswith(
+        "7:20: 'embeding' is not an array that the problem 'clustering' keeps, did you mean 'embedding'? "
+        "(artifacts: W, H, found, labels, embedding)"
+    )
+
+
+@pytest.mark.parametrize("problem", registry.problems())
+def test_the_arrays_that_problems_register_are_those_they_keep(problem: str) -> None:
+    entry = registry.problems()[problem]
+    source = inspect.getsource(entry.cls.artifacts)
+    named = set(re.findall(r"""["'](\w+(?:\{i\})?)["']""", source)) - {"artifacts", "test", "cluster"}
+    module = sys.modules[entry.cls.__module__]
+    if "ARTIFACTS" in source:
+        named = set(module.ARTIFACTS)
+    assert {re.sub(r"\{.*\}", "{i}", name) for name in named} >= set(entry.artifacts) - {"view{i}"}
+    assert entry.artifacts
+
+
+def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small: Path) -> None:
+    table = small.parent / "own.csv"
+    table.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n2,3,y\n")
+    text = re.sub(r"syn: \{.*\}", f"syn: {{name: file, path: {table}, orientation: rows}}", small.read_text())
+    found = errors_of(small, text)
+    assert found[0].startswith("18:9: the problem 'clustering': give K: the dataset 'syn' has no labels")
+    found = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
+    said = f"{table} has no variable 'kinds', did you mean 'kind'?, and there is no such file"
+    assert f"the dataset 'file': labels {said}" in found[0]
+    small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
+    assert load(small, "quick").panels
+    small.write_text(text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}"))
+    assert load(small, "quick").panels
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("panels.a.curves.²=1", "--set panels.a.curves.²=1: '²' is not an item of this list (0 to 1)"),
+        ("panels.a.curves.٣=1", "--set panels.a.curves.٣=1: '٣' is not an item of this list (0 to 1)"),
+        (f"panels.a.curves.{'9' * 5000}=1", "is not an item of this list (0 to 1)"),
+        (".".join("a" * 50) + "=1", "a key has at most 40 parts"),
+        ("=1", "write --set KEY=VALUE"),
+        ("..=1", "'' is not a key of a spec"),
+        ("rounds=[[", "not valid YAML"),
+        ("title=\x1b[2J", "not valid YAML: it has the character '\\x1b'"),
+    ],
+)
+def test_odd_options_are_errors(small: Path, option: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load(small, "quick", [option])
+    assert message in str(caught.value)
+    assert all(c.isprintable() or c == "\n" for c in str(caught.value))
+
+
+def test_a_long_message_keeps_its_ends(small: Path) -> None:
+    (found,) = errors_of(small, small.read_text().replace("yscale: log", f"y: {'z' * 9000}"))
+    assert found.startswith("16:8: 'zzz")
+    assert len(found) < 3100
+
+
+def test_a_spec_may_lie_at_the_root_of_the_disk() -> None:
+    figure = dataclasses.replace(load(SPECS[0], "quick"), path="/x.yaml")
+    assert find._misplaced({Path("/x.yaml"): figure}) == []
+
+
 def test_numbers_are_read_as_people_write_them() -> None:
-    node = nodes.parse("a: 1e-8\nb: 1.5E3\nc: 10\nd: 1e\n", "x")
-    assert node.plain() == {"a": 1e-8, "b": 1500.0, "c": 10, "d": "1e"}
+    text = "a: 1e-8\nb: 1.5E3\nc: 10\nd: 1e\ne: -1_000\nf: .5\ng: 2.\nh: +3\n"
+    node = nodes.parse(text, "x")
+    assert node.plain() == {"a": 1e-8, "b": 1500.0, "c": 10, "d": "1e", "e": -1000, "f": 0.5, "g": 2.0, "h": 3}
+
+
+def test_what_yaml_alone_takes_for_other_numbers_is_text() -> None:
+    """``010`` would be 8, ``1:30`` 90, ``0x1F`` 31, and ``2020-01-01`` a date."""
+    node = nodes.parse("a: 010\nb: 1:30\nc: 0x1F\nd: 2020-99-99\ne: 2020-01-01\n010: f\n", "x")
+    assert node.plain() == {"a": "010", "b": "1:30", "c": "0x1F", "d": "2020-99-99", "e": "2020-01-01", "010": "f"}
 
 
 def test_merge_keys_work_and_are_no_duplicates() -> None:
     node = nodes.parse("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n", "x")
     assert node.plain()["b"] == {"x": 1, "y": 3}
+    node = nodes.parse("a: &a {x: 1}\nb: &b {x: 2, z: 4}\nc: {y: 3, <<: [*a, *b]}\n", "x")
+    assert node.plain()["c"] == {"x": 1, "z": 4, "y": 3}  # the first of several counts
 
 
 def test_the_command_line_prints_errors_without_traceback(fedrepro: Call, small: Path) -> None:

@@ -31,6 +31,7 @@ import ast
 import contextlib
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,12 +59,26 @@ _NODES = (
 )  # fmt: skip
 
 
+LONGEST, DEEPEST = 4000, 60
+"""Characters of a check, and levels of its expressions in each other, at most."""
+
+
 def parse(check: str) -> ast.Expression:
     """The check's syntax tree; raises UserError where it is not an expression of this language."""
+    if len(check) > LONGEST:
+        raise UserError(f"the check has {len(check):,} characters; at most {LONGEST:,} are read")
     try:
-        tree = ast.parse(check.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of texts in it that look like mistakes in a program
+            tree = ast.parse(check.strip(), mode="eval")
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
+    except ValueError as error:
+        raise UserError(f"the check is not an expression: {error}") from None
+    except (RecursionError, MemoryError):
+        raise UserError(DEEP) from None
+    if _deep(tree):
+        raise UserError(DEEP)
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             raise UserError(
@@ -76,6 +91,17 @@ def parse(check: str) -> ast.Expression:
         raise UserError("the check must compare two values with <, <=, > or >=")
     _check_shape(tree.body)
     return tree
+
+
+DEEP = f"the check has more than {DEEPEST} expressions in each other"
+
+
+def _deep(tree: ast.AST) -> bool:
+    """Whether expressions stand in each other so deep that reading them would exhaust the stack."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST + 2):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
 
 
 def _check_shape(node: ast.expr) -> None:

@@ -153,7 +153,7 @@ def show(
       fedrepro show fedc/fig5 --panel a --at 50
     """
     from fedrepro.plotting.face import footer, tags
-    from fedrepro.report import formats, gather
+    from fedrepro.report import gather, texts
     from fedrepro.report import show as showing
     from fedrepro.results.read import with_results
 
@@ -166,7 +166,7 @@ def show(
     tables = list(showing.panels(source, panel, at))
     if as_json or form != "text":
         caption = " ".join([f"{name}:", *([f"{said}."] if said else []), footer(source, ())])
-        click.echo(formats.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
+        click.echo(texts.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if said:

@@ -9,6 +9,7 @@ A .npy file is mapped, never read as a whole: it may be larger than memory (``ma
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,10 @@ class MatrixFile(Loader):
             raise ParameterError("path", f"{self.path} does not exist (relative paths start in {Path.cwd()})")
 
     def shape(self) -> dict[str, int | None]:
-        """Only the file tells."""
-        return {"M": None, "N": None, "K": None}
+        """Only the file tells; without labels no classes. Raises ParameterError for labels that are nowhere."""
+        if self.labels is not None:
+            _find_labels(Path(self.path), self.labels)
+        return {"M": None, "N": None, "K": None if self.labels is not None else 0}
 
     def expected(self) -> dict[str, float]:
         """About as many numbers as the file has bytes for, in a square."""
@@ -77,6 +80,34 @@ class MatrixFile(Loader):
         if values is not None:
             facts["label_values"] = values
         return Samples(X, y, None if values is None else len(values), facts)
+
+
+def _find_labels(path: Path, labels: Any) -> None:
+    """Raise ParameterError where neither the file nor a variable of it has this name, as far as its head tells."""
+    if not isinstance(labels, str):
+        raise ParameterError("labels", f"must be a name or a file, not {labels!r}")
+    if Path(labels).is_file() or path.suffix.lower() == ".mat":
+        return
+    try:
+        names = _names(path)
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return  # which ``load`` says better
+    if labels not in names:
+        said = f"{path} has no variable '{labels}'{nearest(labels, names)}, and there is no such file"
+        raise ParameterError("labels", said)
+
+
+def _names(path: Path) -> list[str]:
+    """What may be named as labels in a table or an archive; nothing in other files."""
+    if path.suffix.lower() == ".npz":
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    if path.suffix.lower() != ".csv":
+        return []
+    import pandas as pd
+
+    first = pd.read_csv(path, header=None, nrows=1).iloc[0]
+    return [str(v) for v in first] if any(isinstance(v, str) for v in first) else []
 
 
 def _read(path: Path, key: str | None, labels: str | None) -> tuple[Any, Any]:

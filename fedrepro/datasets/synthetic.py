@@ -18,7 +18,7 @@ import numpy as np
 
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import entries, number, one_of, whole
 from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
@@ -32,7 +32,7 @@ class Synthetic(Loader):
     """N samples in K clusters around non-negative centres, with ||W* H*||^2 / ||E||^2 at a given SNR.
 
     variant : authors, the released generator draw for draw, or clean, the model as the paper states it. M : length of a
-    sample, at least 1. N : samples, at least K. K : clusters, at least 1.
+    sample, at least 1. N : samples, at least K. K : clusters, 1 .. 10,000, and M x K at most 1e8.
     snr : in dB, before outliers are set, -40 .. 40. outliers : draws of outliers over N, 0 .. 1 (with replacement, so
     that there are a few fewer columns). seed : of numpy's legacy ``RandomState``, 0 .. 2^32 - 1.
     """
@@ -48,8 +48,9 @@ class Synthetic(Loader):
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work, or the sizes drawn exceed N (some seeds in ``authors``)."""
         one_of("variant", self.variant, ("authors", "clean"))
-        whole("K", self.K)
+        whole("K", self.K, 1, 10_000)
         whole("M", self.M)
+        entries("M", 1e8, M=self.M, K=self.K)  # drawn before the sizes of the clusters are
         whole("N", self.N, self.K)
         number("snr", self.snr, least=-40, most=40)
         number("outliers", self.outliers, least=0, most=1)

@@ -469,5 +469,6 @@ add_problem(
         cls=Clustering,
         data_kind="samples",
         summary="Clustering by non-negative matrix factorization, samples shared out to clients",
+        artifacts=ARTIFACTS,
     )
 )

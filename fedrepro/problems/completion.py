@@ -506,5 +506,6 @@ add_problem(
         cls=Completion,
         data_kind="ratings",
         summary="Matrix completion with private user factors and shared item factors, users shared out to clients",
+        artifacts=ARTIFACTS,
     )
 )

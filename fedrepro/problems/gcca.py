@@ -480,5 +480,6 @@ add_problem(
         cls=GCCA,
         data_kind="views",
         summary="MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
+        artifacts=("G", "M"),
     )
 )

@@ -406,5 +406,6 @@ add_problem(
         cls=DeepGCCA,
         data_kind="views",
         summary="deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
+        artifacts=("view{i}", "G", "labels", "embedding", "groups"),
     )
 )

@@ -185,5 +185,6 @@ add_problem(
         cls=IMC,
         data_kind="imc",
         summary="Inductive matrix completion: each client sees a few entries of its column and its side information",
+        artifacts=("U", "V"),
     )
 )

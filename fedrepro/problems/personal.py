@@ -405,5 +405,6 @@ add_problem(
         cls=Personal,
         data_kind="images",
         summary="Federated image classification with personalised clients and side information",
+        artifacts=ARTIFACTS,
     )
 )

@@ -173,5 +173,6 @@ add_problem(
         cls=Shift,
         data_kind="shift",
         summary="Linear regression whose clients differ in a bias that side information tells",
+        artifacts=("b", "c"),
     )
 )

@@ -19,6 +19,7 @@ from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
 from fedrepro.results import read
 from fedrepro.spec import nodes
+from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
@@ -165,8 +166,7 @@ def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[j
 
 
 def _has(path: Path, tier: str, root: Path) -> bool:
-    node = nodes.read(path)
-    paper, name = (str(getattr(node.get(key), "value", "")) for key in ("paper", "figure"))
+    paper, name = stored_under(nodes.read(path))
     return read.results_file(root / tier / paper / name) is not None
 
 

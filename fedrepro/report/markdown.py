@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,9 +21,9 @@ def text(report: Report, plots: Path | None = None) -> str:
     parts = [f"# Which claims held\n\n{total}.\n", table(_levels(report))]
     parts += ["## Overview\n", table(_overview(report))]
     for section in report.sections:
-        parts += [f"## {section.name}: {section.figure.title}\n", *_figure(section, plots)]
+        parts += [f"## {section.name}: {_line(section.figure.title)}\n", *_figure(section, plots)]
     parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.discrepancies)]
-    return "\n".join(parts).rstrip() + "\n"
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", "\n".join(parts)).rstrip() + "\n"  # texts of specs are no markup
 
 
 def _levels(report: Report) -> list[list[str]]:
@@ -47,12 +48,12 @@ def _caveats(section: Section) -> list[str]:
 
 def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     figure = section.figure
-    yield f"*{figure.source}*\n"
+    yield f"*{_line(figure.source)}*\n"
     yield from (f"> Stale: {why}.\n" for why in section.stale)
     yield from (f"> Not checked: {why}.\n" for why in section.unchecked)
     picture = f"{figure.tier}/{section.name}.png"
     if section.source is not None and plots is not None and (plots / picture).exists():
-        yield f"![{figure.title}]({picture})\n"
+        yield f"![{_line(figure.title)}]({picture})\n"
     if section.claims:
         yield table([["verdict", "evidence", "claim", "", "why"], *(_claim(row) for row in section.claims)])
     yield f"    fedrepro run {section.path} --tier {figure.tier}\n"
@@ -87,4 +88,8 @@ def table(rows: list[list[str]]) -> str:
 
 
 def _cell(value: str) -> str:
-    return value.replace("|", "\\|").replace("\n", " ")
+    return _line(value).replace("|", "\\|")
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")

@@ -13,6 +13,7 @@ from typing import Any
 from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec import nodes
+from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
 
@@ -81,7 +82,7 @@ def with_results(
 
     for path in paths:
         node = nodes.read(path)
-        paper, name = (str(getattr(node.get(key), "value", "")) for key in ("paper", "figure"))
+        paper, name = stored_under(node)
         table = results_file(root / tier / paper / name)
         if table is None:
             if must:

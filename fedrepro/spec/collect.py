@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,8 +11,11 @@ from fedrepro.errors import ParameterError, nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.nodes import Node, SpecErrors
 
-SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """A name that may stand in the name of a file."""
+
+LONGEST = 3000
+"""Characters of a message; of a longer one the middle is left out."""
 
 
 class Collector:
@@ -34,6 +38,7 @@ class Collector:
     def keep(self, at: nodes.Place, message: str) -> None:
         """Keep an error whose message names its place already."""
         self.told += 1
+        message = message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
         if (str(at), message) not in self._errors:
             self._errors.append((str(at), message))
 
@@ -83,8 +88,8 @@ class Collector:
         if not SLUG.fullmatch(name) or name.endswith(".yaml"):
             self.error(
                 at,
-                f"{what} must start with a letter or digit, go on with letters, digits, '_', '-' and '.', and not end "
-                f"in .yaml, as files are named after it, not '{name}'",
+                f"{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and "
+                f"not end in .yaml, as files are named after it, not '{name}'",
             )
 
     def choice(self, node: Node | None, valid: Iterable[str], what: str, default: str) -> str:
@@ -92,17 +97,22 @@ class Collector:
         if node is None:
             return default
         valid = list(valid)
-        if node.value not in valid:
-            self.error(node, f"'{node.value}' is not a {what}{nearest(node.value, valid)} (valid: {', '.join(valid)})")
+        if not isinstance(node.value, str) or node.value not in valid:
+            self.error(
+                node, f"'{node.plain()}' is not a {what}{nearest(node.plain(), valid)} (valid: {', '.join(valid)})"
+            )
             return default
-        return str(node.value)
+        return node.value
 
-    def count(self, node: Node | None, what: str, default: int, low: int = 1) -> int:
-        """A whole number of at least ``low``."""
+    def count(self, node: Node | None, what: str, default: int, low: int = 1, most: int | None = None) -> int:
+        """A whole number of at least ``low``, and at most ``most``."""
         if node is None:
             return default
         if not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < low:
-            self.error(node, f"{what} must be a whole number of at least {low}, not {node.value!r}")
+            self.error(node, f"{what} must be a whole number of at least {low}, not {node.plain()!r}")
+            return default
+        if most is not None and node.value > most:
+            self.error(node, f"{what} must be at most {most:,}, not {node.value:,}")
             return default
         return node.value
 
@@ -145,7 +155,7 @@ class Collector:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _kind(value: Any) -> str:

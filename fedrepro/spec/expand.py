@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,15 @@ from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
 from fedrepro.spec.resolve import Point, Resolver, problem_values
 
+MOST_ROUNDS = 10_000_000
+MOST_RECORDED = 200_000
+MOST_CURVES = 2_000
+"""Rounds of a run, rounds recorded of a run, and curves of a figure, at most."""
+
 CURVE_KEYS = ("algorithm", "dataset", "partition", "problem", "rounds", "zip", "label", "role")
+
+UNSWEPT = ("algorithm", "zip", "label", "role")
+"""Keys of a curve whose lists, if they have any, are not crossed."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,8 @@ class Expander:
         self.root = root
         self.resolve = resolve
         self.recording = recording
+        self.met = 0
+        """How many curves of the figure were asked for so far."""
 
     def curves(self, panel: Node, y: str) -> list[Curve]:
         """The curves of a panel whose y axis is the metric ``y``."""
@@ -74,10 +85,24 @@ class Expander:
         found = []
         for entry in self._algorithms(name):
             self.collect.keys(item, [*CURVE_KEYS, *entry.parameters()], f"a curve of '{entry.name}'")
+            if not self._few(item):
+                break
             for point in sweep(self.collect, item):
                 made = self._point(panel, item, entry, point, y)
                 found += [_Made(*made, role, label)] if made is not None else []
         return found
+
+    def _few(self, item: Node) -> bool:
+        """Whether the points of a sweep, and of all before it, are not too many for a figure."""
+        lists = [node.value for key, node in item.items() if key not in UNSWEPT and isinstance(node.value, list)]
+        zipped = item.get("zip")
+        steps = next((node.value for _, node in zipped.items()), ()) if zipped is not None else ()
+        points = math.prod(map(len, lists)) * (len(steps) if isinstance(steps, list) else 1)
+        self.met += points
+        if self.met > MOST_CURVES:
+            said = f"{points:,} curves are asked for here, {self.met:,} in all"
+            self.collect.error(item, f"{said}; a figure has at most {MOST_CURVES:,}")
+        return self.met <= MOST_CURVES
 
     def _algorithms(self, name: Node) -> list[registry.Algorithm]:
         table, found = registry.algorithms(), []
@@ -101,17 +126,21 @@ class Expander:
         partition = self.resolve.partition(panel, point, dataset.shape if dataset else {})
         found = collect.told == told
         own_rounds = point.get("rounds") or panel.get("rounds")
-        rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0)
+        rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
+        self._check_recorded(rounds, own_rounds)
         artifacts = collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
         given = {k: v for k, v in point.items() if k not in CURVE_KEYS and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
         method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
         metrics = self._metrics(panel, problem, y) if problem is not None else ()
+        self._check_artifacts(artifacts, problem, dataset.shape if dataset else {})
         if problem is None or dataset is None or not found:
             return None
         self._fit(entry, problem, dataset.entry, point, item)
         facts = {**dataset.shape, "P": partition.params.get("P") if partition else 1}
         facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
+        if facts.get("K") == 0:
+            collect.error(item, f"the problem '{problem.name}': give K: the dataset '{dataset.alias}' has no labels")
         if method is not None:
             collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
         if facts.get("J") is not None and problem_params.get("test") is not None:
@@ -144,6 +173,27 @@ class Expander:
         )
         select = {**full, **names, **problem_params, "algorithm": entry.name, "series": setting.series}
         return setting, select, explicit
+
+    def _check_artifacts(
+        self, asked: Sequence[Node], problem: registry.ProblemEntry | None, shape: Mapping[str, Any]
+    ) -> None:
+        """What a run shall keep is what its problem has."""
+        views = range(1, (shape.get("I") or 9) + 1)
+        known = [name.format(i=i) for name in problem.artifacts for i in views] if problem is not None else []
+        for node in asked if problem is not None else ():
+            if node.value not in known:
+                valid = list(dict.fromkeys(known))
+                self.collect.error(
+                    node,
+                    f"'{node.value}' is not an array that the problem '{problem.name}' keeps"  # type: ignore[union-attr]
+                    f"{nearest(node.value, valid)} (artifacts: {', '.join(valid)})",
+                )
+
+    def _check_recorded(self, rounds: int, own: Node | None) -> None:
+        recorded = min(self.recording.dense, rounds) + rounds // self.recording.every
+        if recorded > MOST_RECORDED:
+            said = f"of {rounds:,} rounds about {recorded:,} would be recorded, and {MOST_RECORDED:,} may be"
+            self.collect.error(own or self.root.get("rounds"), f"{said}; give record_every, or a smaller record_dense")
 
     def _fit(
         self,
@@ -184,7 +234,7 @@ class Expander:
 
 def sweep(collect: Collector, item: Node) -> list[dict[str, Node]]:
     """The points of a curve's sweep: lists are crossed (a grid), lists under ``zip`` run in step."""
-    fixed = {k: v for k, v in item.items() if k not in ("algorithm", "zip", "label", "role")}
+    fixed = {k: v for k, v in item.items() if k not in UNSWEPT}
     grid = [
         [(key, one) for one in node.value] if isinstance(node.value, list) else [(key, node)]
         for key, node in fixed.items()
@@ -230,25 +280,27 @@ def _series(
 
 def _labels(made: Sequence[_Made]) -> list[str]:
     """A curve is named by its method and by what varies among the curves of the panel."""
-    table = registry.algorithms()
-    labels = []
+    by_method: dict[str, list[Mapping[str, Any]]] = {}
+    for one in made:
+        by_method.setdefault(one.setting.algorithm, []).append(one.explicit)
+    own = {method: _varying(explicit) for method, explicit in by_method.items()}
+    axes = _varying([{axis: one.setting.names[axis] for axis in ("dataset", "partition")} for one in made])
+    of_problem = set(_varying([one.setting.problem_params for one in made]))
+    table, labels = registry.algorithms(), []
     for one in made:
         setting = one.setting
-        same = [other for other in made if other.setting.algorithm == setting.algorithm]
-        keys = dict.fromkeys(k for other in same for k in other.explicit)
         words = [table[setting.algorithm].label]
-        for key in keys:
-            shown = {_short(other.explicit.get(key)) for other in same}
-            if len(shown) > 1 and one.explicit.get(key) is not None:
-                words.append(f"{key}={_short(one.explicit[key])}")
-        for axis in ("dataset", "partition"):
-            if len({other.setting.names[axis] for other in made}) > 1:
-                words.append(setting.names[axis])
-        for key in setting.problem_params:
-            if len({_short(other.setting.problem_params.get(key)) for other in made}) > 1:
-                words.append(f"{key}={_short(one.select[key])}")
+        words += [f"{k}={_short(one.explicit[k])}" for k in own[setting.algorithm] if one.explicit.get(k) is not None]
+        words += [setting.names[axis] for axis in axes]
+        words += [f"{key}={_short(one.select[key])}" for key in setting.problem_params if key in of_problem]
         labels.append(" ".join(words))
     return labels
+
+
+def _varying(told: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys of which some values are shown otherwise than others, in the order in which they are met."""
+    keys = dict.fromkeys(key for one in told for key in one)
+    return [key for key in keys if len({_short(one.get(key)) for one in told}) > 1]
 
 
 def _short(value: Any) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
+from fedrepro.spec.collect import SLUG
 from fedrepro.spec.model import Figure
-from fedrepro.spec.nodes import SpecErrors
+from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.read import load
 
 FOLDER = "experiments"
@@ -67,6 +68,13 @@ def find_spec(name: str) -> Path:
     raise UserError(f"{name}: no such spec{near} (`fedrepro list figures` shows all)")
 
 
+def stored_under(root: Node) -> tuple[str, str]:
+    """The paper and figure that a spec not yet checked says; '' for what no results can be named after."""
+    said = (getattr(root.get(key), "value", "") for key in ("paper", "figure"))
+    paper, figure = (name if isinstance(name, str) and SLUG.fullmatch(name) else "" for name in said)
+    return paper, figure
+
+
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
     """Read several specs; the errors of all of them are reported together.
 
@@ -97,7 +105,8 @@ def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
         f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
         "or move the file"
         for path, figure in figures.items()
-        if path.parents[1] == experiments().resolve() and (path.parent.name, path.stem) != (figure.paper, figure.figure)
+        if path.parent.parent == experiments().resolve()
+        and (path.parent.name, path.stem) != (figure.paper, figure.figure)
     ]
 
 

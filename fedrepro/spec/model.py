@@ -34,8 +34,10 @@ class Setting:
     @property
     def recorded(self) -> list[int]:
         """The rounds that a run to the end records, 0 first."""
-        every = range(self.rounds + 1)
-        return [r for r in every if r <= self.record_dense or r % self.record_every == 0 or r == self.rounds]
+        dense = min(self.record_dense, self.rounds)
+        sparse = range((dense // self.record_every + 1) * self.record_every, self.rounds + 1, self.record_every)
+        found = [*range(dense + 1), *sparse]
+        return found if found[-1] == self.rounds else [*found, self.rounds]
 
 
 @dataclass(frozen=True)

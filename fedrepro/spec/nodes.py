@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,19 @@ from typing import Any
 import yaml
 
 from fedrepro.errors import UserError
+
+LARGEST = 200_000
+"""Characters of a file, at most."""
+
+MOST = 20_000
+"""Values in a file, at most."""
+
+DEEPEST = 40
+"""Levels of lists and mappings in each other, at most."""
+
+TOO_DEEP = f"more than {DEEPEST} lists and mappings in each other"
+SHOWN = 200
+"""Characters of a line, or of a value, that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +77,36 @@ class SpecErrors(UserError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads ``1e-8`` as a number, as everyone writes it (YAML 1.1 alone takes it for text)."""
+    """Reads numbers as everyone writes them, and bounds how deep a file nests.
+
+    YAML 1.1 alone takes ``1e-8`` for text, ``010`` for 8, ``1:30`` for 90 and ``2020-01-01`` for a date.
+    """
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=self.peek_event().start_mark)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = {_TAG + name for name in ("str", "int", "float", "bool", "null")}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag in (_TAG + "bool", _TAG + "null", _TAG + "merge")]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_TAG + "int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    _TAG + "float",
+    re.compile(
+        r"^(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
     list("-+0123456789."),
 )
 
@@ -76,7 +114,8 @@ _Loader.add_implicit_resolver(
 def read(path: Path) -> Node:
     """Read one YAML file into nodes; a syntax error is a SpecErrors with its line and column."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; `fedrepro list` shows the figures that exist") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -86,68 +125,123 @@ def read(path: Path) -> Node:
 
 def parse(text: str, name: str) -> Node:
     """Parse YAML text; ``name`` stands for the file in messages."""
-    lines = text.splitlines()
-    loader = _Loader(text)
+    if len(text) > LARGEST:
+        raise SpecErrors([f"{name}: is no spec: it is longer than {LARGEST:,} characters"])
+    reading = _Reading(name, text.splitlines())
     try:
+        loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
             raise SpecErrors([f"{name}:1:1: the file is empty; start with 'paper:' and 'figure:'"])
-        errors: list[str] = []
-        node = _convert(loader, root, name, lines, errors)
-        if errors:
-            raise SpecErrors(errors)
-        return node
+        node = reading.node(loader, root)
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position].splitlines(keepends=True) or [""]
+        at = f"{name}:{len(before)}:{len(before[-1]) + 1}"
+        raise SpecErrors([f"{at}: not valid YAML: it has the character {text[error.position]!a}"]) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        shown = _line(lines, mark.line) if mark else ""
+        shown = reading.line(mark.line) if mark else ""
         raise SpecErrors([f"{at}: not valid YAML: {error.problem or error.context}{shown}"]) from None
     except yaml.YAMLError as error:
         raise SpecErrors([f"{name}: not valid YAML: {error}"]) from None
-    finally:
-        loader.dispose()
+    if reading.errors:
+        raise SpecErrors(reading.errors)
+    return node
 
 
-def _line(lines: list[str], number: int) -> str:
-    return f" (in: {lines[number].strip()})" if 0 <= number < len(lines) and lines[number].strip() else ""
+class _Reading:
+    """Turns what the YAML library composed into nodes. What aliases repeat is counted as often as it is repeated."""
 
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name, self.lines = name, lines
+        self.errors: list[str] = []
+        self.count = 0
 
-def _place(node: yaml.Node, name: str, lines: list[str]) -> Place:
-    mark = node.start_mark
-    text = lines[mark.line].strip() if mark.line < len(lines) else ""
-    return Place(f"{name}:{mark.line + 1}:{mark.column + 1}", text)
+    def line(self, number: int) -> str:
+        text = self._text(number)
+        return f" (in: {text})" if text else ""
 
+    def _text(self, number: int) -> str:
+        text = self.lines[number].strip() if 0 <= number < len(self.lines) else ""
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
 
-def _convert(loader: _Loader, node: yaml.Node, name: str, lines: list[str], errors: list[str]) -> Node:
-    place = _place(node, name, lines)
-    if isinstance(node, yaml.MappingNode):
-        _refuse_duplicates(node, name, lines, errors)
-        loader.flatten_mapping(node)
-        value: dict[str, Node] = {}
+    def place(self, node: yaml.Node) -> Place:
+        mark = node.start_mark
+        return Place(f"{self.name}:{mark.line + 1}:{mark.column + 1}", self._text(mark.line))
+
+    def node(self, loader: _Loader, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
+        """The node, whatever is in it; ``above`` is what it is in. Raises MarkedYAMLError for what is without end."""
+        self.count += 1
+        for bad, why in (
+            (any(node is one for one in above), "an alias stands inside of what it stands for"),
+            (len(above) >= DEEPEST, TOO_DEEP),
+            (self.count > MOST, f"more than {MOST:,} values, those that aliases repeat included"),
+        ):
+            if bad:
+                raise yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
+        inside = (*above, node)
+        place = self.place(node)
+        if isinstance(node, yaml.MappingNode):
+            self._refuse(node.tag, _TAG + "map", place)
+            return Node(self._mapping(loader, node, inside), place)
+        if isinstance(node, yaml.SequenceNode):
+            self._refuse(node.tag, _TAG + "seq", place)
+            return Node([self.node(loader, item, inside) for item in node.value], place)
+        return Node(self._scalar(loader, node, place), place)
+
+    def _refuse(self, tag: str, usual: str, place: Place) -> None:
+        if tag != usual:
+            self.errors.append(f"{place}: the tag {tag.replace(_TAG, '!!')} has no meaning here; leave it out")
+
+    def _mapping(self, loader: _Loader, node: yaml.MappingNode, inside: tuple[yaml.Node, ...]) -> dict[str, Node]:
+        seen: dict[str, Place] = {}
+        own: dict[str, Node] = {}
+        merged: dict[str, Node] = {}
         for key_node, value_node in node.value:
-            child = _convert(loader, value_node, name, lines, errors)
-            child.key = _place(key_node, name, lines)
-            value[str(loader.construct_object(key_node))] = child
-        return Node(value, place)
-    if isinstance(node, yaml.SequenceNode):
-        return Node([_convert(loader, item, name, lines, errors) for item in node.value], place)
-    try:
-        return Node(loader.construct_object(node), place)
-    except (yaml.YAMLError, ValueError) as error:
-        errors.append(f"{place}: '{node.value}' cannot be read: {getattr(error, 'problem', None) or error}")
-        return Node(None, place)
+            place = self.place(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.errors.append(f"{place}: a key must be a plain word")
+                continue
+            if key_node.tag == _TAG + "merge":
+                for one in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
+                    found = self.node(loader, one, inside)
+                    if not isinstance(found.value, dict):
+                        self.errors.append(f"{found.place}: << takes a mapping, or a list of mappings")
+                    merged |= {key: child for key, child in found.items() if key not in merged}
+                continue
+            if key_node.tag not in _PLAIN:
+                self._refuse(key_node.tag, "", place)
+            key = self._printable(key_node.value, place)
+            if key in seen:
+                self.errors.append(f"{place}: the key '{key}' is written twice (first at {seen[key]})")
+            seen.setdefault(key, place)
+            own[key] = self.node(loader, value_node, inside)
+            own[key].key = place
+        return {**merged, **own}
 
+    def _scalar(self, loader: _Loader, node: yaml.Node, place: Place) -> Any:
+        """A text, a number, true, false or null; null beside an error where it is none of these."""
+        said = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]} ..."
+        if node.tag not in _PLAIN:
+            self._refuse(node.tag, "", place)
+            return None
+        try:
+            value = loader.construct_object(node)
+        except (yaml.YAMLError, ValueError, LookupError):
+            kind = node.tag.removeprefix(_TAG)
+            self.errors.append(f"{place}: '{said}' cannot be read as !!{kind}")
+            return None
+        if isinstance(value, int) and abs(value) >= 2**63:
+            self.errors.append(f"{place}: the number {said} is too large")
+            return None
+        return self._printable(value, place) if isinstance(value, str) else value
 
-def _refuse_duplicates(node: yaml.MappingNode, name: str, lines: list[str], errors: list[str]) -> None:
-    seen: dict[str, Place] = {}
-    for key_node, _ in node.value:
-        if not isinstance(key_node, yaml.ScalarNode):
-            errors.append(f"{_place(key_node, name, lines)}: a key must be a plain word")
-            continue
-        place = _place(key_node, name, lines)
-        if key_node.value in seen and key_node.value != "<<" and key_node.tag != "tag:yaml.org,2002:merge":
-            errors.append(f"{place}: the key '{key_node.value}' is written twice (first at {seen[key_node.value]})")
-        seen.setdefault(key_node.value, place)
+    def _printable(self, text: str, place: Place) -> str:
+        odd = next((c for c in text if not (c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")), "")
+        if odd:
+            self.errors.append(f"{place}: the character {odd!a} cannot be shown; take it out")
+        return text
 
 
 def merge(base: Node, over: Node) -> Node:
@@ -171,7 +265,10 @@ def setting(option: str) -> tuple[list[str], Node]:
     node = parse(text, f"--set {option}") if text.strip() else Node(None, place)
     _replace(node, place)
     node.key = place
-    return [part.strip() for part in key.split(".")], node
+    path = [part.strip() for part in key.split(".")]
+    if len(path) > DEEPEST:
+        raise UserError(f"--set {key[:SHOWN]} ...: a key has at most {DEEPEST} parts")
+    return path, node
 
 
 def _replace(node: Node, place: Place) -> None:
@@ -190,7 +287,7 @@ def put(root: Node, path: list[str], new: Node) -> Node:
         return merge(root, new) if isinstance(new.value, dict) else new
     head, rest = path[0], path[1:]
     if isinstance(root.value, list):
-        if not head.isdigit() or int(head) >= len(root.value):
+        if not re.fullmatch("[0-9]{1,6}", head) or int(head) >= len(root.value):
             raise UserError(f"{new.place}: '{head}' is not an item of this list (0 to {len(root.value) - 1})")
         items = list(root.value)
         items[int(head)] = put(items[int(head)], rest, new)

@@ -13,7 +13,7 @@ from fedrepro.claims import language
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec import axes, nodes, panels
 from fedrepro.spec.collect import Collector
-from fedrepro.spec.expand import Expander, Recording
+from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver
@@ -27,6 +27,9 @@ PANEL_KEYS = (
     "title", "kind", "x", "y", "xscale", "yscale", "xlim", "ylim", "like", "dataset", "partition", "problem", "rounds",
     "metrics", "artifacts", "curves", "published", "options",
 )  # fmt: skip
+MOST_TRIALS = 10_000
+MOST_RUNS = 20_000
+"""What a figure may ask for, at most: far beyond what is sensible, and before it takes memory or time to plan."""
 CLAIM_KEYS = ("id", "says", "reading", "where", "panel", "check", "note")
 
 
@@ -43,6 +46,14 @@ def build(root: Node, path: str, tier: str, sets: Iterable[str] = ()) -> Figure:
     return _figure(Collector(path), root, tier, list(sets))
 
 
+def _slug(collect: Collector, node: Node | None, what: str) -> str:
+    """A name that files and folders get."""
+    told, name = collect.told, collect.text(node, what)
+    if node is not None and collect.told == told:
+        collect.slug(name, node, what)
+    return name
+
+
 def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> Figure:
     collect.keys(root, TOP_KEYS, "a spec")
     _check_tiers(collect, root)
@@ -51,21 +62,19 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     for key in ("paper", "figure", "problem", "trials", "rounds", "panels"):
         if root.get(key) is None:
             collect.error(root, f"the key '{key}' is missing")
-    told, name = collect.told, collect.text(root.get("figure"), "figure")
-    if root.get("figure") is not None and collect.told == told:
-        collect.slug(name, root.get("figure"), "figure")
+    paper, name = (_slug(collect, root.get(key), key) for key in ("paper", "figure"))
     resolve = Resolver(collect, root)
     resolve.tables()
     recording = Recording(
-        rounds=collect.count(root.get("rounds"), "rounds", 1, low=0),
+        rounds=collect.count(root.get("rounds"), "rounds", 1, low=0, most=MOST_ROUNDS),
         every=collect.count(root.get("record_every"), "record_every", 1),
         dense=collect.count(root.get("record_dense"), "record_dense", 20, low=0),
     )
-    trials = collect.count(root.get("trials"), "trials", 1)
+    trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
     read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording))
     found = read.panels()
     figure = Figure(
-        paper=collect.choice(root.get("paper"), [*registry.PAPERS, "beyond"], "paper", ""),
+        paper=paper,
         figure=name,
         title=collect.text(root.get("title"), "title"),
         source=collect.text(root.get("source"), "source"),
@@ -76,11 +85,15 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         paper_trials=trials if paper_trials is None else paper_trials,
         panels=tuple(found.values()),
         claims=tuple(_claims(collect, root, found)),
-        columns=collect.count(root.get("columns"), "columns", 2),
+        columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
         sizes=resolve.sizes(),
     )
+    runs = len(figure.settings()) * trials
+    if runs > MOST_RUNS:
+        said = f"{len(figure.settings()):,} settings x {trials:,} trials are {runs:,} runs"
+        collect.error(root.get("trials"), f"{said}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure
 

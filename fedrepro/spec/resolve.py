@@ -106,8 +106,10 @@ class Resolver:
         params = self._params(entry, node, "dataset")
         if params is None:
             return None
-        made = self.collect.attempt(lambda: entry.make(**params), node.value, node, f"the dataset '{entry.name}'")
-        return Found(alias, entry, params, dict(made.shape()) if made is not None else {})
+        shape = self.collect.attempt(
+            lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
+        )
+        return Found(alias, entry, params, dict(shape or {}))
 
     def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Found | None:
         """The partition of a curve, checked against what is known of its data; None where it has none."""
