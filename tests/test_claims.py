@@ -62,7 +62,11 @@ def test_a_difference_beyond_its_interval_holds_or_fails(ask: Callable[..., Any]
     assert ask("y(at='end', Q2=1) < y(at='end', Q2=5)", [low, high]).verdict == "reproduced"
     row = ask("y(at='end', Q2=1) > y(at='end', Q2=5)", [low, high])
     assert row.verdict == "not reproduced"
-    assert row.margins[0].value == pytest.approx(-(1.0 + 1.1 + 1.0) / 3)
+    mean, half = 3.1 / 3, 4.302653 * np.std([1.0, 1.1, 1.0], ddof=1) / np.sqrt(3)  # t of 2 degrees of freedom
+    (margin,) = row.margins
+    assert (margin.value, margin.low, margin.high) == pytest.approx((-mean, -mean - half, -mean + half), rel=1e-6)
+    edge = [[9, 0.0, v] for v in (1.0, 2.0, 5.6)]  # mean 2.87, half width 5.97 with n - 1: noise, and none with less
+    assert ask("y(at='end', Q2=1) > 0", [edge]).verdict == "within noise"
 
 
 def test_differences_are_paired_within_trials(ask: Callable[..., Any]) -> None:

@@ -383,6 +383,18 @@ def test_panels_have_letters_registered_axis_labels_and_the_scales_of_the_spec()
     assert axes[1].xaxis.get_major_formatter()(1.5e9, 0) == "1.5"
     assert axes[0].get_ylabel() == registry.problems()["clustering"].metrics["objective"].label
     assert {ax.get_yscale() for ax in axes} == {"log"}
+    assert {ax.get_xscale() for ax in axes} == {"linear"}
+
+
+@pytest.mark.parametrize("y", ["linear", "log"])
+@pytest.mark.parametrize("x", ["linear", "log"])
+def test_a_panel_of_each_kind_has_the_scales_of_its_spec(x, y):
+    line = curve("fedcavg", "FedCAvg")
+    points = [curve("fedcgds", f"m={m}", m=m) for m in (1, 10, 100)]
+    frame = pd.concat([rows(one, 1, [0, 1, 2, 3], [4.0, 3.0, 2.0, 1.0]) for one in (line, *points)])
+    shown = figure(panel("a", line, xscale=x, yscale=y), panel("b", *points, x="m", xscale=x, yscale=y))
+    axes = [ax for ax in build(shown, frame, WHOLE).axes if ax.axison]
+    assert [(ax.get_xscale(), ax.get_yscale()) for ax in axes] == [(x, y), (x, y)]
 
 
 def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_value():
