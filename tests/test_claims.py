@@ -197,6 +197,15 @@ def test_values_at_equal_cost(ask: Callable[..., Any]) -> None:
     assert ask("lowest(Q2=1) < 1.5 and highest(Q2=1, since=2) < 3.5", values).verdict == "reproduced"
 
 
+def test_costs_are_averaged_over_trials_as_the_curves_are() -> None:
+    """A trial that draws larger clients sends more: what is sent by 25 is read off the mean of both."""
+    sent = {"uplink_scalars": np.array([[0.0, 10.0, 20.0], [0.0, 30.0, 60.0]])}
+    values, at = np.array([[9.0, 5, 1], [9, 7, 3]]), np.arange(3)
+    of_both = Series(at, values, sent, at, "lower", np.array([2, 2])).over(np.arange(2))
+    assert judge_module._total(of_both, "uplink_scalars") == 40
+    assert judge_module._y(of_both, cost=25) == 6
+
+
 def test_a_recorded_metric_can_be_the_axis(ask: Callable[..., Any]) -> None:
     values = [[9, 5, 3, 1], [9, 3, 3, 1]]
     assert ask("reach(4, axis='objective', Q2=1) > 2.5", values).verdict == "reproduced"  # 3, the value itself

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from fedrepro.problems.clustering import Clustering
 from fedrepro.runs import drive, execute
 from fedrepro.runs.drive import wanted
 from fedrepro.runs.store import Record, Store
-from fedrepro.seeds import generator, streams
+from fedrepro.seeds import Streams, generator, streams
 
 
 def test_streams_depend_on_what_is_drawn_and_on_nothing_else() -> None:
@@ -30,6 +31,15 @@ def test_client_draws_are_shared_whatever_else_is_drawn() -> None:
     one.compressor.random(1000)
     assert np.array_equal(one.clients.permutation(50), two.clients.permutation(50))
     assert not np.array_equal(one.clients.random(4), one.other.random(4))
+
+
+def test_the_streams_differ_and_depend_on_no_draw_of_the_run_s_own_generator() -> None:
+    quiet, busy = generator("run", trial=1), generator("run", trial=1)
+    one, two = streams(quiet), streams(busy)
+    busy.random(100)
+    pairs = [[getattr(of, field.name).random() for of in (one, two)] for field in dataclasses.fields(Streams)]
+    assert all(first == second for first, second in pairs)
+    assert len({first for first, _ in pairs}) == 4
 
 
 def test_every_trial_draws_for_itself() -> None:

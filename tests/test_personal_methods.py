@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,21 @@ def test_a_strong_pull_keeps_ditto_at_the_global_model(clients: Personal) -> Non
         distances.append(np.sqrt(sum(float(np.square(gap).sum()) for gap in gaps)))
     assert distances[0] > distances[1] > distances[2]
     assert distances[2] < 0.25 * distances[0]
+
+
+def test_ditto_is_pulled_to_the_model_it_received(clients: Personal) -> None:
+    """Not to the one that the server makes of the same round."""
+    method, drawn = Ditto(**LOCAL, mu=5.0), [[1, 4], [3, 4]]
+    states = drive.run(method, clients, 2, metrics=(), clients=drawn, keep=True).states
+    minibatch = streams(drive.randomness("personal", 1)).minibatch
+    assert states is not None
+    for (before, after), case in zip(itertools.pairwise(states), np.array(drawn), strict=True):
+        batches = clients.orders(case, minibatch, method.sgd)
+        sgd = dataclasses.replace(method.sgd, mu=5.0)
+        models, z = before.models(case), clients.z[case]
+        expected = train(clients.plain, clients.data, models, z, batches, sgd, anchor=before.anchor)
+        for name, values in expected.items():
+            np.testing.assert_allclose(after.own[name][case], values, rtol=1e-5, atol=1e-6)
 
 
 def test_a_mask_of_ones_is_fedavg(clients: Personal) -> None:

@@ -1121,6 +1121,15 @@ def test_table_files_say_tier_and_caveats(tmp_path):
     assert "TCGA (stand-in)" in text
 
 
+def test_a_level_is_reached_from_the_worse_side():
+    rising = Trial(1, "ok", np.array([0.0, 10.0, 20.0]), np.array([0.1, 0.5, 0.9]))
+    falling = dataclasses.replace(rising, y=rising.y[::-1])
+    assert (tables.reached(rising, 0.5, "higher"), tables.reached(rising, 0.6, "higher")) == (10.0, 20.0)
+    assert (tables.reached(falling, 0.5, "lower"), tables.reached(falling, 0.4, "lower")) == (10.0, 20.0)
+    assert np.isnan([tables.reached(rising, 0.95, "higher"), tables.reached(falling, 0.05, "lower")]).all()
+    assert np.isnan(tables.reached(dataclasses.replace(rising, status="diverged"), 0.5, "higher"))
+
+
 def test_table_of_savings_compares_trial_by_trial():
     """Rounds to reach a level, and the share of bits saved against the uncompressed method."""
     slow, fast, never = (curve(a, a, q=q) for a, q in (("altmaxvar", 32), ("cutemaxvar", 3), ("cutemaxvar2", 2)))
