@@ -8,7 +8,7 @@ SPECS  := $(filter-out %/discrepancies.yaml,$(sort $(wildcard experiments/*/*.ya
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help all verdict test lint types bench clean archive
+.PHONY: help all verdict test mutants lint types bench clean archive
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ verdict: $(VENV)/.core ## print which claims of the papers held
 
 test: $(VENV)/.dev ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+mutants: $(VENV)/.dev ## plant each bug of tests/mutants in a copy of the tree and see whether its tests fail
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check fedrepro tests bench

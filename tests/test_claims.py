@@ -62,7 +62,11 @@ def test_a_difference_beyond_its_interval_holds_or_fails(ask: Callable[..., Any]
     assert ask("y(at='end', Q2=1) < y(at='end', Q2=5)", [low, high]).verdict == "reproduced"
     row = ask("y(at='end', Q2=1) > y(at='end', Q2=5)", [low, high])
     assert row.verdict == "not reproduced"
-    assert row.margins[0].value == pytest.approx(-(1.0 + 1.1 + 1.0) / 3)
+    mean, half = 3.1 / 3, 4.302653 * np.std([1.0, 1.1, 1.0], ddof=1) / np.sqrt(3)  # t of 2 degrees of freedom
+    (margin,) = row.margins
+    assert (margin.value, margin.low, margin.high) == pytest.approx((-mean, -mean - half, -mean + half), rel=1e-6)
+    edge = [[9, 0.0, v] for v in (1.0, 2.0, 5.6)]  # mean 2.87, half width 5.97 with n - 1: noise, and none with less
+    assert ask("y(at='end', Q2=1) > 0", [edge]).verdict == "within noise"
 
 
 def test_differences_are_paired_within_trials(ask: Callable[..., Any]) -> None:
@@ -191,6 +195,15 @@ def test_values_at_equal_cost(ask: Callable[..., Any]) -> None:
     assert ask("y(cost=20, Q2=1) < y(cost=39, Q2=5) + 0.1", values).verdict == "reproduced"
     assert ask("total(axis='uplink_scalars', Q2=5) > 59", values).verdict == "reproduced"
     assert ask("lowest(Q2=1) < 1.5 and highest(Q2=1, since=2) < 3.5", values).verdict == "reproduced"
+
+
+def test_costs_are_averaged_over_trials_as_the_curves_are() -> None:
+    """A trial that draws larger clients sends more: what is sent by 25 is read off the mean of both."""
+    sent = {"uplink_scalars": np.array([[0.0, 10.0, 20.0], [0.0, 30.0, 60.0]])}
+    values, at = np.array([[9.0, 5, 1], [9, 7, 3]]), np.arange(3)
+    of_both = Series(at, values, sent, at, "lower", np.array([2, 2])).over(np.arange(2))
+    assert judge_module._total(of_both, "uplink_scalars") == 40
+    assert judge_module._y(of_both, cost=25) == 6
 
 
 def test_a_recorded_metric_can_be_the_axis(ask: Callable[..., Any]) -> None:

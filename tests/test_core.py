@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.files import atomically
 from fedrepro.ledger import Ledger
+from fedrepro.problems.clustering import Clustering
+from fedrepro.runs import drive, execute
 from fedrepro.runs.drive import wanted
 from fedrepro.runs.store import Record, Store
-from fedrepro.seeds import generator, streams
+from fedrepro.seeds import Streams, generator, streams
 
 
 def test_streams_depend_on_what_is_drawn_and_on_nothing_else() -> None:
@@ -26,6 +31,31 @@ def test_client_draws_are_shared_whatever_else_is_drawn() -> None:
     one.compressor.random(1000)
     assert np.array_equal(one.clients.permutation(50), two.clients.permutation(50))
     assert not np.array_equal(one.clients.random(4), one.other.random(4))
+
+
+def test_the_streams_differ_and_depend_on_no_draw_of_the_run_s_own_generator() -> None:
+    quiet, busy = generator("run", trial=1), generator("run", trial=1)
+    one, two = streams(quiet), streams(busy)
+    busy.random(100)
+    pairs = [[getattr(of, field.name).random() for of in (one, two)] for field in dataclasses.fields(Streams)]
+    assert all(first == second for first, second in pairs)
+    assert len({first for first, _ in pairs}) == 4
+
+
+def test_every_trial_draws_for_itself() -> None:
+    """From one initial point, so that nothing but a run's own draws tells trials apart; here or on the command line."""
+    problem = Clustering(np.random.default_rng(0).random((5, 24)), np.arange(24) % 6, K=2)
+    setting = SimpleNamespace(algorithm="fedmgs", params={"m": 2}, problem="clustering", rounds=3, artifacts=(),
+                              metrics=("objective",), record_every=1, record_dense=20)  # fmt: skip
+    start = problem.initial(1)
+    problem.initial = lambda trial: start  # type: ignore[method-assign]
+    for run in (
+        lambda trial: drive.run(FedMGS(m=2), problem, 3, trial=trial)["objective"],
+        lambda trial: execute.measured(setting, trial, problem).metrics["objective"],
+    ):
+        first, again, *others = (run(trial).tolist() for trial in (1, 1, 2, 3, 4))
+        assert first == again
+        assert len({tuple(one[1:]) for one in (first, *others)}) > 2
 
 
 def test_the_ledger_counts_messages_and_keeps_setup_apart() -> None:

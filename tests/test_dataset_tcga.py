@@ -50,10 +50,11 @@ def test_steps_from_the_files_to_the_matrix(tmp_path):
 def test_fewer_samples_keep_the_proportions(tmp_path):
     data.adopt("tcga", [data_copies.tcga(tmp_path / "copy")])
     everything = data.load("tcga", {"features": 7, "types": 3, "n": None})
-    some = data.load("tcga", {"features": 7, "types": 3, "n": 27})
-    assert some.X.shape == (7, 27)
     share = np.bincount(everything.labels) / len(everything.labels)
-    np.testing.assert_allclose(np.bincount(some.labels) / 27, share, atol=1.5 / 27)
+    for n in (9, 27, len(everything.labels) - 3):  # few, half, nearly all
+        some = data.load("tcga", {"features": 7, "types": 3, "n": n})
+        assert some.X.shape == (7, n)
+        np.testing.assert_allclose(np.bincount(some.labels, minlength=3) / n, share, atol=1.5 / n)
 
 
 def test_without_the_logarithm_it_is_the_counts(tmp_path):

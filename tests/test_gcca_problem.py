@@ -44,6 +44,10 @@ def sparse_views(J=300, widths=(40, 50, 45), density=0.1, seed=0):
     return made
 
 
+def dense(X):
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
 def projector(matrices):
     """P = sum_i X_i X_i^+, explicitly."""
     return sum(X @ np.linalg.pinv(X) for X in matrices)
@@ -399,6 +403,11 @@ def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
     assert opened.J == direct.J == matrices[0].shape[0] - (5 if test is None else 10)
     assert opened._optimum is not None
     assert opened.optimum.value == direct.optimum.value
+    J = opened.J
+    for X, seen, held_out in zip(matrices, opened.views, opened.test_views, strict=True):
+        mean = X[:J].mean(axis=0) if make is views else 0.0  # of the rows to train on, for the others too
+        for found, rows in ((seen, X[:J]), (held_out, X[J:])):
+            np.testing.assert_allclose(dense(found.X), dense(rows) - mean, rtol=1e-12, atol=1e-14)
     runs = []
     for problem in (opened, direct):
         states = AltMaxVar(m=4, b=20).rounds(problem, np.random.default_rng(0), init=RandomStart(1))

@@ -306,6 +306,19 @@ def test_fixed_clients_look_at_their_own_entries_only() -> None:
     np.testing.assert_array_equal(runs[0].U, runs[1].U)
 
 
+def test_the_error_is_of_all_entries_and_the_observed_one_of_those_seen() -> None:
+    made = instance()
+    problem = IMC(made)
+    found = drive.run(IMCPerFedSI(), problem, 3, metrics=("error", "observed_error", "loss"))
+    true, ours = (U @ V.T @ made.Z.T for U, V in ((made.U, made.V), (found.state.U, found.state.V)))
+    off, seen = (ours - true) ** 2, np.zeros(true.shape, dtype=bool)
+    for m, items in enumerate(made.observed):
+        seen[items, m] = True
+    assert found["error"][-1] == pytest.approx(np.sqrt(off.sum() / (true**2).sum()))
+    assert found["observed_error"][-1] == pytest.approx(np.sqrt(off[seen].sum() / (true[seen] ** 2).sum()))
+    assert found["loss"][-1] == pytest.approx(off.sum() / (2 * problem.M))
+
+
 # -- messages, replay, errors ------------------------------------------------------------------------------------------
 
 

@@ -270,6 +270,12 @@ def test_shares_are_whole_bounded_and_sum_up(weights: list[float], total: int, l
     assert np.abs(free - total * np.array(weights) / sum(weights)).max() < 1
 
 
+def test_what_is_left_over_goes_to_the_largest_remainders_the_first_among_equals() -> None:
+    assert sharing.shares([1.0, 2.0, 2.6], 10).tolist() == [2, 3, 5]  # of 1.79, 3.57 and 4.64
+    assert sharing.shares([1.0, 1.0, 1.0], 5).tolist() == [2, 2, 1]
+    assert sharing.shares([1.0, 9.0], 5, least=1).tolist() == [1, 4]
+
+
 def test_empty_clients_get_one_sample_of_the_largest() -> None:
     client = np.array([0, 0, 0, 3, 0])
     filled = sharing.fill_empty(client, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from fedrepro.algorithms.personal.averaging import PersonalAveraging
 from fedrepro.algorithms.personal.ditto import Ditto
 from fedrepro.algorithms.personal.perfedsi import PerFedSIConcat, PerFedSIMask
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.nets.convnet import Net, layer, trained
+from fedrepro.nets.convnet import Net, layer, logits, trained
+from fedrepro.nets.training import train
 from fedrepro.problems.personal import Personal, State
 from fedrepro.runs import drive
+from fedrepro.seeds import streams
 
 from .personal_case import problem
 
@@ -105,7 +108,17 @@ def test_alternating_trains_the_head_then_the_body(clients: Personal) -> None:
     together = final(PersonalAveraging(**LOCAL, personal="head"), clients, rounds=1, drawn=drawn)
     assert (both.own["head.kernel"][1] != together.own["head.kernel"][1]).any()
     assert (both.own["head.kernel"][0] == start.own["head.kernel"][0]).all()
-    assert (both.shared["block1.kernel"] != together.shared["block1.kernel"]).any()
+    head = {name for name in clients.plain.shapes if layer(name) == "head"}
+    body, case = frozenset(set(clients.plain.shapes) - head), np.array(drawn[0])
+    batches = clients.orders(case, streams(drive.randomness("personal", 1)).minibatch, FEDAVG.sgd)
+    models, z = start.models(case), clients.z[case]
+    for fixed in (body, frozenset(head)):
+        models = train(clients.plain, clients.data, models, z, batches, FEDAVG.sgd, frozen=fixed)
+    for name, values in models.items():
+        if name in head:
+            np.testing.assert_allclose(both.own[name][case], values, rtol=1e-6, atol=1e-7)
+        else:
+            np.testing.assert_allclose(both.shared[name], values.mean(0), rtol=1e-6, atol=1e-7)
 
 
 def test_ditto_without_pull_is_local_and_its_server_is_fedavg(clients: Personal) -> None:
@@ -133,6 +146,21 @@ def test_a_strong_pull_keeps_ditto_at_the_global_model(clients: Personal) -> Non
     assert distances[2] < 0.25 * distances[0]
 
 
+def test_ditto_is_pulled_to_the_model_it_received(clients: Personal) -> None:
+    """Not to the one that the server makes of the same round."""
+    method, drawn = Ditto(**LOCAL, mu=5.0), [[1, 4], [3, 4]]
+    states = drive.run(method, clients, 2, metrics=(), clients=drawn, keep=True).states
+    minibatch = streams(drive.randomness("personal", 1)).minibatch
+    assert states is not None
+    for (before, after), case in zip(itertools.pairwise(states), np.array(drawn), strict=True):
+        batches = clients.orders(case, minibatch, method.sgd)
+        sgd = dataclasses.replace(method.sgd, mu=5.0)
+        models, z = before.models(case), clients.z[case]
+        expected = train(clients.plain, clients.data, models, z, batches, sgd, anchor=before.anchor)
+        for name, values in expected.items():
+            np.testing.assert_allclose(after.own[name][case], values, rtol=1e-5, atol=1e-6)
+
+
 def test_a_mask_of_ones_is_fedavg(clients: Personal) -> None:
     ones, fedavg = final(PerFedSIMask(**LOCAL, mask="ones"), clients), final(FEDAVG, clients)
     for name, values in fedavg.shared.items():
@@ -156,6 +184,16 @@ def test_side_information_is_used(clients: Personal) -> None:
     other.z = other.z[::-1].copy()
     states = [final(PerFedSIConcat(**LOCAL), one, rounds=1) for one in (clients, other)]
     assert (states[0].shared["head.kernel"] != states[1].shared["head.kernel"]).any()
+    drawn = [[2, 4]]  # the first and the second of a round, the third and the fifth of all
+    state = final(PerFedSIConcat(**LOCAL), clients, rounds=1, drawn=drawn)
+    lost = clients.scores(state)[1]
+    for m in range(6):
+        other.z = clients.z.copy()
+        other.z[m] += 1.0
+        moved = final(PerFedSIConcat(**LOCAL), other, rounds=1, drawn=drawn)
+        assert (moved.shared["head.kernel"] != state.shared["head.kernel"]).any() == (m in drawn[0])
+        moved = dataclasses.replace(state, z=other.z)
+        np.testing.assert_array_equal(clients.scores(moved)[1] != lost, np.arange(6) == m)
     bare = problem()
     bare.z = np.zeros((6, 0))
     with pytest.raises(ParameterError, match=r"^side: PerFedSI needs side information"):
@@ -254,6 +292,22 @@ def test_accuracy_is_the_mean_over_clients_of_their_models(clients: Personal) ->
             z=np.repeat(state.z[m : m + 1], 6, axis=0),
         )
         assert clients.scores(alone)[0][m] == per_client[m]
+    right, lost = np.transpose([of_images(clients, state, m, clients.test_rows[m]) for m in range(6)])
+    np.testing.assert_allclose(per_client, right)
+    assert clients.measure(state, ("loss",))["loss"] == pytest.approx(lost.mean(), rel=1e-5)
+    on_train, its_loss = np.transpose([of_images(clients, state, m, clients.train_rows[m]) for m in range(6)])
+    assert clients.measure(state, ("train_accuracy",))["train_accuracy"] == pytest.approx(on_train.mean())
+    assert on_train.mean() != per_client.mean()
+    assert its_loss.mean() != pytest.approx(lost.mean(), rel=1e-4)
+
+
+def of_images(case: Personal, state: State, m: int, rows: np.ndarray) -> tuple[float, float]:
+    """Accuracy and mean cross-entropy of client m's model on some images, read off its scores."""
+    model = {name: values[0] for name, values in state.models(np.array([m])).items()}
+    scores = np.asarray(logits(state.net, model, case.pixels[rows] / np.float32(255), state.z[m], False)[0], float)
+    labels = case.labels[rows]
+    entropy = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(rows)), labels]
+    return float(np.mean(scores.argmax(1) == labels)), float(entropy.mean())
 
 
 def test_a_model_that_blows_up_counts_as_diverged(clients: Personal) -> None:

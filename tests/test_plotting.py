@@ -383,6 +383,18 @@ def test_panels_have_letters_registered_axis_labels_and_the_scales_of_the_spec()
     assert axes[1].xaxis.get_major_formatter()(1.5e9, 0) == "1.5"
     assert axes[0].get_ylabel() == registry.problems()["clustering"].metrics["objective"].label
     assert {ax.get_yscale() for ax in axes} == {"log"}
+    assert {ax.get_xscale() for ax in axes} == {"linear"}
+
+
+@pytest.mark.parametrize("y", ["linear", "log"])
+@pytest.mark.parametrize("x", ["linear", "log"])
+def test_a_panel_of_each_kind_has_the_scales_of_its_spec(x, y):
+    line = curve("fedcavg", "FedCAvg")
+    points = [curve("fedcgds", f"m={m}", m=m) for m in (1, 10, 100)]
+    frame = pd.concat([rows(one, 1, [0, 1, 2, 3], [4.0, 3.0, 2.0, 1.0]) for one in (line, *points)])
+    shown = figure(panel("a", line, xscale=x, yscale=y), panel("b", *points, x="m", xscale=x, yscale=y))
+    axes = [ax for ax in build(shown, frame, WHOLE).axes if ax.axison]
+    assert [(ax.get_xscale(), ax.get_yscale()) for ax in axes] == [(x, y), (x, y)]
 
 
 def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_value():
@@ -1107,6 +1119,15 @@ def test_table_files_say_tier_and_caveats(tmp_path):
     assert "| KM | 42.0 ± 1.0; paper 69.4 (−27.4) | 47.0 ± 1.0; paper 50.1 (−3.1) |" in text
     assert "> STAND-IN DATA; VARIANT DATA" in text
     assert "TCGA (stand-in)" in text
+
+
+def test_a_level_is_reached_from_the_worse_side():
+    rising = Trial(1, "ok", np.array([0.0, 10.0, 20.0]), np.array([0.1, 0.5, 0.9]))
+    falling = dataclasses.replace(rising, y=rising.y[::-1])
+    assert (tables.reached(rising, 0.5, "higher"), tables.reached(rising, 0.6, "higher")) == (10.0, 20.0)
+    assert (tables.reached(falling, 0.5, "lower"), tables.reached(falling, 0.4, "lower")) == (10.0, 20.0)
+    assert np.isnan([tables.reached(rising, 0.95, "higher"), tables.reached(falling, 0.05, "lower")]).all()
+    assert np.isnan(tables.reached(dataclasses.replace(rising, status="diverged"), 0.5, "higher"))
 
 
 def test_table_of_savings_compares_trial_by_trial():

@@ -132,6 +132,16 @@ def test_a_method_has_a_factor_from_a_few_rounds(figure: str, tmp_path: Path) ->
         assert 0.05 < found < 50.0
 
 
+def test_every_run_counts_in_the_total(tmp_path: Path) -> None:
+    timings = predict.Timings(tmp_path)
+    runs = [run for run in runs_of("gcca/fig4", "quick") if run.setting.algorithm == "altmaxvar"]
+    one = [run for run in runs if run.family == runs[0].family]
+    timings.known[one[0].family] = 1000.0  # far more than what is done once
+    assert len(one) > 2
+    for count in (1, 2, len(one)):
+        assert timings.total(one[:count], 1) == pytest.approx(1000.0 * count, rel=0.02)
+
+
 def test_finished_runs_correct_the_prediction(tmp_path: Path) -> None:
     run = runs_of("gcca/fig4", "quick")[0]
     timings = predict.Timings(tmp_path)

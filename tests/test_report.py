@@ -12,6 +12,8 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import Result
 from jinja2 import UndefinedError
@@ -210,10 +212,32 @@ def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> Non
     level, point = section().published
     assert (level.x, level.value, level.curve) == (None, 0.3, "")  # a level is compared with levels: there is none
     assert (point.panel, point.x, point.value) == ("b", 900.0, 0.2)
-    ends = series.trials(section().source, section().figure.panels[1].curves[3], section().figure.panels[1])
-    assert point.curve in [c.label for c in section().figure.panels[1].curves]
-    assert ends
-    assert 0 < point.ours < 1
+    shown, frame = section().figure.panels[1], section().source.frame  # type: ignore[union-attr]
+    ours = {}
+    for one in shown.curves:
+        rows = frame[(frame["series"] == one.setting.series) & (frame["metric"] == shown.y)]
+        means = rows.groupby("uplink_scalars")["value"].mean()
+        if means.index[-1] >= 900:
+            ours[one.label] = float(np.interp(900, means.index, means))
+    assert len(ours) > 2
+    nearest = min(ours, key=lambda label: abs(np.log(ours[label] / 0.2)))
+    assert (point.curve, point.ours) == (nearest, pytest.approx(ours[nearest]))
+
+
+@pytest.mark.parametrize(("scale", "nearest"), [("linear", "two"), ("log", "one")])
+def test_of_several_curves_the_nearest_is_named_wherever_it_stands(scale: str, nearest: str) -> None:
+    heights = {"one": 8.0, "two": 4.0, "three": 1.0}
+    lines = [panel_cases.curve("fedcgds", label, m=m) for m, label in enumerate(heights)]
+    levels = [panel_cases.curve("kmeans++", label.upper(), role="level", n=m) for m, label in enumerate(heights)]
+    frame = pd.concat(
+        [panel_cases.rows(one, 1, [0, 1, 2], [9.0, heights[one.label.lower()], 0.5]) for one in lines]
+        + [panel_cases.rows(one, 1, [0], [heights[one.label.lower()]]) for one in levels]
+    )
+    said = ({"x": 1, "y": 5.9}, {"y": 5.9})  # 1.9 above the second and 2.1 below the first; 1.36 times the first
+    shown = panel_cases.panel("a", *lines, *levels, published=said, yscale=scale)
+    point, level = published(series.Source(panel_cases.figure(shown), frame))
+    assert (point.curve, point.ours) == (nearest, heights[nearest])
+    assert (level.curve, level.ours) == (nearest.upper(), heights[nearest])
 
 
 def test_published_points_are_compared_where_the_picture_has_our_rounds() -> None:
@@ -268,6 +292,19 @@ def test_the_page_is_whole(computed: Path, fedrepro: Call) -> None:
     assert "paper 0.250" in text
     assert "fedrepro run beyond/small --set &#39;panels.a.curves.0.Q1=1&#39; --results results-other" in text
     assert len(re.findall(r"<dt>effect</dt><dd>objective", text)) == 1
+
+
+def test_what_a_claim_says_is_text_and_not_markup(computed: Path, fedrepro: Call) -> None:
+    spec = Path("experiments/beyond/small.yaml")
+    markup = {"says": "a <b>1</b>", "reading": "a <i>2</i>", "where": "a <u>3</u>", "note": "a <s>4</s>"}
+    written = "".join(f'    {key}: "{text}"\n' for key, text in markup.items())
+    old = '    says: "more local steps help"\n    where: "nowhere"\n'
+    spec.write_text(spec.read_text().replace(old, written))
+    fedrepro("report", "--no-pictures", "--out", "out")
+    text = Path("out/report.html").read_text(encoding="utf-8")
+    for words in markup.values():
+        assert words not in text
+        assert escape(words) in text
 
 
 def test_two_reports_of_the_same_results_are_the_same_file(

@@ -24,6 +24,7 @@ from click.testing import Result
 from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from fedrepro.plotting import batch
+from fedrepro.results.read import with_results
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs import execute, task, write
 from fedrepro.runs import plan as planning
@@ -185,6 +186,9 @@ def test_overrides_are_remembered_with_the_results(fedrepro: Call, small: Path, 
     assert fedrepro("run", small, "--jobs", 1, "--set", "rounds=3", "--set", "panels.a.curves.1.Q2=9").exit_code == 0
     sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
     assert sidecar["sets"] == ["rounds=3", "panels.a.curves.1.Q2=9"]
+    ((figure, frame, _),) = with_results([small], "quick", tmp_path / "results")
+    assert {setting.rounds for setting in figure.settings()} == {3}
+    assert {setting.series for setting in figure.settings()} == set(frame["series"])
     assert fedrepro("plot", small).exit_code == 0
     assert "changed by --set rounds=3" in fedrepro("verdict", small).output
 

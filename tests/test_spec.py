@@ -65,6 +65,13 @@ def test_tiers_override_and_options_override_them(small: Path) -> None:
     assert dict(figure.panels[0].curves[0].setting.dataset_params)["K"] == 3
 
 
+def test_a_curve_s_own_rounds_come_before_its_panel_s_and_the_spec_s(small: Path) -> None:
+    left, right = load(small, "quick", ["panels.a.rounds=4", "panels.a.curves.0.rounds=3", "panels.b.rounds=6"]).panels
+    assert [c.setting.rounds for c in left.curves] == [3, 3, 4, 4]
+    assert [c.setting.rounds for c in right.curves] == [3, 3, 6, 6]
+    assert {c.setting.rounds for c in load(small, "quick").panels[0].curves} == {5}
+
+
 def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> None:
     text = small.read_text()
     text = text.replace("rounds: 5", "rounds: ten").replace("yscale: log", "yscal: log")
