@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.model import Figure
-from fedrepro.spec.nodes import SpecErrors
+from fedrepro.spec.nodes import Node, SpecErrors, read
 from fedrepro.spec.read import load
 
 EXPERIMENTS = Path("experiments")
@@ -70,13 +70,32 @@ def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for figure in figures.values():
         found.setdefault((figure.paper, figure.figure), []).append(figure.path)
-    return [
-        f"{' and '.join(paths)} are both {paper}/{figure}, and results are stored under that name; give each its own"
-        for (paper, figure), paths in found.items()
-        if len(paths) > 1
-    ]
+    return list(_several(found))
+
+
+def _several(named: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    """What to say of each name that several files have."""
+    for (paper, figure), paths in named.items():
+        if len(paths) > 1 and figure:
+            both = " and ".join(paths)
+            yield f"{both} are both {paper}/{figure}, and results are stored under that name; give each its own"
 
 
 def find_some(names: Iterable[str]) -> list[Path]:
-    """The specs of these names, all there are where none is given; the papers' discrepancies are passed over."""
-    return [find_spec(name) for name in names if Path(name).name != DISCREPANCIES] or specs()
+    """The specs of these names, all there are where none is given; the papers' discrepancies are passed over.
+
+    A file named twice is one spec. Raises UserError where two files say that they are the same figure.
+    """
+    given = {path.resolve(): path for path in (find_spec(name) for name in names if Path(name).name != DISCREPANCIES)}
+    named: dict[tuple[str, str], list[str]] = {}
+    for path in given.values() if len(given) > 1 else ():
+        named.setdefault(named_in(read(path)), []).append(str(path))
+    if messages := list(_several(named)):
+        raise SpecErrors(messages)
+    return list(given.values()) or specs()
+
+
+def named_in(spec: Node) -> tuple[str, str]:
+    """The paper and the figure that a spec says it is, as far as it says so: results lie under these names."""
+    paper, figure = (str(getattr(spec.get(key), "value", "")) for key in ("paper", "figure"))
+    return paper, figure
