@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 IN_RUNS = "says"  # see fedrepro.runs.code
@@ -42,6 +43,37 @@ class DataAbsent(UserError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         return type(self), (self.dataset, str(self))
+
+
+class Unwritable(UserError, OSError):
+    """A place that cannot be written: a full disk, a folder one may only read, a file where a folder has to be."""
+
+    def __init__(self, path: object, error: OSError) -> None:
+        self.path, self.error = str(path), error
+        super().__init__(f"{path}: cannot be written ({error.strerror or error}); {_way_out(error)}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, OSError]]:
+        return type(self), (self.path, self.error)
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # OSError has its own idea of a text
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a disk without room, or of a file that may not grow."""
+
+
+def is_full(error: OSError) -> bool:
+    """Whether there was no room; numpy says only how much it wrote."""
+    return error.errno in FULL or (error.errno is None and " requested and " in str(error))
+
+
+def _way_out(error: OSError) -> str:
+    if is_full(error):
+        return "make room there, or choose another folder; what is finished is kept, and the same command goes on"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        return "something else stands in its place: move it away"
+    return "allow writing there, or choose another folder (`--help` names the option)"
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from platform import node
 from typing import IO
+
+from fedrepro.errors import Unwritable
 
 _PLACE: ContextVar[Path | None] = ContextVar("place of nameless files", default=None)
 
 
 def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
-    """Write a file under a temporary name, flush it, then give it its name: never visible half-written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    """Write a file under a temporary name, flush it, then give it its name: never visible half-written.
+
+    Raises Unwritable where that cannot be done; what stood there still does.
+    """
+    part = path.with_name(f".{path.name}.{me()}.{secrets.token_hex(4)}.part")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, part, content)
+
+
+def _write(path: Path, part: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
     try:
         with open(part, "wb") as stream:
             if isinstance(content, bytes):
@@ -28,7 +41,46 @@ def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> No
             os.fsync(stream.fileno())
         os.replace(part, path)
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A block that writes to a place: what the system has against it is raised as Unwritable."""
+    try:
+        yield
+    except Unwritable:
+        raise
+    except OSError as error:
+        raise Unwritable(path, error) from error
+
+
+def me() -> str:
+    """This process and its machine, as part of the names of files that it has not finished."""
+    return f"{os.getpid()}-{zlib.crc32(node().encode()):08x}"
+
+
+def abandoned(name: str) -> bool:
+    """Whether a name holds that of a process of this machine (``me``) that is gone: nobody will finish the file."""
+    found = re.search(r"\.(\d+)-([0-9a-f]{8})(\.|$)", name)
+    if found is None or found[2] != me().partition("-")[2] or int(found[1]) == os.getpid():
+        return False
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    return False
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed left half-written in a folder."""
+    for part in folder.glob(".*.part"):
+        if abandoned(part.name):
+            with contextlib.suppress(OSError):
+                part.unlink()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -102,11 +103,24 @@ def test_best_takes_the_paper_tier_where_it_has_results(computed: Path, fedrepro
     assert best.claims[0].verdict in FULL
 
 
+def edit(csv: Path, change: Callable[[str], str]) -> None:
+    """Change results, as if they had been written so."""
+    text, sidecar = change(csv.read_text()), csv.with_suffix(".json")
+    csv.write_text(text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), "csv_sha256": digest}))
+
+
+def without(text: str, curve: str) -> str:
+    """Results without the rows of one curve."""
+    return "\n".join(line for line in text.splitlines() if curve not in line) + "\n"
+
+
 def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Call) -> None:
     """Where one tier has nothing to read a claim off, the other answers."""
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     path = Path("results/paper/beyond/small.csv")
-    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    edit(path, lambda text: without(text, "Q1=2 Q2=5"))
     best = section(gather.BEST)
     assert best.figure.tier == "paper"
     (row,) = best.claims
@@ -121,9 +135,8 @@ def test_stale_results_of_another_tier_that_lend_a_verdict_are_stale(computed: P
     side.write_text(json.dumps({**json.loads(side.read_text()), "plan": "of another source"}))
     assert section(gather.BEST).stale == ()  # every verdict is that of the paper tier
     path = Path("results/paper/beyond/small.csv")
-    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    edit(path, lambda text: without(text, "Q1=2 Q2=5"))
     assert section(gather.BEST).stale == (
-        "the CSV is not the one its sidecar describes",
         "the quick tier, of which verdicts are shown: the code that computes it changed",
     )
 
@@ -146,14 +159,23 @@ def test_results_with_options_are_compared_with_the_same_options(computed: Path,
     assert section().claims[0].evidence == "at the quick tier; changed by --set rounds=3"
 
 
-def test_changed_code_and_an_edited_csv_make_results_stale(computed: Path) -> None:
+def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed: Path, fedrepro: Call) -> None:
     base = Path("results/quick/beyond/small")
     sidecar = json.loads(base.with_suffix(".json").read_text())
     base.with_suffix(".json").write_text(json.dumps({**sidecar, "plan": "of another source"}))
     assert section().stale == ("the code that computes it changed",)
     base.with_suffix(".json").write_text(json.dumps(sidecar))
     base.with_suffix(".csv").write_text(base.with_suffix(".csv").read_text().replace("fedcgds,", "fedcgdz,"))
-    assert section().stale == ("the CSV is not the one its sidecar describes",)
+    said = (
+        f"{base}.csv: not the file that was written: the sidecar beside it describes another content; restore it with"
+    )
+    said += " with git, or compute it again with `fedrepro run`"
+    found = section()
+    assert (found.source, found.stale, found.claims[0].why) == (None, (said,), said)
+    assert (found.claims[0].verdict, section(gather.BEST).stale) == (NOT_TESTED, (said,))
+    fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
+    assert section(gather.BEST).claims[0].tier == "paper"
+    assert said in section(gather.BEST).stale
 
 
 def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
@@ -180,16 +202,16 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
 
 def test_a_curve_that_diverges_is_named_in_the_verdict(computed: Path) -> None:
     path = Path("results/quick/beyond/small.csv")
-    frame = path.read_text().splitlines()
-    frame = [line.replace(",1,ok,", ",1,diverged,") if "fedcavg Q1=2 Q2=5" in line else line for line in frame]
-    path.write_text("\n".join(frame) + "\n")
+    lines = path.read_text().splitlines()
+    lines = [line.replace(",1,ok,", ",1,diverged,") if "fedcavg Q1=2 Q2=5" in line else line for line in lines]
+    edit(path, lambda _: "\n".join(lines) + "\n")
     (row,) = section().claims
     assert row.why.endswith("; 'FedCAvg Q2=5' diverges in 1 of 2 trials")
 
 
 def test_missing_data_are_named_where_a_curve_has_none(computed: Path) -> None:
     path, sidecar = Path("results/quick/beyond/small.csv"), Path("results/quick/beyond/small.json")
-    path.write_text("\n".join(line for line in path.read_text().splitlines() if "Q1=2 Q2=5" not in line) + "\n")
+    edit(path, lambda text: without(text, "Q1=2 Q2=5"))
     facts = json.loads(sidecar.read_text())
     sidecar.write_text(json.dumps({**facts, "missing": ["1 curve: the dataset x is absent: `fedrepro data fetch x`"]}))
     (row,) = section().claims

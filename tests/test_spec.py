@@ -499,7 +499,9 @@ def test_a_figure_named_twice_is_read_once_and_two_files_with_one_name_are_refus
     assert (twice.exit_code, twice.output.count("beyond/small (smoke): complete")) == (0, 1)
     other = tmp_path / "other.yaml"
     other.write_text(small.read_text())
-    for command in ("validate", "plan", "run"):
+    twice = fedrepro("verdict", small, small, "--tier", "smoke")
+    assert (twice.exit_code, twice.output.count("more local steps help")) == (0, 1)
+    for command in ("validate", "plan", "run", "plot", "verdict", "report"):
         refused = fedrepro(command, small, other)
         assert refused.exit_code == 2
         assert f"{small} and {other} are both beyond/small, and results are stored under that name" in refused.output

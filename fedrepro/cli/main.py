@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 from typing import Any
 
@@ -41,6 +42,11 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             click.secho(f"error: {error}", fg="red", err=True)
+            ctx.exit(2)
+        except OSError as error:  # a disk, folder or file of the user's that no part has words of its own for
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            click.secho(f"error: {error.filename}: {error.strerror}", fg="red", err=True)
             ctx.exit(2)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -82,11 +82,10 @@ def report(
 
 def _drawn(sections: tuple[Section, ...], jobs: int) -> dict[str, dict[str, Markup]]:
     """Every section's panels, drawn in parallel."""
-    from joblib import Parallel, delayed
-
+    from fedrepro import processes
     from fedrepro.report import html
 
-    found = Parallel(n_jobs=min(jobs, max(len(sections), 1)))(delayed(html.draw)(section) for section in sections)
+    found = processes.each(html.draw, sections, jobs)
     return {section.name: panels for section, panels in zip(sections, found, strict=True)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedrepro.data.content import fingerprint
+from fedrepro.data.content import fingerprint, reading
 from fedrepro.data.copies import State, folder, remove, state
 from fedrepro.data.home import home
 from fedrepro.data.imports import adopt
@@ -10,4 +10,4 @@ from fedrepro.data.loading import load
 
 IN_RUNS = "reads"  # the content of files has a fingerprint; see fedrepro.runs.code
 
-__all__ = ["State", "adopt", "fingerprint", "folder", "home", "load", "remove", "state"]
+__all__ = ["State", "adopt", "fingerprint", "folder", "home", "load", "reading", "remove", "state"]

@@ -163,6 +163,12 @@ def fingerprint(name: str, params: Mapping[str, Any] | None = None) -> str:
     return parsed.combine({part: record.parts[part] for part in wanted})
 
 
+def arrays(name: str, params: Mapping[str, Any]) -> list[Path]:
+    """The files of arrays that a loader with these parameters reads."""
+    where = folder(name, params)
+    return [file for part in source(name).needs(params) for file in sorted((where / part).glob("*.npy"))]
+
+
 def _ready(name: str, params: Mapping[str, Any] | None) -> Manifest:
     entry, now = source(name), state(name)
     record = manifest(name)

@@ -43,10 +43,11 @@ class Writer:
 
 def parts(folder: Path) -> dict[str, str]:
     """The fingerprint of every part under ``folder``: a sha256 over names, dtypes, shapes and bytes."""
-    return {p.name: _fingerprint(p) for p in sorted(folder.iterdir()) if p.is_dir()}
+    return {p.name: fingerprint(p) for p in sorted(folder.iterdir()) if p.is_dir()}
 
 
-def _fingerprint(part: Path) -> str:
+def fingerprint(part: Path) -> str:
+    """The sha256 of one part."""
     digest = hashlib.sha256()
     for file in sorted(part.glob("*.npy")):
         array = np.load(file, mmap_mode="r", allow_pickle=False)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrepro import processes
+from fedrepro.errors import UserError
 from fedrepro.plotting.figure import draw
-from fedrepro.results.read import stem, with_results
+from fedrepro.results.read import points, stem, with_results
 
 FORMATS = ("png", "pdf")
 """What is drawn unless something else is asked for."""
@@ -29,22 +34,15 @@ def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int 
 
     With ``must``, a spec without results is a UserError.
     """
-    from joblib import Parallel, delayed
-
-    paths = list(paths)
-    parallel = Parallel(n_jobs=max(1, min(jobs, len(paths))), return_as="generator", batch_size=1)
-    for files in parallel(delayed(draw_one)(path, where, must) for path in paths):
+    for files in processes.each(functools.partial(draw_one, where=where, must=must), paths, jobs):
         yield from files
 
 
 def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
     """Draw the figure of one spec, if it has results; returns the files written."""
-    import pandas as pd
-
     drawn: list[Path] = []
     for figure, frame, sidecar in with_results([path], where.tier, where.root, must):
-        points = stem(where.root, figure).with_name(figure.figure + ".points.csv")
-        arrays = pd.read_csv(points) if points.exists() else None
+        arrays = points(stem(where.root, figure), sidecar)
         drawn += draw(figure, frame, sidecar, stem(where.plots, figure), where.formats, points=arrays)
     return drawn
 
@@ -60,19 +58,26 @@ class Beside:
         self._drawing: list[Any] = []
 
     def __enter__(self) -> Beside:
-        from joblib.externals.loky import ProcessPoolExecutor
-
-        self._pool = ProcessPoolExecutor(max_workers=self.jobs)
+        self._pool = processes.pool(self.jobs)
         return self
 
     def add(self, path: Path) -> None:
         """Have the figure of a spec drawn, if it has results."""
-        self._drawing.append(self._pool.submit(draw_one, path, self.where))
+        try:
+            future = self._pool.submit(draw_one, path, self.where)
+        except BrokenProcessPool as error:  # told when the files are asked for: what is computed goes on
+            future = Future()
+            future.set_exception(error)
+        self._drawing.append(future)
 
     def files(self) -> Iterator[Path]:
         """The files as they are written, in the order of ``add``; waits for them."""
         while self._drawing:
-            yield from self._drawing.pop(0).result()
+            try:
+                files = self._drawing.pop(0).result()
+            except BrokenProcessPool as error:
+                raise UserError(f"a process that draws {processes.reason(error)}") from error
+            yield from files
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(kill_workers=bool(self._drawing))

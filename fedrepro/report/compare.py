@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.results.schema import COLUMNS
+from fedrepro.results.read import frame, read_sidecar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,25 +49,14 @@ class Change:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """A tidy results CSV; raises UserError where the file is none."""
-    import pandas as pd
-
+    """A tidy results CSV; raises UserError where the file is none, or not the one its sidecar describes."""
     packed = path.with_name(path.name + ".gz")  # as large results are kept
     if not path.exists() and packed.exists():
         path = packed
-    try:
-        frame = pd.read_csv(path, dtype={"partition": str, "parameters": str})
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; results lie in results/TIER/PAPER/FIGURE.csv") from None
-    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
-        raise UserError(f"{path}: cannot be read as a CSV file ({str(error).strip()})") from None
-    lacking = [name for name in COLUMNS if name not in frame.columns]
-    if lacking:
-        raise UserError(
-            f"{path}: not a results file of `fedrepro run`: it has no column '{lacking[0]}' "
-            f"(columns wanted: {', '.join(COLUMNS)})"
-        )
-    return frame
+    if not path.exists():
+        raise UserError(f"{path}: no such file; results lie in results/TIER/PAPER/FIGURE.csv")
+    sidecar = read_sidecar(path.with_name(path.name.removesuffix(".gz").removesuffix(".csv")))
+    return frame(path, sidecar.csv_sha256 if sidecar is not None else "")
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame, metric: str | None = None) -> list[Change]:

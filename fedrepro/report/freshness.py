@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
-from fedrepro.results.read import content_hash
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs import plan as planning
 from fedrepro.runs import write
 from fedrepro.spec.model import Figure
 
 
-def freshness(figure: Figure, before: Sidecar, csv: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def freshness(figure: Figure, before: Sidecar) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What changed since these results were computed, and what of it cannot be told here."""
     if before == Sidecar():
         return (), ("there is no sidecar beside the CSV",)
-    stale = []
-    if content_hash(csv) != before.csv_sha256:
-        stale.append("the CSV is not the one its sidecar describes")
     plan = planning.make([figure], stand_in=bool(before.stand_ins))
     if write.plan_id(plan, 0) == before.plan:
-        return tuple(stale), ()
+        return (), ()
     absent = {s.dataset for s in plan.sources.values() if s.state in ("absent", "damaged", "stand-in")} & {
         d.dataset for d in before.datasets if d.state in ("present", "variant")
     }
     changed = [*_changed_spec(figure, before), *_changed_data(plan, before, absent)]
     if absent and not changed:
         names = ", ".join(sorted(absent))
-        return tuple(stale), (f"computed on {names}, absent here: whether anything changed cannot be told",)
-    return tuple(stale + (changed or ["the code that computes it changed"])), ()
+        return (), (f"computed on {names}, absent here: whether anything changed cannot be told",)
+    return tuple(changed or ["the code that computes it changed"]), ()
 
 
 def _changed_spec(figure: Figure, before: Sidecar) -> list[str]:

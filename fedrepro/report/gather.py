@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
@@ -34,8 +33,8 @@ class Section:
     """One figure: its results at one tier (``source`` is None where there are none) and what follows from them.
 
     Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
-    since the results were computed, also of those of another tier that a verdict is from, ``unchecked`` why that cannot
-    be told.
+    since the results were computed, also of those of another tier that a verdict is from, and which results are not
+    used, as they are not those that were written; ``unchecked`` why that cannot be told.
     """
 
     path: Path
@@ -125,31 +124,36 @@ def section(path: Path, tier: str, root: Path) -> Section:
     """One figure's section."""
     wanted = _wanted(tier)
     found = [t for t in BEST_FIRST if _has(path, t, root)]
-    sources = [_source(path, t, root) for t in wanted if t in found]
+    sources: list[Source] = []
+    damaged: list[str] = []
+    for one in wanted:
+        try:
+            sources += [_source(path, one, root)] if one in found else []
+        except read.Damaged as error:
+            damaged.append(str(error))
     if not sources:
         figure = load(path, wanted[0])
-        why = f"no results at the {' or the '.join(wanted)} tier"
+        why = damaged[0] if damaged else f"no results at the {' or the '.join(wanted)} tier"
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
-        return Section(path, figure, None, rows, (), (), (), tuple(found))
+        return Section(path, figure, None, rows, tuple(damaged), (), (), tuple(found))
     source = sources[0]
     rows = _best([_rows(one) for one in sources], source.figure.claims)
     shown = [one for one in sources if one is source or one.figure.tier in {row.tier for row in rows}]
-    stale, unchecked = (sum(said, ()) for said in zip(*(_fresh(one, source, root) for one in shown), strict=True))
+    stale, unchecked = (sum(said, ()) for said in zip(*(_fresh(one, source) for one in shown), strict=True))
+    stale = (*damaged, *stale)
     return Section(path, source.figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
 
 
-def _fresh(source: Source, main: Source, root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _fresh(source: Source, main: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
-    table = read.results_file(read.stem(root, source.figure))
-    assert table is not None
-    stale, unchecked = freshness(source.figure, source.sidecar, table)
+    stale, unchecked = freshness(source.figure, source.sidecar)
     where = "" if source is main else f"the {source.figure.tier} tier, of which verdicts are shown: "
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 
 def _source(path: Path, tier: str, root: Path) -> Source:
     ((figure, frame, sidecar),) = read.with_results([path], tier, root, must=True)
-    return Source(figure, frame, sidecar, _points(read.stem(root, figure)))
+    return Source(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
 
 
 def _rows(source: Source) -> dict[str, judge.Row]:
@@ -168,13 +172,6 @@ def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[j
 def _has(path: Path, tier: str, root: Path) -> bool:
     paper, name = stored_under(nodes.read(path))
     return read.results_file(root / tier / paper / name) is not None
-
-
-def _points(base: Path) -> Any:
-    import pandas as pd
-
-    path = base.with_name(base.name + ".points.csv")
-    return pd.read_csv(path) if path.exists() else None
 
 
 def _explained(row: judge.Row, source: Source) -> judge.Row:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
-from fedrepro.results.schema import Sidecar
+from fedrepro.ledger import COUNTS
+from fedrepro.results.schema import COLUMNS, Sidecar
 from fedrepro.spec import nodes
 from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Damaged(UserError):
+    """Results that cannot be read, or that are not those that were written."""
 
 
 def stem(root: Path, figure: Figure) -> Path:
@@ -32,20 +41,26 @@ def with_suffix(base: Path, suffix: str) -> Path:
     return base.with_name(base.name + suffix)
 
 
+STATES = ("ok", "diverged", "failed")
+"""What may have become of a run."""
+
+
 def beside(base: Path, why: str) -> Path:
     """The stem of results that lie beside those at ``base``."""
     return with_suffix(base, f".{why}")
 
 
 def read_sidecar(base: Path) -> Sidecar | None:
-    """The sidecar of the results at ``base``, or None where there are none. Raises UserError where it is damaged."""
+    """The sidecar of the results at ``base``, or None where there are none. Raises Damaged where it is none."""
     path = with_suffix(base, ".json")
     try:
         return Sidecar.parse(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise UserError(
+    except NotADirectoryError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise Damaged(
             f"{path}: cannot be read ({error}); restore it with git, or remove it and its .csv to compute them again"
         ) from None
 
@@ -57,17 +72,89 @@ def results_file(base: Path) -> Path | None:
 
 
 def content(table: Path) -> bytes:
-    """The bytes of a CSV, compressed or not. Raises UserError where it cannot be read."""
+    """The bytes of a CSV, compressed or not. Raises Damaged where it cannot be read."""
     try:
         body = table.read_bytes()
         return gzip.decompress(body) if table.suffix == ".gz" else body
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{table}: cannot be read ({error}); restore it with git, or remove it") from None
+        raise Damaged(f"{table}: cannot be read ({error}); restore it with git, or remove it") from None
 
 
 def content_hash(table: Path) -> str:
     """sha256 of a CSV, uncompressed."""
     return hashlib.sha256(content(table)).hexdigest()
+
+
+def frame(table: Path, sha256: str = "") -> pd.DataFrame:
+    """The tidy frame of a results CSV, compressed or not.
+
+    sha256 : what the sidecar says of its content; '' where it says nothing, as of numbers that come from elsewhere.
+    Raises Damaged where the file is not the one that was written, or holds no results.
+    """
+    import pandas as pd
+
+    body = content(table)
+    _same(table, body, sha256)
+    try:
+        found = pd.read_csv(io.BytesIO(body), dtype={"partition": str, "parameters": str})
+    except (ValueError, OverflowError) as error:  # pandas' parser errors are ValueErrors
+        raise Damaged(f"{table}: cannot be read as a CSV file ({str(error).strip()})") from None
+    lacking = [name for name in COLUMNS if name not in found.columns]
+    if lacking:
+        raise Damaged(
+            f"{table}: not a results file of `fedrepro run`: it has no column '{lacking[0]}' "
+            f"(columns wanted: {', '.join(COLUMNS)})"
+        )
+    if not sha256 and (wrong := _wrong(found)):
+        raise Damaged(f"{table}: not a results file of `fedrepro run`: {wrong}")
+    return found
+
+
+def _wrong(found: pd.DataFrame) -> str:
+    """What is wrong with rows of which nothing is known; '' where nothing is."""
+    import pandas as pd
+
+    if found.empty:
+        return ""
+    for name in ("trial", "round", *COUNTS, "value"):
+        if pd.api.types.is_bool_dtype(found[name]) or not pd.api.types.is_numeric_dtype(found[name]):
+            return f"its column '{name}' holds something else than numbers"
+    if found["series"].isna().any() or found["trial"].isna().any():
+        return "a row does not say whose it is"
+    if not found["status"].isin(STATES).all():
+        return f"a row's status is none of {', '.join(STATES)}"
+    done = found[found["status"] != "failed"]
+    if done[["round", "metric"]].isna().any(axis=None):
+        return "a row does not say what it measures"
+    if (done.groupby(["series", "trial", "metric"], sort=False)["round"].diff() <= 0).any():
+        return "the rounds of a run are not in order"
+    return ""
+
+
+def points(base: Path, sidecar: Sidecar) -> pd.DataFrame | None:
+    """The arrays beside the results at ``base``, or None where there are none; errors as of ``frame``."""
+    import pandas as pd
+
+    path = with_suffix(base, ".points.csv")
+    if not path.exists():
+        return None
+    body = content(path)
+    _same(path, body, sidecar.points_sha256)
+    try:
+        found = pd.read_csv(io.BytesIO(body))
+    except (ValueError, OverflowError) as error:
+        raise Damaged(f"{path}: cannot be read as a CSV file ({str(error).strip()})") from None
+    if list(found.columns[:4]) != ["series", "trial", "array", "index"]:
+        raise Damaged(f"{path}: not a file of arrays of `fedrepro run`: its columns are others")
+    return found
+
+
+def _same(path: Path, body: bytes, sha256: str) -> None:
+    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
+        raise Damaged(
+            f"{path}: not the file that was written: the sidecar beside it describes another content; restore it with "
+            "git, or compute it again with `fedrepro run`"
+        )
 
 
 def with_results(
@@ -78,8 +165,6 @@ def with_results(
     The ``--set`` options a result was computed with are applied again, so that the figure shows what was run. With
     ``must``, a spec without results is a UserError.
     """
-    import pandas as pd
-
     for path in paths:
         node = nodes.read(path)
         paper, name = stored_under(node)
@@ -94,5 +179,4 @@ def with_results(
         sidecar = read_sidecar(stem(root, figure)) or Sidecar()
         if sidecar.sets:
             figure = build(node, str(path), tier, sidecar.sets)
-        frame = pd.read_csv(table, keep_default_na=True, dtype={"partition": str, "parameters": str})
-        yield figure, frame, sidecar
+        yield figure, frame(table, sidecar.csv_sha256), sidecar

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fedrepro.ledger import COUNTS
 
@@ -84,7 +85,8 @@ class Sidecar:
     stand_ins : names of datasets that stand-ins stood for. settings : every parameter of every series.
     sizes : of every real dataset, as the spec calls it, what was loaded (``N: 10000``).
     setup_scalars : by series, numbers sent once before round 1. timing : by series and trial, of panels over seconds.
-    seconds_per_run : by series. csv_sha256 : of the CSV, uncompressed.
+    seconds_per_run : by series. csv_sha256 : of the CSV, uncompressed. points_sha256 : of the file of arrays, '' where
+    there is none.
     """
 
     figure: str = ""
@@ -109,6 +111,7 @@ class Sidecar:
     seconds: float = 0.0
     made: Made = field(default_factory=Made)
     csv_sha256: str = ""
+    points_sha256: str = ""
 
     @property
     def variants(self) -> tuple[Content, ...]:
@@ -140,9 +143,13 @@ class Sidecar:
         try:
             for older, convert in enumerate((_from_1, _from_2), start=1):
                 facts = convert(facts) if version <= older else facts
-            return cls(**_fields(facts))
-        except (TypeError, AttributeError, KeyError) as error:
+            made = cls(**_fields(facts))
+        except (TypeError, AttributeError, KeyError, ValueError, RecursionError) as error:
             raise ValueError(f"the sidecar is not as it should be: {error}") from None
+        for name, kind in get_type_hints(cls).items():
+            if not _is(getattr(made, name), kind):
+                raise ValueError(f"the sidecar is not as it should be: {name}")
+        return made
 
 
 def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,3 +209,24 @@ def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
         given = {k: v for k, v in made["made"].items() if k in known and v is not None}
         made["made"] = Made(**given)
     return made
+
+
+_PARTS: dict[Any, dict[str, Any]] = {one: get_type_hints(one) for one in (RunNote, Content, Timing, Made)}
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value read from JSON is of the type that a field is declared with."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_is(value, one) for one in inner)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is(one, inner[0]) for one in value)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(_is(k, inner[0]) and _is(v, inner[1]) for k, v in value.items())
+    if kind in _PARTS:
+        return isinstance(value, kind) and all(_is(getattr(value, name), one) for name, one in _PARTS[kind].items())
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    return isinstance(value, int | float if kind is float else kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import hashlib
 import json
 import os
 import shutil
@@ -21,8 +22,10 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
+from fedrepro.data import reading
 from fedrepro.datasets.sizes import size
-from fedrepro.files import nameless_in
+from fedrepro.errors import Unwritable, is_full
+from fedrepro.files import nameless_in, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Problem
 from fedrepro.runs.drive import drive, randomness
@@ -35,26 +38,83 @@ if TYPE_CHECKING:
 
 
 def prepare(run: Run, scratch: Path) -> Path:
-    """The folder with the arrays of the run's problem, made by whoever asks first; processes share it by memory map."""
+    """The folder with the arrays of the run's problem, made by whoever asks first; processes share it by memory map.
+
+    Arrays that are not those that were written are made again. Raises Unwritable where there is no room for them, and
+    what making the data raises.
+    """
     folder = scratch / run.problem_id
-    if (folder / "problem.json").exists():
-        with contextlib.suppress(OSError):
-            os.utime(folder)  # in use: what nothing has used for a week is removed
-        return folder
-    scratch.mkdir(parents=True, exist_ok=True)
-    with FileLock(scratch / f"{run.problem_id}.lock"):
-        if not (folder / "problem.json").exists():
-            part = scratch / f".{run.problem_id}.{os.getpid()}"
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            try:
-                with threadpool_limits(limits=1), nameless_in(part):
-                    facts = fill(run, part)
-                (part / "problem.json").write_text(json.dumps(facts, default=str), encoding="utf-8")
-                part.rename(folder)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
+    if not sound(folder):
+        with writing(scratch):
+            scratch.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(scratch / f"{run.problem_id}.lock")
+            lock.acquire()
+        try:
+            if not sound(folder):
+                _make(run, folder)
+        except OSError as error:
+            if is_full(error):
+                raise Unwritable(folder, error) from error
+            raise
+        finally:
+            lock.release()
+    with contextlib.suppress(OSError):
+        os.utime(folder)  # in use: what nothing has used for a week is removed
     return folder
+
+
+def _make(run: Run, folder: Path) -> None:
+    """Called with the problem's lock held: what else is there of it was left by processes that were killed."""
+    for old in (folder, *folder.parent.glob(f".{folder.name}.*")):
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    part = folder.with_name(f".{folder.name}.{os.getpid()}")
+    part.mkdir()
+    try:
+        with threadpool_limits(limits=1), nameless_in(part), _read_as_planned(run):
+            facts = fill(run, part)
+        facts["sums"] = _sums(part, marks(part))
+        (part / ABOUT).write_text(json.dumps(facts, default=str), encoding="utf-8")
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _read_as_planned(run: Run) -> contextlib.AbstractContextManager[None]:
+    setting = run.setting
+    if run.stand_in or not run.content:
+        return contextlib.nullcontext()
+    return reading(setting.dataset, dict(setting.dataset_params), run.content)
+
+
+ABOUT = "problem.json"
+"""What is known of a problem's arrays, among it their checksums: they need not be flushed, as they are looked at."""
+
+Marks = tuple[tuple[str, int, int, int, int], ...]
+"""Of every file: its name and what changes whenever it is written."""
+
+
+def sound(folder: Path) -> bool:
+    """Whether a problem's folder holds the arrays that were written into it. They are read once by each process."""
+    try:
+        return bool(json.loads((folder / ABOUT).read_bytes())["sums"] == _sums(folder, marks(folder)))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def marks(folder: Path) -> Marks:
+    """Of the arrays in a problem's folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / ABOUT)
+    stats = ((str(path.relative_to(folder)), path.stat()) for path in files)
+    return tuple((name, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in stats)
+
+
+@functools.lru_cache(maxsize=64)
+def _sums(folder: Path, of: Marks) -> dict[str, str]:
+    found = {}
+    for name, *_ in of:
+        with (folder / name).open("rb") as stream:
+            found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
 
 
 def fill(run: Run, folder: Path) -> dict[str, Any]:
@@ -93,7 +153,7 @@ def fresh_data(setting: Setting, stand_in: bool) -> bool:
 
 
 @functools.lru_cache(maxsize=2)
-def _open(problem: str, folder: Path, parameters: str) -> Problem:
+def _open(problem: str, folder: Path, parameters: str, _of: Marks) -> Problem:
     opened: Problem = registry.problems()[problem].cls.stored(folder, json.loads(parameters))
     return opened
 
@@ -101,7 +161,8 @@ def _open(problem: str, folder: Path, parameters: str) -> Problem:
 def opened(run: Run, scratch: Path) -> Problem:
     """The problem of a run, its arrays memory mapped. Raises what making the data raises."""
     folder = prepare(run, scratch)
-    return _open(run.setting.problem, folder, json.dumps(dict(run.setting.problem_params), sort_keys=True))
+    parameters = json.dumps(dict(run.setting.problem_params), sort_keys=True)
+    return _open(run.setting.problem, folder, parameters, marks(folder))
 
 
 def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Record:
@@ -164,7 +225,7 @@ def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[
 def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str, str]]:
     """Compute runs on one problem, in step where they are several, and store what comes of each as it ends.
 
-    Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Never raises.
+    Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Raises Unwritable where nothing can be kept, no more.
     """
     todo = [run for run in runs if not store.has(run.id)]
     said = {run.id: "ok" for run in runs} | {run.id: "" for run in todo}
@@ -173,8 +234,12 @@ def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str
         ready = [run for run in todo if problems[run.id] is not None]
         if len(ready) > 1 and problems[ready[0].id].together():
             room = Lockstep(problems[ready[0].id].X)
-            with contextlib.suppress(Exception):  # of a joint pass, which ends them all: each then tries it alone
+            try:
                 room.run([_in_step(run, problems[run.id], store, scratch, said) for run in ready])
+            except Unwritable:
+                raise
+            except Exception:  # of a joint pass, which ends them all: each then tries it alone
+                pass
         for run in ready:
             if not said[run.id]:
                 _tried(run, store, said, partial(_stored, run, problems[run.id], store, scratch, said))
@@ -198,7 +263,7 @@ def _stored(
     said: dict[str, str],
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    about = json.loads((scratch / run.problem_id / "problem.json").read_text(encoding="utf-8"))
+    about = json.loads((scratch / run.problem_id / ABOUT).read_text(encoding="utf-8"))
     began = clock()
     record = measured(run.setting, run.trial, problem, clock)
     record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
@@ -211,6 +276,8 @@ def _tried(run: Run, store: Keeper, said: dict[str, str], call: Callable[[], Any
     """What the call gives; any failure is a recorded state of the run, not the end of the sweep, and gives None."""
     try:
         return call()
+    except Unwritable:  # so it will be for every run
+        raise
     except Exception as error:
         said[run.id] = f"failed: {type(error).__name__}: {error}"
         note = {"why": said[run.id], "traceback": traceback.format_exc()}

@@ -28,6 +28,7 @@ class Run:
     problem_id: str
     stand_in: bool
     family: str  # the identity without the trial: runs of one family take the same time
+    content: str = ""  # the fingerprint of the data it was planned on
 
 
 @dataclass
@@ -65,6 +66,7 @@ def identify(setting: Setting, trial: int, source: Source) -> Run:
         problem_id=_hash(about_problem),
         stand_in=source.state == "stand-in",
         family=_hash({k: v for k, v in facts.items() if k not in ("data trial", "partition trial")}),
+        content=source.fingerprint,
     )
 
 

@@ -9,8 +9,10 @@ problem, which workers share. The arrays of a problem are made once, by the work
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -52,10 +54,10 @@ class Timings:
         self.path = root / "timings.json"
         self.store = Store(root)
         self.machine = Machine() if machine is None else machine
-        try:
-            self.known: dict[str, float] = json.loads(self.path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            self.known = {}
+        self.known: dict[str, float] = {}
+        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):  # damaged: learned anew
+            known = json.loads(self.path.read_bytes())
+            self.known = {family: took for family, took in known.items() if is_number(took) and 0 <= took < math.inf}
 
     def seconds(self, run: Run) -> float:
         """Predicted seconds of one run by itself, in a process that has made its problem and compiled its kernels."""

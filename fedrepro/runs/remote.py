@@ -24,6 +24,7 @@ from uuid import uuid4
 from tqdm import tqdm
 
 from fedrepro.errors import UserError
+from fedrepro.files import me
 from fedrepro.runs import execute, task
 from fedrepro.runs.identity import Run
 from fedrepro.runs.store import Store
@@ -95,7 +96,7 @@ def _own_cluster(distributed: Any, address: str, scratch: Path) -> Iterator[Any]
     if not count.isdecimal() or int(count) < 1:
         raise UserError(f"--scheduler {address}: local:N starts N worker processes here, for instance local:4")
     scratch.mkdir(parents=True, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="dask-", dir=scratch.resolve())
+    folder = tempfile.mkdtemp(prefix=f"dask-.{me()}.", dir=scratch.resolve())
     try:
         with (
             dask.config.set({"temporary-directory": folder}),

@@ -18,7 +18,7 @@ from fedrepro.ledger import COUNTS
 from fedrepro.results import checks
 from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs.plan import Plan
+from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
 from fedrepro.runs.write import plan_id
 
@@ -46,15 +46,26 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
     restored = 0
     for place in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(place), results_file(place)
-        if sidecar is None or table is None or content_hash(table) != sidecar.csv_sha256:
+        if sidecar is None or table is None or not _as_written(sidecar, table, place):
             continue
         names = _runs(place, sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, place, aliases):
             run = next((r for r, at in names.items() if at == (series, trial)), None)
-            if run in lacking and lacking[run] == place:
+            if run in lacking and lacking[run] == place and _fits(record, plan.runs[run], trial):
                 store.write(run, record)
                 restored += 1
     return restored
+
+
+def _as_written(sidecar: Sidecar, table: Path, place: Path) -> bool:
+    points = with_suffix(place, ".points.csv")
+    arrays = not (sidecar.points_sha256 and points.exists()) or content_hash(points) == sidecar.points_sha256
+    return content_hash(table) == sidecar.csv_sha256 and arrays
+
+
+def _fits(record: Record, run: Run, trial: int) -> bool:
+    """Whether a record may be the run's that the sidecar says it is."""
+    return run.trial == trial and list(record.metrics) == list(run.setting.metrics)
 
 
 def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-import joblib
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from fedrepro.files import sweep, writing
 from fedrepro.results.read import stem
-from fedrepro.runs import execute, predict, write
+from fedrepro.runs import execute, local, predict, write
 from fedrepro.runs.groups import groups
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.remote import Cluster
@@ -72,7 +70,8 @@ def run(
 ) -> Outcome:
     """Compute what the plan lacks and write the results of each of its figures; ``told`` hears of each once.
 
-    ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy). ``only``
+    ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy), each in a
+    process of its own; 1: in this process. ``only``
     gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill loses at
     most the runs in flight, Ctrl-C ends cleanly, a second command for the same figure waits for the first.
     """
@@ -87,6 +86,7 @@ def run(
     outcome = Outcome()
     began = time.perf_counter()
     with _locks(plan, folders, quiet), _interruptible() as stop:
+        store.open()
         if fresh:
             for id_ in wanted:
                 store.forget(id_)
@@ -134,8 +134,12 @@ def _compute(
     total = sum(costs.values())
     waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
     if cluster is None:
-        jobs = min(jobs or default_jobs(), len(todo))
-        answers = _here(groups(todo, costs, jobs, _timed(plan)), folders, jobs)
+        workers = min(jobs or default_jobs(), len(todo))
+        together = groups(todo, costs, workers, _timed(plan))
+        alone = jobs == 1
+        answers = (
+            _here(together, folders) if alone else local.answers(together, folders.store, folders.scratch, workers)
+        )
     else:
         workers = cluster.ready()
         together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))
@@ -170,20 +174,10 @@ def _compute(
             timings.learn(todo)
 
 
-def _here(together: list[list[Run]], folders: Folders, jobs: int) -> Generator[tuple[str, str]]:
-    """Compute groups in processes of this machine; what each run came to, once it is stored."""
-    calls = (joblib.delayed(execute.attempt)(group, folders.store, folders.scratch) for group in together)
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # for mapped arrays
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1)
-        found = parallel(calls)
-        try:
-            yield from itertools.chain.from_iterable(found)
-        except BaseException:  # the command is interrupted, or this iterator is closed
-            with contextlib.suppress(Exception):
-                found.close()
-            _stop_workers()
-            raise
+def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, str]]:
+    """Compute groups in this process; what each run came to, once it is stored."""
+    for group in together:
+        yield from execute.attempt(group, folders.store, folders.scratch)
 
 
 def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:
@@ -200,12 +194,6 @@ def _timed(plan: Plan) -> frozenset[str]:
     return frozenset(run.id for figure, runs in pairs for name in figure.timed() for run in runs.get(name, ()))
 
 
-def _stop_workers() -> None:
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=False, kill_workers=True)
-
-
 @dataclass
 class _Stop:
     asked: bool = False
@@ -213,22 +201,24 @@ class _Stop:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[_Stop]:
-    """A termination signal ends the command as Ctrl-C does: cleanly, with what is finished kept."""
+    """A termination signal, and the end of its terminal, end the command as Ctrl-C does: what is finished is kept."""
     stop = _Stop()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
         stop.asked = True
         raise KeyboardInterrupt
 
-    try:
-        before = signal.signal(signal.SIGTERM, ask)
-    except ValueError:  # not the main thread: signals stay as they are
-        yield stop
-        return
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # of nohup
+            with contextlib.suppress(ValueError):  # not the main thread: signals stay as they are
+                before[number] = signal.signal(number, ask)
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -238,15 +228,17 @@ def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
         for figure in sorted(plan.figures, key=lambda f: (f.tier, f.paper, f.figure)):
             base = stem(folders.root, figure)
             path = folders.root / ".locks" / f"{figure.tier}-{figure.paper}-{figure.figure}.lock"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(path)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                if not quiet:
-                    tqdm.write(f"another command is computing {base}; waiting for it")
-                lock.acquire()
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock = FileLock(path)
+                try:
+                    lock.acquire(timeout=0)
+                except Timeout:
+                    if not quiet:
+                        tqdm.write(f"another command is computing {base}; waiting for it")
+                    lock.acquire()
             stack.callback(lock.release)
+            sweep(base.parent)
         yield
 
 

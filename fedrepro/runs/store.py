@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from fedrepro.errors import UserError
-from fedrepro.files import atomically
+from fedrepro.files import atomically, sweep, writing
+from fedrepro.ledger import COUNTS
 
 
 @dataclass
@@ -31,21 +31,65 @@ class Record:
     artifacts: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-_NO_RECORD = (ValueError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, struct.error)
-"""What reading bytes raises that are not a whole record."""
+class _NoRecord(ValueError):
+    """What bytes are that are not the whole record of a run."""
 
 
-def _record(content: bytes) -> Record:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    return Record(
-        meta=json.loads(str(arrays["meta"])),
-        rounds=arrays["rounds"],
-        counts=arrays["counts"],
-        metrics={k[7:]: v for k, v in arrays.items() if k.startswith("metric:")},
-        seconds=arrays["seconds"],
-        artifacts={k[9:]: v for k, v in arrays.items() if k.startswith("artifact:")},
-    )
+def _record(run: str, content: bytes) -> Record:
+    """The record in a file's content. Raises _NoRecord where it is not one, or another run's."""
+    try:
+        arrays = _arrays(content)
+        digest = arrays.pop("digest", None)
+        if digest is not None and str(digest) != _digest(run, arrays):
+            raise _NoRecord("it is not what was written")
+        record = Record(
+            meta=json.loads(str(arrays["meta"])),
+            rounds=arrays["rounds"],
+            counts=arrays["counts"],
+            metrics={k[7:]: v for k, v in arrays.items() if k.startswith("metric:")},
+            seconds=arrays["seconds"],
+            artifacts={k[9:]: v for k, v in arrays.items() if k.startswith("artifact:")},
+        )
+        if digest is None and not _whole(record):  # of older versions it is not known
+            raise _NoRecord("a part of it is missing")
+        return record
+    except MemoryError:  # says nothing of the content
+        raise
+    except Exception as error:  # whatever reading bytes in memory raises: they are no record
+        raise _NoRecord(str(error)) from error
+
+
+def _arrays(content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an ``.npz`` file; each is read to its end, where its checksum is looked at."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: io.BytesIO(archive.read(name)) for name in archive.namelist()}
+    return {
+        name.removesuffix(".npy"): np.lib.format.read_array(member, allow_pickle=False)
+        for name, member in members.items()
+    }
+
+
+def _digest(run: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Of a run's name and all arrays of its record."""
+    found = hashlib.sha256(run.encode())
+    for name, array in sorted(arrays.items()):
+        array = np.asarray(array)
+        found.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _whole(record: Record) -> bool:
+    """Whether all parts are there and fit together."""
+    meta, R = record.meta, record.rounds.shape[0]
+    said = meta["status"] in ("ok", "diverged") and isinstance(meta["reason"], str)
+    said = said and isinstance(meta.get("size", {}), dict) and isinstance(meta.get("serial", []), list)
+    numbers = all(isinstance(meta[key], int | float) for key in ("setup_scalars", "seconds"))
+    shapes = record.rounds.shape == record.seconds.shape == (R,) and record.counts.shape == (R, len(COUNTS))
+    kinds = record.rounds.dtype.kind in "iu" and {record.counts.dtype.kind, record.seconds.dtype.kind} <= set("iuf")
+    metrics = all(v.shape == (R,) and v.dtype.kind in "iufb" for v in record.metrics.values())
+    arrays = all(v.ndim > 0 and v.dtype.kind in "iufb" for v in record.artifacts.values())
+    return said and numbers and shapes and kinds and metrics and arrays and R > 0 and bool(record.metrics)
 
 
 class Store:
@@ -71,14 +115,18 @@ class Store:
         path = self.path(run)
         try:
             content = path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror}); the run in it is kept as it is") from None
+            raise UserError(
+                f"{path}: cannot be read ({error.strerror}); the run in it is kept as it is: make it readable, or move "
+                "it away to have the run computed again"
+            ) from None
         try:
-            return _record(content)
-        except _NO_RECORD:
-            os.replace(path, path.with_name(f"{path.name}.damaged"))
+            return _record(run, content)
+        except _NoRecord:
+            with writing(path):
+                os.replace(path, path.with_name(f"{path.name}.damaged"))
             return None
 
     def write(self, run: str, record: Record) -> None:
@@ -91,13 +139,21 @@ class Store:
             **{f"metric:{k}": v for k, v in record.metrics.items()},
             **{f"artifact:{k}": v for k, v in record.artifacts.items()},
         }
+        arrays["digest"] = np.array(_digest(run, arrays))
         atomically(self.path(run), lambda stream: np.savez_compressed(stream, **arrays))
-        self._failure(run).unlink(missing_ok=True)
+        self._remove(self._failure(run))
 
     def forget(self, run: str) -> None:
         """Remove the run's record and failure note."""
-        self.path(run).unlink(missing_ok=True)
-        self._failure(run).unlink(missing_ok=True)
+        self._remove(self.path(run))
+        self._remove(self._failure(run))
+
+    def open(self) -> None:
+        """Make the folder, and remove what processes that were killed left half-written. Raises Unwritable."""
+        with writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            for folder in (self.root, *(path for path in self.root.iterdir() if path.is_dir())):
+                sweep(folder)
 
     def fail(self, run: str, note: Mapping[str, Any]) -> None:
         """Note why a run failed; the next ``run`` tries it again."""
@@ -107,9 +163,15 @@ class Store:
     def failure(self, run: str) -> dict[str, Any] | None:
         """The note of a failed run, or None."""
         try:
-            return json.loads(self._failure(run).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            note = json.loads(self._failure(run).read_bytes())
+        except (OSError, ValueError, RecursionError):
             return None
+        return note if isinstance(note, dict) and isinstance(note.get("why"), str) else None
+
+    @staticmethod
+    def _remove(path: Path) -> None:
+        with writing(path):
+            path.unlink(missing_ok=True)
 
     def _failure(self, run: str) -> Path:
         return self.root / run[:2] / f"{run}.failed.json"

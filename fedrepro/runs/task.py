@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from fedrepro import __version__, cpu, registry
 from fedrepro.data import fingerprint
 from fedrepro.errors import UserError
+from fedrepro.files import abandoned
 from fedrepro.runs import code, execute
 from fedrepro.runs.lockstep import Stopped
 from fedrepro.runs.store import Record
@@ -185,7 +186,7 @@ def _while_wanted(worker: Any) -> Iterator[None]:
 def _at_hand(job: Job, scratch: Path) -> bool:
     """Whether the worker has the arrays of the job's problem, or can make them from the same data."""
     run = job.runs[0]
-    if run.stand_in or (scratch / run.problem_id / "problem.json").exists():
+    if run.stand_in or execute.sound(scratch / run.problem_id):
         return True
     try:
         return fingerprint(run.setting.dataset, dict(run.setting.dataset_params)) == job.content
@@ -202,13 +203,26 @@ def _own_scratch(local_directory: str) -> Path:
 
 
 def evict(scratch: Path) -> None:
-    """Remove shared arrays that nothing has used for a week."""
+    """Remove shared arrays that nothing has used for a week, and what processes that were killed left half-made."""
     if not scratch.is_dir():
         return
     for folder in scratch.iterdir():
         with contextlib.suppress(OSError):
-            if time.time() - folder.stat().st_mtime > STALE_DAYS * 86400:
+            if time.time() - folder.stat().st_mtime > STALE_DAYS * 86400 or abandoned(folder.name) or _left(folder):
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+
+
+def _left(folder: Path) -> bool:
+    """Whether nobody makes this half of a problem's arrays any more: nobody holds the problem's lock."""
+    if not folder.name.startswith(".") or not folder.is_dir():
+        return False
+    lock = FileLock(folder.with_name(f"{folder.name[1:].partition('.')[0]}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    lock.release()
+    return True
 
 
 def pack(folder: Path) -> bytes:
@@ -225,10 +239,11 @@ def unpack(arrays: bytes, scratch: Path, problem: str) -> None:
     folder = scratch / problem
     scratch.mkdir(parents=True, exist_ok=True)
     with FileLock(scratch / f"{problem}.lock"):
-        if (folder / "problem.json").exists():
+        if execute.sound(folder):
             return
         part = scratch / f".{problem}.{os.getpid()}"
-        shutil.rmtree(part, ignore_errors=True)
+        for old in (part, folder):
+            shutil.rmtree(old, ignore_errors=True)
         try:
             with zipfile.ZipFile(io.BytesIO(arrays)) as archive:
                 archive.extractall(part)

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from fedrepro import __version__, cpu, registry
-from fedrepro.files import atomically
+from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
-from fedrepro.results.read import BESIDE, beside, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
 from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
@@ -54,9 +54,16 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
     records = {name: [(run, store.read(run.id)) for run in runs] for name, runs in series.items()}
     text = _csv({s.series: s for s in figure.settings()}, records, store)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    sidecar = dataclasses.replace(_sidecar(plan, number, records, missing, store), csv_sha256=digest)
+    points = _points(records)
+    sidecar = dataclasses.replace(
+        _sidecar(plan, number, records, missing, store),
+        csv_sha256=digest,
+        points_sha256=hashlib.sha256(points).hexdigest() if points else "",
+    )
     base = stem(root, figure)
     before = read_sidecar(base)
+    if before is None:
+        _set_aside(base, text)
     name, why = _beside(before, sidecar) if before is not None else ("", "")
     if name:
         base = beside(base, name)
@@ -65,8 +72,11 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
             _remove(beside(base, other))
     if not _stands(base, digest):
         atomically(with_suffix(base, ".csv"), text.encode())
-        with_suffix(base, ".csv.gz").unlink(missing_ok=True)
-    _write_arrays(base, records)
+        _remove(base, ".csv.gz")
+    if points:
+        atomically(with_suffix(base, ".points.csv"), points)
+    else:
+        _remove(base, ".points.csv")
     atomically(with_suffix(base, ".json"), sidecar.text().encode())
     return Written(sidecar, base, why)
 
@@ -93,9 +103,19 @@ def _stands(base: Path, digest: str) -> bool:
     return found is not None and found.suffix == ".gz" and content_hash(found) == digest
 
 
-def _remove(base: Path) -> None:
-    for suffix in (".csv", ".csv.gz", ".json", ".points.csv"):
-        with_suffix(base, suffix).unlink(missing_ok=True)
+def _remove(base: Path, *suffixes: str) -> None:
+    for suffix in suffixes or (".csv", ".csv.gz", ".json", ".points.csv"):
+        path = with_suffix(base, suffix)
+        with writing(path):
+            path.unlink(missing_ok=True)
+
+
+def _set_aside(base: Path, text: str) -> None:
+    """Keep a CSV of which no sidecar says what it holds, unless all of its rows are among the new ones."""
+    table = results_file(base)
+    if table is not None and not set(content(table).splitlines()) <= set(text.encode().splitlines()):
+        with writing(table):
+            os.replace(table, table.with_name(f"{table.name}.unknown"))
 
 
 def finished(plan: Plan, number: int, root: Path) -> bool:
@@ -153,8 +173,8 @@ def _dataset(setting: Setting, stand_in: bool) -> str:
     return f"{setting.names['dataset']} (stand-in)" if stand_in else setting.names["dataset"]
 
 
-def _write_arrays(base: Path, records: Mapping[str, list[tuple[Run, Record | None]]]) -> None:
-    """Arrays that panels draw (labels, embeddings): one row an element, in ``<figure>.points.csv``."""
+def _points(records: Mapping[str, list[tuple[Run, Record | None]]]) -> bytes:
+    """Arrays that panels draw (labels, embeddings), for ``<figure>.points.csv``: one row an element; empty without."""
     rows = [
         [name, run.trial, artifact, i, *(repr(v) if isinstance(v, float) else v for v in row)]
         for name, pairs in records.items()
@@ -163,16 +183,14 @@ def _write_arrays(base: Path, records: Mapping[str, list[tuple[Run, Record | Non
         for artifact, array in sorted(record.artifacts.items())
         for i, row in enumerate(array.reshape(len(array), -1).tolist())
     ]
-    path = with_suffix(base, ".points.csv")
     if not rows:
-        path.unlink(missing_ok=True)
-        return
+        return b""
     width = max(len(row) for row in rows) - 4
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["series", "trial", "array", "index", *[f"v{i}" for i in range(width)]])
     writer.writerows(rows)
-    atomically(path, out.getvalue().encode())
+    return out.getvalue().encode()
 
 
 def _sidecar(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.collect import SLUG
 from fedrepro.spec.model import Figure
-from fedrepro.spec.nodes import Node, SpecErrors
+from fedrepro.spec.nodes import Node, SpecErrors, read
 from fedrepro.spec.read import load
 
 FOLDER = "experiments"
@@ -114,13 +114,26 @@ def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
     found: dict[tuple[str, str], list[str]] = {}
     for figure in figures.values():
         found.setdefault((figure.paper, figure.figure), []).append(figure.path)
-    return [
-        f"{' and '.join(paths)} are both {paper}/{figure}, and results are stored under that name; give each its own"
-        for (paper, figure), paths in found.items()
-        if len(paths) > 1
-    ]
+    return list(_several(found))
+
+
+def _several(named: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    """What to say of each name that several files have."""
+    for (paper, figure), paths in named.items():
+        if len(paths) > 1 and figure:
+            both = " and ".join(paths)
+            yield f"{both} are both {paper}/{figure}, and results are stored under that name; give each its own"
 
 
 def find_some(names: Iterable[str]) -> list[Path]:
-    """The specs of these names, all there are where none is given; the papers' discrepancies are passed over."""
-    return [find_spec(name) for name in names if Path(name).name != DISCREPANCIES] or specs(experiments())
+    """The specs of these names, all there are where none is given; the papers' discrepancies are passed over.
+
+    A file named twice is one spec. Raises UserError where two files say that they are the same figure.
+    """
+    given = {path.resolve(): path for path in (find_spec(name) for name in names if Path(name).name != DISCREPANCIES)}
+    named: dict[tuple[str, str], list[str]] = {}
+    for path in given.values() if len(given) > 1 else ():
+        named.setdefault(stored_under(read(path)), []).append(str(path))
+    if messages := list(_several(named)):
+        raise SpecErrors(messages)
+    return list(given.values()) or specs(experiments())

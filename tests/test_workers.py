@@ -1,0 +1,181 @@
+"""Processes that die, commands that are ended, and what both leave behind."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import Result
+
+from fedrepro import files, processes
+from fedrepro.errors import UserError
+from fedrepro.runs import execute, local, task
+from fedrepro.runs.store import Store
+
+Call = Callable[..., Result]
+computing = execute.attempt
+"""What workers are asked to do; those of these tests die of it."""
+
+
+def dying(how: str, runs: list, store: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Compute runs, and die at the first trial of one of the curves."""
+    found = []
+    for run in runs:
+        if run.setting.params.get("m") == 2 and run.trial == 1:
+            die(how)
+        found += computing([run], store, scratch)
+    return found
+
+
+def die(how: str) -> None:
+    if how == "SIGSEGV":
+        ctypes.string_at(0)
+    if how == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), getattr(signal, how))
+    time.sleep(60)
+
+
+def children(pid: int) -> set[int]:
+    """The processes that a process has started, and that are no zombies."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        state, parent = rest.split()[:2]
+        if int(parent) == pid and state != "Z":
+            found.add(int(name.split()[0]))
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("SIGKILL", "failed: its process was killed (SIGKILL): most likely the memory was full; the same command"),
+        ("SIGSEGV", "failed: its process crashed (SIGSEGV): a library crashed in it, or the memory was full; the same"),
+        ("exit", "failed: its process ended with exit code 3: a library crashed in it"),
+    ],
+)
+def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, said: str
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(small.read_text().replace("figure: small", "figure: other").replace("M: 12", "M: 11"))
+    other.write_text(other.read_text().replace("m: [2, 6]", "m: [3, 6]").replace("small.1", "other.1"))
+    monkeypatch.setattr(execute, "attempt", functools.partial(dying, how))
+    ran = fedrepro("run", small, other, "-j", 2)
+    assert ran.exit_code == 1, ran.output
+    assert isinstance(ran.exception, SystemExit)
+    assert "15 runs computed, 0 reused, 1 failed" in ran.output
+    assert "fedcgds m=2 Q1=3 Q2=4 @ syn / unf, trial 1: " + said in ran.stderr
+    assert "beyond/other (quick): complete" in ran.output
+    frame = pd.read_csv(tmp_path / "results" / "quick" / "beyond" / "small.csv")
+    failed = frame[frame["status"] == "failed"]
+    assert list(zip(failed["series"], failed["trial"], strict=True)) == [("fedcgds m=2 Q1=3 Q2=4 @ syn / unf", 1)]
+    monkeypatch.undo()
+    assert "1 runs computed, 15 reused, 0 failed" in fedrepro("run", small, other, "-j", 1).output
+
+
+def test_what_a_process_died_of_is_said_with_what_to_do() -> None:
+    died = (
+        "A worker process managed by the executor was unexpectedly terminated. The exit codes of the workers are {%s}"
+    )
+    for code, said in (
+        ("SIGKILL(-9)", "was killed (SIGKILL): most likely the memory was full; the same command tries it again; fewer "
+         "workers (--jobs), or as many as fit into --memory, leave more to each"),
+        ("SIGBUS(-7)", "crashed (SIGBUS): most likely the disk is full, or a file it had mapped was cut; make room"),
+        ("SIGTERM(-15)", "was killed (SIGTERM): somebody ended it; the same command tries it again"),
+        ("SIGABRT(-6)", "crashed (SIGABRT): a library crashed in it"),
+        ("EXIT(1)", "ended with exit code 1: a library crashed in it"),
+        ("", "ended: a library crashed in it"),
+    ):  # fmt: skip
+        assert processes.reason(RuntimeError(died % code)).startswith(said)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_as_it_draws_is_an_error_in_words() -> None:
+    with pytest.raises(UserError, match=r"a process of this command was killed \(SIGKILL\): most likely the memory"):
+        list(processes.each(die, ["SIGKILL", "SIGKILL"], 2))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGHUP", "SIGTERM"])
+def test_no_worker_outlives_its_command(small: Path, tmp_path: Path, how: str) -> None:
+    spec = tmp_path / "long.yaml"
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 20000").replace("trials: 2", "trials: 8"))
+    command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "-j", "2", "--results", str(tmp_path)]
+    heed = functools.partial(signal.signal, getattr(signal, how), signal.SIG_DFL) if how != "SIGKILL" else None
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heed)
+    while len(list(tmp_path.glob(".scratch/*/problem.json"))) < 1 and process.poll() is None:
+        time.sleep(0.05)
+    started = children(process.pid)
+    assert started
+    process.send_signal(getattr(signal, how))
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == (-signal.SIGKILL if how == "SIGKILL" else 130)
+    assert b"Traceback" not in errors
+    if how != "SIGKILL":
+        assert b"interrupted: what is finished is kept" in errors
+    deadline = time.monotonic() + 20
+    while any(map(alive, started)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [pid for pid in started if alive(pid)]
+
+
+def test_what_killed_processes_left_is_gone_after_the_next_run(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    fedrepro("run", small, "-j", 1)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    me = files.me()
+    dead, living = me.replace(str(os.getpid()), str(gone.pid)), me.replace(str(os.getpid()), str(os.getppid()))
+    elsewhere = f"{gone.pid}-00000000"
+    results = tmp_path / "results"
+    record = next(results.glob(".runs/*/*.npz"))
+    csv = results / "quick" / "beyond" / "small.csv"
+    left, kept = [], []
+    for path in (record, csv, results / ".runs" / "timings.json"):
+        left.append(path.with_name(f".{path.name}.{dead}.0123abcd.part"))
+        kept += [path.with_name(f".{path.name}.{who}.0123abcd.part") for who in (living, elsewhere)]
+    scratch = results / ".scratch"
+    left += [scratch / f".0123456789abcdef01234567.{gone.pid}", scratch / f"dask-.{dead}.abc"]
+    held = scratch / f".fedcba9876543210fedcba98.{gone.pid}"
+    kept.append(held)
+    for path in (*left, *kept):
+        path.mkdir() if path.parent == scratch else path.write_bytes(b"half")
+    with task.FileLock(scratch / "fedcba9876543210fedcba98.lock"):  # somebody is making it
+        code = "from fedrepro.cli import main; main.main()"
+        words = ["run", str(small), "-j", "1", "--quiet", "--set", "trials=3", "--results", str(results)]
+        subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
+    assert not [path for path in left if path.exists()]
+    assert not [path for path in kept if not path.exists()]
+
+
+def test_runs_of_a_group_that_dies_are_tried_one_by_one(tmp_path: Path) -> None:
+    class Run:
+        def __init__(self, id_: str) -> None:
+            self.id = id_
+
+    sweep = local._Sweep(local.deque(), Store(tmp_path), tmp_path)
+    group = [Run("ab1"), Run("ab2")]
+    assert sweep._lost(group, local.BrokenProcessPool("SIGKILL(-9)")) == []  # type: ignore[arg-type]
+    assert list(sweep.waiting) == [[group[0]], [group[1]]]
