@@ -165,3 +165,24 @@ def test_every_method_must_be_seen_before_results_are_confirmed() -> None:
     assert Check("csv", RUNS, ("a", "b"), seen).confirmed("another csv") == {}
     near = (seen[0], Compared("t", 1, "b", 0, 9, 5, deviation=1e-15))
     assert Check("csv", RUNS, ("a", "b"), near).confirmed("csv") == {}
+
+
+def test_the_report_shows_the_last_check_and_what_it_confirms(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fedrepro.report import gather
+
+    fedrepro("run", small, "-j", 1)
+    digest = code.digest
+    monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed")
+    root = tmp_path / "results"
+    before = gather.section(small, "quick", root)
+    assert before.stale == ("the code that computes it changed",)
+    assert before.check is None
+    checked(tmp_path, fedrepro, small)
+    after = gather.section(small, "quick", root)
+    assert after.stale == ()
+    assert after.check is not None
+    assert after.check.words.startswith("same bits in 8 of 8 runs, on 20")
+    monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed once more")
+    assert gather.section(small, "quick", root).stale == ("the code that computes it changed",)

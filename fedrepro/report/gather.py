@@ -16,7 +16,8 @@ from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
-from fedrepro.results import read
+from fedrepro.results import checks, read
+from fedrepro.results.checks import Check
 from fedrepro.spec import nodes
 from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Claim, Figure
@@ -45,6 +46,7 @@ class Section:
     unchecked: tuple[str, ...]
     published: tuple[Published, ...]
     tiers: tuple[str, ...]
+    check: Check | None = None
 
     @property
     def name(self) -> str:
@@ -139,14 +141,31 @@ def section(path: Path, tier: str, root: Path) -> Section:
     source = sources[0]
     rows = _best([_rows(one) for one in sources], source.figure.claims)
     shown = [one for one in sources if one is source or one.figure.tier in {row.tier for row in rows}]
-    stale, unchecked = (sum(said, ()) for said in zip(*(_fresh(one, source) for one in shown), strict=True))
-    stale = (*damaged, *stale)
-    return Section(path, source.figure, source, rows, stale, unchecked, tuple(published(source)), tuple(found))
+    last = {one.figure.tier: _check(one, root) for one in shown}
+    fresh = [_fresh(one, source, last[one.figure.tier]) for one in shown]
+    stale, unchecked = (sum(said, ()) for said in zip(*fresh, strict=True))
+    return Section(
+        path,
+        source.figure,
+        source,
+        rows,
+        (*damaged, *stale),
+        unchecked,
+        tuple(published(source)),
+        tuple(found),
+        last[source.figure.tier],
+    )
 
 
-def _fresh(source: Source, main: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _check(source: Source, root: Path) -> Check | None:
+    """The last check of these very results; one of earlier results says nothing of them."""
+    found = checks.read(read.stem(root, source.figure))
+    return found if found is not None and found.results == source.sidecar.csv_sha256 else None
+
+
+def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
-    stale, unchecked = freshness(source.figure, source.sidecar)
+    stale, unchecked = freshness(source.figure, source.sidecar, check)
     where = "" if source is main else f"the {source.figure.tier} tier, of which verdicts are shown: "
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 

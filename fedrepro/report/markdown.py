@@ -51,6 +51,8 @@ def _figure(section: Section, plots: Path | None) -> Iterable[str]:
     yield f"*{_line(figure.source)}*\n"
     yield from (f"> Stale: {why}.\n" for why in section.stale)
     yield from (f"> Not checked: {why}.\n" for why in section.unchecked)
+    if section.check is not None:
+        yield f"Computed again: {section.check.words}.\n"
     picture = f"{figure.tier}/{section.name}.png"
     if section.source is not None and plots is not None and (plots / picture).exists():
         yield f"![{_line(figure.title)}]({picture})\n"

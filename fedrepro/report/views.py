@@ -15,6 +15,7 @@ from fedrepro.plotting.face import footer, tags
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
 from fedrepro.report.published import Published
+from fedrepro.results.checks import Check
 from fedrepro.results.schema import Made, Sidecar
 
 BEYOND = "Beyond the papers"
@@ -97,6 +98,7 @@ class FigureView:
     caveats: tuple[str, ...]
     stale: tuple[str, ...]
     unchecked: tuple[str, ...]
+    check: str
     has_results: bool
     other_tiers: tuple[str, ...]
     panels: tuple[PanelView, ...]
@@ -226,6 +228,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         caveats=(*(tags(source) if source else ()), *(["STALE"] if section.stale else ())),
         stale=section.stale,
         unchecked=section.unchecked,
+        check=section.check.words if section.check is not None else "",
         has_results=source is not None,
         other_tiers=section.tiers,
         panels=tuple(PanelView(p.kind in WIDE, drawn[p.id]) for p in figure.panels if p.id in drawn),
@@ -233,7 +236,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         claims=section.claims,
         published=tuple(_published(item) for item in section.published),
         discrepancies=tuple(Link(row.topic, _entry(row)) for row in report.touching(section.name)),
-        origin=_origin(source.sidecar) if source else {},
+        origin=_origin(source.sidecar, section.check) if source else {},
         commands=_commands(section),
     )
 
@@ -258,7 +261,7 @@ def _published(item: Published) -> tuple[str, ...]:
     return item.panel, item.label, x, f"{item.value:.4g}", ours, off, item.curve
 
 
-def _origin(sidecar: Sidecar) -> dict[str, str]:
+def _origin(sidecar: Sidecar, check: Check | None) -> dict[str, str]:
     """Where a figure's numbers come from: headings and words, without those there is nothing to say of."""
     made = sidecar.made
     data = (
@@ -273,6 +276,7 @@ def _origin(sidecar: Sidecar) -> dict[str, str]:
         "seconds": f"{sidecar.seconds:,.1f} of computing, one core",
         "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}",
         "results": f"sha256 {sidecar.csv_sha256[:16]}, written {made.written}",
+        "last check": check.words if check is not None else "",
         "diverged": "; ".join(str(run) for run in sidecar.diverged),
         "failed": "; ".join(str(run) for run in sidecar.failed),
         "missing": "; ".join(sidecar.missing),

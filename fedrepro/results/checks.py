@@ -93,6 +93,12 @@ class Check:
         found = {(one.series, one.trial): one for one in (*earlier.compared, *self.compared)}
         return dataclasses.replace(self, compared=tuple(found[key] for key in sorted(found)))
 
+    @property
+    def words(self) -> str:
+        """What came out, when and where, for a reader of the results."""
+        where = self.made.kernels.get("cpu") or self.made.machine
+        return f"{self}, on {self.made.written[:10]}" + (f" ({where})" if where else "")
+
     def __str__(self) -> str:
         held = sum(bool(run) for runs in self.runs.values() for run in runs)
         said = f"{self.outcome or 'nothing compared'} in {len(self.compared)} of {held} runs"
