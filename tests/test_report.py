@@ -169,7 +169,7 @@ def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed
     said = (
         f"{base}.csv: not the file that was written: the sidecar beside it describes another content; restore it with"
     )
-    said += " with git, or compute it again with `fedrepro run`"
+    said += " git, or compute it again with `fedrepro run`"
     found = section()
     assert (found.source, found.stale, found.claims[0].why) == (None, (said,), said)
     assert (found.claims[0].verdict, section(gather.BEST).stale) == (NOT_TESTED, (said,))
