@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,9 @@ def number(
     name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
 ) -> None:
     """Raise ParameterError unless ``value`` is finite, greater than ``above``, and between ``least`` and ``most``."""
-    finite = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not finite or not least <= value <= most or value <= above:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    large = isinstance(value, numbers.Integral) and abs(int(value)) > sys.float_info.max
+    if not real or large or not math.isfinite(value) or not least <= value <= most or value <= above:
         raise ParameterError(name, f"must be a number{_bounds(least, above, most)}, not {value!r}")
 
 

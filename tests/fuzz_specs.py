@@ -22,7 +22,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ def sources() -> tuple[tuple[str, str, Any], ...]:
 def case(seed: int, number: int) -> Case:
     """The case of that number: the same one whenever it is asked for."""
     draw = random.Random(f"{seed}/{number}")
-    weights = [1 / len(text) for _, text, _ in sources()]
+    weights = [len(text) ** -1.5 for _, text, _ in sources()]  # what is short is quick, and as telling
     ((name, text, tree),) = draw.choices(sources(), weights)
     tier = draw.choice(TIERS)
     kind = draw.choices(("structure", "text", "option"), (6, 3, 1))[0]
@@ -222,7 +222,7 @@ def _grid(draw: random.Random, tree: Any) -> str:
     item = draw.choice(curves or [{}])
     for key in list(item)[1:] or ["Q1"]:
         if key != "zip":
-            item[key] = list(range(1, draw.choice((3, 30, 300, 30_000))))
+            item[key] = list(range(1, draw.choice((3, 30, 300, 3000))))
     return "a grid"
 
 
@@ -342,8 +342,8 @@ def node(value: Any) -> nodes.Node:
     """Nodes of plain values, as reading would make them."""
     at = nodes.Place("spec:1:1")
     if isinstance(value, dict):
-        return nodes.Node({key: replace(node(one), key=at) for key, one in value.items()}, at)
-    return nodes.Node([node(one) for one in value] if isinstance(value, list) else value, at)
+        return nodes.Node({key: node(one) for key, one in value.items()}, at, at)
+    return nodes.Node([node(one) for one in value] if isinstance(value, list) else value, at, at)
 
 
 def attempt(one: Case, draw: random.Random) -> None:
@@ -353,7 +353,7 @@ def attempt(one: Case, draw: random.Random) -> None:
     if not one.sets:
         same(figure, root.plain(), one.tier)
     made = plan.make([figure], stand_in=True)
-    runs = list(made.runs.values())
+    runs = list(made.runs.values())[:20]
     for number in (predict.Timings(Path("none"), Machine()).total(runs, 2), predict.memory(runs, 2, Machine())):
         if not (math.isfinite(number) and number >= 0):
             raise Wrong(f"predicts {number}")

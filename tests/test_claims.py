@@ -399,6 +399,25 @@ def test_arguments_are_counted_and_of_their_kind(figure: Figure, check: str, mes
     assert found[0].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("y(at=1, Q2=1) < " + "1+" * 100 + "1", "the check has more than 60 expressions in each other"),
+        ("y(at=1, Q2=1) < " + "-" * 3000 + "1", "the check has more than 60 expressions in each other"),
+        ("y(at=1, Q2=1) < " + "(" * 300 + "1" + ")" * 300, "the check is not an expression: too many nested parenthes"),
+        ("y(at=1, Q2=1) < " + "1 * " * 2000 + "1", "the check has 8,017 characters; at most 4,000 are read"),
+        ("y(at=1, Q2=1) < \0", "the check is not an expression: "),
+        ("y(at=1, Q2=1) < 1e400", "1e309 is neither a number nor a list of numbers"),
+        ("y(at=1, Q2=1) < 1j", "1j is neither a number nor a list of numbers"),
+        ("y(at=" + "9" * 3000 + ", Q2=1) < 1", "y(at=9999"),
+    ],
+    ids=range(8),
+)
+def test_checks_are_read_within_bounds(figure: Figure, check: str, message: str) -> None:
+    (found,) = language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
+    assert found.startswith(message)
+
+
 def test_what_may_be_written_is_judged(figure: Figure, ask: Callable[..., Any]) -> None:
     values = [[9, 5, 3, 1], [9, 3, 2, 0]]
     for check in (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import clients_at_most, clients_fit, flag, number, one_of, several, whole
+from fedrepro.parameters import clients_at_most, clients_fit, entries, flag, number, one_of, several, whole
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ from fedrepro.parameters import clients_at_most, clients_fit, flag, number, one_
         lambda: whole("n", 0, 0),
         lambda: whole("n", np.int64(7), 1, 7),
         lambda: number("x", -1e9),
+        lambda: entries("M", 1e4, M=5000, K=2),
         lambda: number("x", 0, least=0.0, most=1.0),
         lambda: number("x", np.float32(1.0), above=0.0, most=1.0),
         lambda: one_of("word", "b", ("a", "b")),
@@ -53,6 +54,8 @@ def test_what_fits_passes_and_nothing_is_returned(check: Callable[[], Any]) -> N
         (lambda: number("x", -1, least=0.5, most=10.0), "x: must be a number from 0.5 to 10, not -1"),
         (lambda: number("x", 2, most=1.0), "x: must be a number of at most 1, not 2"),
         (lambda: number("x", True), "x: must be a number, not True"),
+        (lambda: number("x", 10**400), f"x: must be a number, not {10**400}"),
+        (lambda: entries("M", 1e4, M=5000, K=3), "M: is too large: M x K is 15,000, and at most 10,000 are drawn"),
         (
             lambda: one_of("word", "left", ("right", "lefts")),
             "word: must be one of right, lefts, not 'left', did you mean 'lefts'?",

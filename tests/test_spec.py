@@ -342,7 +342,9 @@ SIZES = [
     ("zip: {m: [2, 6], Q1: [3, 2]}", f"zip: {{m: {[2] * 2500}, Q1: {[2] * 2500}}}",
      "19:9: 2,500 curves are asked for here, 2,502 in all; a figure has at most 2,000"),
     ("title: \"left\"", "title: left\n    xlim: [.nan, 1]",
-     "16:11: xlim must be two numbers [low, high] (null for automatic)"),
+     "16:11: xlim must be two numbers [low, high] up to 1e100 (null for automatic)"),
+    ('title: "left"', "title: left\n    ylim: [1e-300, 1e300]",
+     "16:11: ylim must be two numbers [low, high] up to 1e100 (null for automatic)"),
     ("title: \"left\"", "title: left\n    published: [{y: .inf}]",
      "16:16: published: panel 'a' (curves): y must be a number, not inf"),
 ]  # fmt: skip
@@ -365,6 +367,16 @@ def test_recorded_rounds_are_the_dense_ones_the_multiples_and_the_last(small: Pa
     for rounds, every, dense in itertools.product((0, 1, 7, 20, 41), (1, 3, 50), (0, 2, 6, 100)):
         one = dataclasses.replace(setting, rounds=rounds, record_every=every, record_dense=dense)
         assert one.recorded == [r for r in range(rounds + 1) if r <= dense or r % every == 0 or r == rounds]
+
+
+def test_the_number_of_views_bounds_the_arrays_of_views(tmp_path: Path) -> None:
+    text = (ROOT / "experiments/gcca/fig10.yaml").read_text()
+    path = tmp_path / "fig10.yaml"
+    (found, *_) = errors_of(path, text.replace("artifacts: [view1, view2, view3", "artifacts: [view1, view2, view4"))
+    assert "'view4' is not an array that the problem 'gcca-deep' keeps, did you mean 'view3'?" in found
+    text = (ROOT / "experiments/gcca/fig5.yaml").read_text()
+    path.write_text(re.sub(r"\bI: \d+", "I: 1000000000000", text))
+    assert load(path, "paper").panels  # no list is made of the views
 
 
 def test_arrays_that_no_problem_keeps_are_told_before_anything_runs(small: Path) -> None:

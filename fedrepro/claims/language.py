@@ -30,7 +30,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
-import math
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -249,7 +249,7 @@ def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _is_round(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -148,14 +147,19 @@ class Collector:
         if node is None:
             return (None, None)
         pair = node.plain()
-        if isinstance(pair, list) and len(pair) == 2 and all(v is None or _number(v) for v in pair):
+        if isinstance(pair, list) and len(pair) == 2 and all(v is None or _drawable(v) for v in pair):
             return (pair[0], pair[1])
-        self.error(node, f"{what} must be two numbers [low, high] (null for automatic)")
+        self.error(node, f"{what} must be two numbers [low, high] up to 1e100 (null for automatic)")
         return (None, None)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _drawable(value: Any) -> bool:
+    """Whether an axis can end at a number, also a logarithmic one."""
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and (value == 0 or 1e-100 <= abs(value) <= 1e100)
+    )
 
 
 def _kind(value: Any) -> str:

@@ -178,15 +178,15 @@ class Expander:
         self, asked: Sequence[Node], problem: registry.ProblemEntry | None, shape: Mapping[str, Any]
     ) -> None:
         """What a run shall keep is what its problem has."""
-        views = range(1, (shape.get("I") or 9) + 1)
-        known = [name.format(i=i) for name in problem.artifacts for i in views] if problem is not None else []
+        views = range(1, min(shape.get("I") or 9, 99) + 1)
+        names = problem.artifacts if problem is not None else ()
+        known = [name.format(i=i) for name in names for i in (views if "{i}" in name else (0,))]
         for node in asked if problem is not None else ():
             if node.value not in known:
-                valid = list(dict.fromkeys(known))
                 self.collect.error(
                     node,
                     f"'{node.value}' is not an array that the problem '{problem.name}' keeps"  # type: ignore[union-attr]
-                    f"{nearest(node.value, valid)} (artifacts: {', '.join(valid)})",
+                    f"{nearest(node.value, known)} (artifacts: {', '.join(known)})",
                 )
 
     def _check_recorded(self, rounds: int, own: Node | None) -> None:
