@@ -10,6 +10,8 @@ process of its own (``fedrepro.data.apart``), which leaves plain arrays.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,7 +160,7 @@ def _label_values(path: str, content: dict[str, Any], labels: str) -> Any:
 
 
 def _pick(path: Path, content: dict[str, Any], key: str | None) -> str:
-    names = ", ".join(content) or "nothing"
+    names = _shown(content)
     if key is not None:
         if key not in content:
             raise ParameterError("key", f"{path} has no variable '{key}'{nearest(key, content)} (it holds {names})")
@@ -169,6 +171,12 @@ def _pick(path: Path, content: dict[str, Any], key: str | None) -> str:
     if known or len(others) == 1:
         return known[0] if known else others[0]
     raise ParameterError("key", f"say which variable of {path} is the matrix (it holds {names})")
+
+
+def _shown(names: Iterable[str]) -> str:
+    """Names of variables, as far as they are fit to print."""
+    text = "".join(c if c.isprintable() else "?" for c in ", ".join(names)) or "nothing"
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 def _npz(path: Path, labels: str | None) -> dict[str, Any]:
@@ -197,7 +205,49 @@ def _mtx(path: Path, labels: str | None) -> dict[str, Any]:
     from scipy.io import mmread
 
     with threadpool_limits(limits=1):  # each of its threads would take memory of its own
-        return {"X": mmread(path)}
+        matrix = mmread(path)
+    _check_mtx(path)
+    return {"X": matrix}
+
+
+def _check_mtx(path: Path) -> None:
+    """Raise UserError for a line that is no entry: ``mmread`` reads ``8.1E-`` as 8.1, and leaves out what follows."""
+    with path.open("rb") as file:
+        form, field = file.readline().lower().split()[2:4]
+        size = next(line for line in file if line.strip() and not line.startswith(b"%"))
+        entry = _ENTRIES[form.decode(), field.decode()]
+        found, rest = 0, b""
+        while block := file.read(1 << 24):
+            whole, cut, rest = (rest + block).rpartition(b"\n")
+            found += _entries(path, entry, whole + cut)
+        found += _entries(path, entry, rest)
+    if form == b"coordinate" and found != int(size.split()[2]):
+        raise UserError(f"{path} says that it has {int(size.split()[2]):,} entries, and has {found:,}")
+
+
+def _entries(path: Path, entry: re.Pattern[bytes], lines: bytes) -> int:
+    left, found = entry.subn(b"", lines)
+    if left.strip():
+        shown = left.split()[:4]
+        raise UserError(f"{path}: '{b' '.join(shown)[:40].decode('latin-1')}' is not an entry of the matrix")
+    return found
+
+
+_WHOLE, _NUMBER = rb"[+-]?\d+", rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_ENTRIES = {
+    (form, field): re.compile(rb"(?m)^[ \t]*" + rb"[ \t]+".join((*at, *value)) + rb"[ \t\r]*$")
+    for form, at in (("coordinate", (rb"\d+", rb"\d+")), ("array", ()))
+    for field, value in (
+        ("pattern", ()),
+        ("integer", (_WHOLE,)),
+        ("unsigned-integer", (_WHOLE,)),
+        ("real", (_NUMBER,)),
+        ("double", (_NUMBER,)),
+        ("complex", (_NUMBER, _NUMBER)),
+    )
+    if at or value
+}
+"""What a line of a Matrix Market file is made of."""
 
 
 def _csv(path: Path, labels: str | None) -> dict[str, Any]:
@@ -206,7 +256,7 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
 
     first = pd.read_csv(path, header=None, nrows=1).iloc[0].tolist()
     header = any(isinstance(v, str) for v in first)
-    table = pd.read_csv(path, header=None, skiprows=int(header))
+    table = pd.read_csv(path, header=None, skiprows=int(header), float_precision="round_trip")
     if table.shape[1] != len(first):  # pandas would take the first column for names of rows, or make columns up
         raise ParameterError(
             "path", f"{path}: its first row has {len(first)} columns, the rows below have {table.shape[1]}"
@@ -291,9 +341,7 @@ def _label_file(path: Path) -> Any:
     known = [name for name in LABEL_KEYS if name in content]
     if known or len(content) == 1:
         return content[known[0] if known else next(iter(content))]
-    raise ParameterError(
-        "labels", f"{path} holds several variables ({', '.join(content)}); keep one, or name it 'labels'"
-    )
+    raise ParameterError("labels", f"{path} holds several variables ({_shown(content)}); keep one, or name it 'labels'")
 
 
 def _label_lines(path: Path) -> np.ndarray:
