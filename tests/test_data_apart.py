@@ -256,6 +256,16 @@ def test_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) -> None:
         MatrixFile(str(tmp_path / "x.csv"))
 
 
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "ratings.dat").write_text("1::1::5::0\n")
+    monkeypatch.setattr("fedrepro.data.imports.is_web_page", refuse)  # the superuser may read anything
+    with pytest.raises(UserError, match=r"ratings.dat cannot be read \(Permission denied\)$"):
+        data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+
+
 def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_path: Path) -> None:
     path = tmp_path / "ml-1m.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -277,6 +287,18 @@ def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
     assert told(path) == "path: x.csv: its first row has 3 columns, the rows below have 2"
     path.write_text("a,y,y\n1,2,3\n4,5,6\n")
     assert told(path, labels="y") == "labels: x.csv has 2 columns 'y'"
+
+
+def test_a_row_of_numbers_with_one_that_is_none_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("0.5,0..3\n1,2\n3,4\n")
+    assert told(path) == "path: x.csv: '0..3' in its first row is no number, but the row is no header either"
+    path.write_text("0,0,x\n1,2,3\n3,4,5\n")
+    assert told(path) == "path: x.csv: 'x' in its first row is no number, but the row is no header either"
+    path.write_text("0,1,kind\n1,2,a\n3,4,b\n")
+    np.testing.assert_array_equal(
+        MatrixFile(str(path), labels="kind", orientation="rows").load().X, [[1.0, 3.0], [2.0, 4.0]]
+    )
 
 
 def test_numbers_of_a_table_are_read_to_the_last_bit(tmp_path: Path) -> None:

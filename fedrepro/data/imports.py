@@ -28,7 +28,10 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist")
-        _refuse_web_page(path, name)
+        try:
+            _refuse_web_page(path, name)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror})") from error
     memory = apart.fair(paths)
     with locked(name), staging(name) as work:
         new = work / "new"

@@ -254,14 +254,14 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
     """The table; a first row with any text is a header, and the column named by ``labels`` is not part of X."""
     import pandas as pd
 
-    first = pd.read_csv(path, header=None, nrows=1).iloc[0].tolist()
-    header = any(isinstance(v, str) for v in first)
+    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+    header = _is_header(path, first)
     table = pd.read_csv(path, header=None, skiprows=int(header), float_precision="round_trip")
     if table.shape[1] != len(first):  # pandas would take the first column for names of rows, or make columns up
         raise ParameterError(
             "path", f"{path}: its first row has {len(first)} columns, the rows below have {table.shape[1]}"
         )
-    names = [str(v) for v in first] if header else [str(c) for c in table.columns]
+    names = first if header else [str(c) for c in table.columns]
     table.columns = names
     if names.count(str(labels)) > 1:
         raise ParameterError("labels", f"{path} has {names.count(str(labels))} columns '{labels}'")
@@ -272,6 +272,25 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
     if text:
         raise ParameterError("path", f"{path}: column '{text[0]}' holds text; name it with labels: or take it out")
     return {"X": table.to_numpy(dtype=np.float64), **inside}
+
+
+def _is_header(path: Path, first: list[str]) -> bool:
+    """Whether the first row names columns: by words, by words and distinct whole numbers, never by numbers alone."""
+    text = [cell for cell in first if cell and not _is_number(cell)]
+    numbers = [cell for cell in first if _is_number(cell)]
+    if text and (len(set(numbers)) < len(numbers) or not all(cell.strip().isdigit() for cell in numbers)):
+        raise ParameterError(
+            "path", f"{path}: '{text[0][:40]}' in its first row is no number, but the row is no header either"
+        )
+    return bool(text)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _numbers(path: str, matrix: Any) -> Any:
