@@ -25,10 +25,10 @@ def unmasked(**arrays: Any) -> None:
 
 
 def complete(**arrays: Any) -> None:
-    """Raise UserError where labels or other names are missing (NaN, None): they would count as a class."""
+    """Raise UserError where some labels or other names are missing (NaN, None): they would count as a class."""
     for name, array in arrays.items():
         values = np.ravel(np.asarray(array))
-        if values.dtype.kind not in "fcO":
+        if array is None or values.dtype.kind not in "fcO":
             continue
         missing = np.array([one is None or one != one for one in values.tolist()], dtype=bool)
         if missing.any():

@@ -96,3 +96,10 @@ def nameless_in(folder: Path) -> Iterator[None]:
 def nameless() -> IO[bytes]:
     """A file to write and to map: its space is free once nothing has it open or mapped, however the process ends."""
     return tempfile.TemporaryFile(dir=_PLACE.get())
+
+
+@contextlib.contextmanager
+def nameless_folder() -> Iterator[Path]:
+    """A folder for files of a moment, removed with all it holds when the block ends."""
+    with tempfile.TemporaryDirectory(dir=_PLACE.get()) as folder:
+        yield Path(folder)

@@ -57,6 +57,7 @@ def test_the_fingerprint_is_of_the_content_not_of_its_wrapping(tmp_path):
     assert other.fingerprint != one.fingerprint
 
 
+@pytest.mark.usefixtures("here")
 def test_where_the_published_arrays_are_known_they_tell_a_copy_from_a_variant(tmp_path, home, monkeypatch):
     import dataclasses
 

@@ -140,6 +140,7 @@ def test_cifar_binary_version_is_the_same_images(tmp_path):
     assert "data_batch_1.bin is not the published file" in now.note
 
 
+@pytest.mark.usefixtures("here")
 def test_cifar_whose_every_batch_has_its_published_hash_is_the_published_content(tmp_path, monkeypatch):
     folder = data_copies.cifar10(tmp_path / "copy")
     (tmp_path / "bin").mkdir()

@@ -173,6 +173,7 @@ def official(monkeypatch, folder):
     monkeypatch.setattr(mnist, "SIZES", {"train": 40, "test": 40})
 
 
+@pytest.mark.usefixtures("here")
 def test_a_copy_compressed_again_is_the_published_content_and_one_with_another_pixel_is_not(tmp_path, monkeypatch):
     folder = data_copies.mnist(tmp_path / "copy", train=True)
     official(monkeypatch, folder)

@@ -94,6 +94,7 @@ def test_bad_tables(tmp_path, text, message):
     assert data.state("movielens-1m").state == "absent"
 
 
+@pytest.mark.usefixtures("here")
 def test_another_movielens_is_recognised(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("fedrepro.data.sources.movielens", fromlist=["x"]).OTHERS, 300, "MovieLens Small")
     (tmp_path / "ratings.dat").write_text(LAYOUTS["ratings.dat"]())

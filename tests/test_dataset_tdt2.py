@@ -86,6 +86,7 @@ def test_bad_matrices(tmp_path, content, message):
     assert data.state("tdt2").state == "absent"
 
 
+@pytest.mark.usefixtures("here")
 def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     scipy.io.savemat(tmp_path / "TDT2.mat", {"fea": np.zeros((500, 500)), "gnd": np.ones(500)}, do_compression=True)
     monkeypatch.setattr("fedrepro.data.formats.matlab.LIMIT", 100_000)

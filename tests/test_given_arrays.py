@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,13 @@ from scipy import sparse
 
 import fedrepro
 from fedrepro import registry
+from fedrepro.data import parsed
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering import Clustering
 from fedrepro.problems.labels import from_rows
+from fedrepro.runs import execute
 
-from .test_contracts import freeze, prints
+from .test_contracts import freeze, prints, setting_of
 
 FORMATS = ("coo", "csc", "csr")
 CLUSTERING = [name for name, entry in registry.algorithms().items() if entry.problem == "clustering"]
@@ -170,3 +174,119 @@ def test_a_coordinate_outside_the_matrix_is_refused() -> None:
     made.coords = (np.array([0, 1, 2]), np.array([0, 1, 3]))
     with pytest.raises(UserError, match="X: is damaged: column indices of the sparse matrix must be 0 to 2, one is 3"):
         Clustering(made, K=2)
+
+
+# -- every problem -----------------------------------------------------------------------------------------------------
+
+
+def tiny_problem(problem: str) -> tuple[type, list[Any], dict[str, Any]]:
+    """The class of a problem, the data and clients of its tiny instance, and its parameters."""
+    name = next(name for name, entry in registry.algorithms().items() if entry.problem == problem)
+    setting = setting_of(name)
+    data, client = execute.data_of(setting, 1, stand_in=True)
+    return registry.problems()[problem].cls, [copy.deepcopy(data), client], dict(setting.problem_params)
+
+
+MASKED = {
+    "clustering": ("X", "labels"),
+    "completion": ("user", "item", "value"),
+    "gcca": ("views",),
+    "gcca-deep": ("views",),
+    "imc": ("U", "V", "Z", "observed"),
+    "personal": ("pixels", "labels"),
+    "shift": ("x", "noise", "theta", "b", "z"),
+}
+"""By problem, the arrays of its data."""
+
+
+@pytest.mark.parametrize(("problem", "field"), [(p, field) for p in registry.problems() for field in MASKED[p]])
+def test_no_problem_reads_what_a_mask_hides(problem: str, field: str) -> None:
+    cls, (data, client), parameters = tiny_problem(problem)
+    given = getattr(data, field)
+    if field == "views":
+        given[1] = np.ma.masked_array(given[1])
+    else:
+        setattr(data, field, np.ma.masked_array(given))
+    name = "view 2" if field == "views" else field
+    with pytest.raises(UserError, match=f"^{name}: is a masked array, and what its mask hides would be read as data"):
+        cls.of(data, client, parameters)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("problem", ["completion", "personal"])
+def test_no_problem_reads_a_client_that_a_mask_hides(problem: str) -> None:
+    cls, (data, client), parameters = tiny_problem(problem)
+    with pytest.raises(UserError, match="client: is a masked array"):
+        cls.of(data, np.ma.masked_array(client), parameters)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("field", ["labels", "group"])
+def test_an_image_of_no_class_or_group_is_refused(field: str) -> None:
+    cls, (data, client), parameters = tiny_problem("personal")
+    names = np.arange(len(data.labels), dtype=np.float64) % 3
+    names[4] = np.nan
+    setattr(data, field, names)
+    with pytest.raises(UserError, match=f"^{field}: 1 of {names.size} are missing .NaN or None., the first at 4 "):
+        cls.of(data, client, parameters)  # type: ignore[attr-defined]
+
+
+def test_a_row_of_no_class_is_refused_by_deep_gcca() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(12) == 3, np.nan, 1.0)
+    with pytest.raises(UserError, match="labels: 1 of 12 are missing"):
+        fedrepro.DeepGCCA([rng.random((12, 4)), rng.random((12, 3))], 2, labels=labels)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_views_that_hold_entries_twice_are_added_up_and_the_caller_keeps_them(format: str) -> None:
+    X, dense = twice(format)
+    X, dense = X.T, dense.T  # a sample a row
+    other = np.random.default_rng(1).random((40, 6))
+    freeze(arrays_of(X))
+    before = prints(arrays_of(X))
+    found, wanted = (fedrepro.run(fedrepro.AltMaxVar(m=4), fedrepro.GCCA([A, other], 2), 3) for A in (X, dense))
+    np.testing.assert_allclose(found["cost"], wanted["cost"], rtol=1e-9)
+    assert prints(arrays_of(X)) == before
+
+
+def test_a_sparse_view_that_points_outside_itself_is_refused() -> None:
+    bad = sparse.csr_matrix(np.eye(6)[:, :4])
+    bad.indices = np.where(bad.indices == 2, 9, bad.indices)
+    with pytest.raises(UserError, match="view 2: is damaged: indices of the sparse matrix must be 0 to 3, one is 9"):
+        fedrepro.GCCA([np.random.default_rng(0).random((6, 3)), bad], 1)
+
+
+# -- every partition and dataset ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", registry.partitions())
+def test_a_partition_writes_into_nothing(name: str) -> None:
+    problems = {"users": "completion", "iid_images": "personal", "alphabets": "personal"}
+    _, (data, _), _ = tiny_problem(problems.get(name, "clustering"))
+    if name == "alphabets":
+        data.group = data.labels % 2
+    if name == "two_digits":
+        data.labels = np.arange(len(data.labels)) % 3
+    freeze(data)
+    before = prints(data)
+    partition = registry.partitions()[name].make(**PARTITIONS.get(name, {}))
+    partition.assign(data, np.random.default_rng(0))
+    assert prints(data) == before
+
+
+PARTITIONS: dict[str, dict[str, Any]] = {
+    "alphabets": {"per_alphabet": 1, "train": 1, "test": 1},
+    "iid_images": {"P": 4},
+    "users": {"P": 4},
+    "two_digits": {"P": 3},
+    "similarity": {"P": 4},
+    "uniform": {"P": 4},
+    "dirichlet": {"P": 4},
+}
+"""Parameters that fit the tiny instances."""
+
+
+def test_datasets_are_given_arrays_that_cannot_be_written_to(tmp_path: Path) -> None:
+    parsed.Writer(tmp_path).save("all", "pixels", np.arange(6))
+    (array,) = parsed.read(tmp_path, "all").values()
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import parsed
+from fedrepro.data import apart, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import home, locked, place, staging
 from fedrepro.data.source import Findings, Source, sources
@@ -211,7 +211,9 @@ def _parse_again(entry: Source) -> Manifest:
         if record.parser == entry.version and final.exists():
             return record  # another process was quicker
         with staging(entry.name) as work:
-            found = parse(entry, place(entry.name) / "files", work / "parsed")
+            files = place(entry.name) / "files"
+            given = (entry.name, str(files), str(work / "parsed"))
+            found = Findings(**apart.call(parse, *given, what=str(files), memory=apart.fair([files])))
             old = _parsed(entry.name, record.parser)
             record.parser, record.parts = entry.version, parsed.parts(work / "parsed")
             record.differs, record.facts = found.differs, found.facts
@@ -224,10 +226,14 @@ def _parse_again(entry: Source) -> Manifest:
         return record
 
 
-def parse(entry: Source, files: Path, out: Path) -> Findings:
-    """Read the copy under ``files`` into arrays under ``out``."""
-    out.mkdir()
-    return entry.parse(walk([files], entry.wanted, entry.limit), parsed.Writer(out))
+def parse(name: str, files: str, out: str) -> dict[str, Any]:
+    """Read the copy of a dataset under ``files`` into arrays under ``out``, which is made; findings as JSON has them.
+
+    For ``apart.call``.
+    """
+    entry = source(name)
+    Path(out).mkdir()
+    return asdict(entry.parse(walk([Path(files)], entry.wanted, entry.limit), parsed.Writer(Path(out))))
 
 
 def remove(name: str) -> bool:

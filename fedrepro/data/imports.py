@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fedrepro.data import copies, parsed
+from fedrepro.data import apart, copies, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import locked, place, room_for, staging, swap
 from fedrepro.data.source import Findings, Source, sources
@@ -28,12 +28,15 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.
     for path in paths:
         if not path.exists():
             raise UserError(f"{path} does not exist")
-        _refuse_web_page(path, name)
+        try:
+            _refuse_web_page(path, name)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror})") from error
+    memory = apart.fair(paths)
     with locked(name), staging(name) as work:
         new = work / "new"
         new.mkdir()
-        used: dict[Path, str] = {}
-        found = _parse(entry, paths, new / f"parsed-{entry.version}", used)
+        found, used = _parse(name, paths, new / f"parsed-{entry.version}", memory)
         room_for(sum(file.stat().st_size for file in used), f"the copy of {name}")
         records = _keep(used, new / "files")
         official = all(_published(entry, record) for record in records)
@@ -43,12 +46,27 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.
     return copies.state(name)
 
 
-def _parse(entry: Source, paths: Sequence[Path], out: Path, used: dict[Path, str]) -> Findings:
-    out.mkdir()
+def _parse(name: str, paths: Sequence[Path], out: Path, memory: int) -> tuple[Findings, dict[Path, str]]:
+    """Read the copy into arrays under ``out``: what was found, and which files held something of it."""
     shown = ", ".join(str(path) for path in paths)
+    found = apart.call(read, name, [str(path) for path in paths], str(out), what=shown, memory=memory)
+    return Findings(found["differs"], found["facts"]), {Path(file): inside for file, inside in found["used"].items()}
+
+
+def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
+    """Read files, archives or folders as dataset ``name`` into arrays under ``out``, which is made.
+
+    The findings as JSON has them, with the files that held something wanted (``used``). Raises UserError where they are
+    not that dataset.
+    """
+    entry, paths, folder = copies.source(name), [Path(file) for file in files], Path(out)
+    folder.mkdir()
+    shown, used = ", ".join(files), dict[Path, str]()
     try:
-        found = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(out))
+        found = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(folder))
     except UserError as error:
+        if any(str(error).startswith(f"{path}: ") for path in paths):
+            raise  # an archive that cannot be read holds nothing that is wanted either
         if not used:
             raise UserError(
                 f"{shown}: nothing of {entry.name} is in it{_looks_like(entry, paths)}; pass {entry.layouts}"
@@ -56,7 +74,7 @@ def _parse(entry: Source, paths: Sequence[Path], out: Path, used: dict[Path, str
         if any(str(path) in str(error) for path in paths):
             raise
         raise UserError(f"{shown} cannot be taken as {entry.name}: {error}") from error
-    return found
+    return {"differs": found.differs, "facts": found.facts, "used": {str(f): inside for f, inside in used.items()}}
 
 
 def _looks_like(entry: Source, paths: Sequence[Path]) -> str:

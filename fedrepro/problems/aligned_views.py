@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from fedrepro.arrays import structure, unmasked
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.protocols import Work
 
@@ -153,6 +154,9 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def check_views(views: Any) -> list[Any]:
     """The views as a list of 2-D matrices of finite numbers with the same rows; raises UserError where they are not."""
+    for i, X in enumerate(views, start=1):
+        unmasked(**{f"view {i}": X})
+        structure(f"view {i}", X)
     views = [X if sparse.issparse(X) else np.asarray(X) for X in views]
     if not views:
         raise UserError("views: there must be at least one")

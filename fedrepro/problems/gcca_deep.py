@@ -24,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro import seeds
+from fedrepro.arrays import complete, unmasked
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets import mlp
 from fedrepro.parameters import number, one_of, whole
@@ -126,6 +127,8 @@ class DeepGCCA(Problem):
         gamma: float = 5.0,
     ) -> None:
         _check_parameters({"K": K, "classifier": classifier, "evaluation": evaluation, "gamma": gamma})
+        unmasked(labels=labels)
+        complete(labels=labels)
         self.views = [read_only(X) for X in _dense(views)]
         self.K = int(K)
         if self.K >= self.J:

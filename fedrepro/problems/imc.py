@@ -23,6 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
+from fedrepro.arrays import unmasked
 from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import flag, number, one_of, whole
@@ -81,6 +82,7 @@ class IMC(Problem):
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1) -> None:
         IMC.check({"fresh": fresh, "init": init}, {})
+        unmasked(U=instance.U, V=instance.V, Z=instance.Z, observed=instance.observed)
         self.U, self.V, self.Z = instance.U, instance.V, instance.Z
         (self.d, self.r), (self.M, self.k) = self.U.shape, self.Z.shape
         with threadpool_limits(limits=1):  # more threads add in another order

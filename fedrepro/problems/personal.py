@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro import seeds
+from fedrepro.arrays import complete, unmasked
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, given, initial
@@ -325,6 +326,8 @@ def _arrays(images: Images, client: Any, parameters: Mapping[str, Any]) -> _Arra
     Personal.check(parameters, {"size": images.pixels.shape[1]})
     if client is None:
         raise ParameterError("partition", "images need a partition: alphabets (Omniglot) or iid_images (CIFAR)")
+    unmasked(client=client, pixels=images.pixels, labels=images.labels, group=images.group)
+    complete(labels=images.labels, group=images.group)
     owner, part = _owners(images, np.asarray(client))
     M = int(owner.max()) + 1
     rows, starts = zip(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.seeds import generator
 
@@ -108,6 +109,7 @@ def arrange(
 
 
 def _checked(data: Any, scale: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    unmasked(user=data.user, item=data.item, value=data.value)
     user, item, value = np.asarray(data.user), np.asarray(data.item), np.asarray(data.value)
     if user.ndim != 1 or user.shape != item.shape or user.shape != value.shape or user.size == 0:
         raise UserError(
@@ -141,6 +143,7 @@ def _last_item(data: Any) -> int:
 def _clients(client: Any, users: int) -> np.ndarray:
     if client is None:
         return np.zeros(users, dtype=np.int64)
+    unmasked(client=client)
     client = np.asarray(client)
     if client.shape != (users,):
         raise UserError(f"client: must hold one client id for each of the {users} users, not shape {client.shape}")

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from fedrepro.arrays import unmasked
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import number, one_of, whole
@@ -67,6 +68,7 @@ class Shift(Problem):
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
         Shift.check({"sigma_b": sigma_b}, {})
+        unmasked(x=data.x, noise=data.noise, theta=data.theta, b=data.b, z=data.z)
         self.x, self.theta, self.z = data.x, data.theta, data.z
         self.b = sigma_b * data.b
         with threadpool_limits(limits=1):  # more threads add in another order

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro import arrays
 from fedrepro.errors import UserError
 
 IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays; see fedrepro.runs.code
@@ -27,13 +28,16 @@ def matlab(name: str, raw: bytes, variables: Iterable[str] | None = None) -> dic
         raise UserError(f"{name} is a MATLAB 7.3 (HDF5) file; save it with '-v7'") from error
     except Exception as error:  # scipy raises whatever the broken bytes lead it to
         raise UserError(f"{name} is not a readable MATLAB file ({error})") from error
-    return {key: value for key, value in content.items() if not key.startswith("__")}
+    found = {key: value for key, value in content.items() if not key.startswith("__")}
+    for key, value in found.items():
+        arrays.structure(f"{name}, variable '{key}'", value)
+    return found
 
 
 def _refuse_bomb(name: str, raw: bytes) -> None:
-    position, left = 128, LIMIT
+    position, left, order = 128, LIMIT, ">u4" if raw[126:128] == b"MI" else "<u4"
     while position + 8 <= len(raw):
-        kind, size = (int(v) for v in np.frombuffer(raw, dtype="<u4", count=2, offset=position))
+        kind, size = (int(v) for v in np.frombuffer(raw, dtype=order, count=2, offset=position))
         if kind == 15:  # a compressed element
             unpack = zlib.decompressobj()
             piece = raw[position + 8 : position + 8 + size]

@@ -120,7 +120,13 @@ class _Plain(io.RawIOBase):
 
 
 def compact(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ids renumbered 0, 1, ... in ascending order (int32), and the raw id of each. Works in the ids' own range."""
+    """Ids renumbered 0, 1, ... in ascending order (int32), and the raw id of each.
+
+    Works in the ids' own range where that is not much larger than their number, else by sorting, which takes longer.
+    """
+    if int(ids.max()) > 10_000_000 + 8 * len(ids):
+        raw, place = np.unique(ids, return_inverse=True)
+        return place.astype(np.int32), raw.astype(np.int32)
     seen = np.zeros(int(ids.max()) + 1, dtype=bool)
     seen[ids] = True
     raw = np.flatnonzero(seen)

@@ -1,0 +1,225 @@
+"""Reading files of unknown origin in a process of its own, with a limit on its memory.
+
+A damaged or malicious file may make compiled readers crash, or fill the memory: then a child process ends, and the
+caller is told. The child is started when it is first needed, forks for every call (where the system can), and ends
+when it was idle for a while or its caller is gone. What is called is named, what comes back is JSON: a child that a
+file has taken over can say something false, and no more. Arrays are left in files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fedrepro.data.home import human
+from fedrepro.errors import DataAbsent, ParameterError, UserError
+
+LEAST, TIMES = 1_500_000_000, 20
+"""What reading may take: so many bytes, and so many for each byte on disk (compressed text of short numbers: 20)."""
+
+IDLE = 10.0
+"""Seconds that a child waits for another call."""
+
+
+def fair(paths: Iterable[Path]) -> int:
+    """The bytes of memory that reading these files and folders may take. Raises UserError for pipes and devices."""
+    size = 0
+    for path in paths:
+        refuse_devices(path)
+        files = path.rglob("*") if path.is_dir() else [path]
+        size += sum(file.stat().st_size for file in files if file.is_file())
+    return LEAST + TIMES * size
+
+
+def refuse_devices(path: Path) -> None:
+    """Raise UserError for a pipe, a device or a socket: reading one may never end."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(f"{path} is a pipe or a device, not a file; write what it holds into a file")
+
+
+def call(function: Callable[..., Any], *arguments: Any, what: str, memory: int) -> Any:
+    """What a top-level function of this package returns for these arguments (JSON both), called in the child.
+
+    what : the file or files it reads, for the messages. memory : bytes it may take beyond what an idle child has.
+    Raises the errors that users are told as they are, and UserError where the child ran out of memory or crashed.
+    """
+    answer = ask(f"{function.__module__}:{function.__qualname__}", arguments, memory)
+    if "value" in answer:
+        return answer["value"]
+    kind, *said = answer["error"]
+    if kind == "memory":
+        raise UserError(f"{what} takes more than {human(memory)} of memory to read; it is not read, unpack it first")
+    if kind == "crash":
+        raise UserError(f"{what} is damaged: it crashes what reads it ({said[0]}); get it again")
+    if kind == "other":
+        raise UserError(f"{what} cannot be read ({said[0]})")
+    raise {"ParameterError": ParameterError, "DataAbsent": DataAbsent, "UserError": UserError}[kind](*said)
+
+
+def ask(function: str, arguments: Sequence[Any], memory: int) -> dict[str, Any]:
+    """The child's answer: its ``value`` or ``error``, and the most bytes it had in memory (``peak``)."""
+    asked = {"function": function, "arguments": arguments, "memory": memory, "folder": os.getcwd()}
+    request = json.dumps(asked).encode() + b"\n"
+    with _LOCK:
+        for _ in range(2):  # a child that has just gone for idleness is started again
+            child = _child()
+            try:
+                child.stdin.write(request)  # type: ignore[union-attr]
+                child.stdin.flush()  # type: ignore[union-attr]
+                line = child.stdout.readline()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                line = b""
+            except BaseException:  # interrupted: what it would still answer is nobody's
+                _drop()
+                raise
+            if line:
+                return dict(json.loads(line))
+            status = _drop()
+        return {"error": ["crash", f"status {status}"]}
+
+
+# -- the caller's side -------------------------------------------------------------------------------------------------
+
+_LOCK = threading.Lock()
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # by the process that started it: a fork has none yet
+
+
+def _child() -> subprocess.Popen[bytes]:
+    child = _CHILDREN.get(os.getpid())
+    if child is None or child.poll() is not None:
+        code = f"import sys; sys.path[:] = {[str(p) for p in sys.path]!r}; from {__name__} import serve; serve()"
+        one = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+        child = _CHILDREN[os.getpid()] = subprocess.Popen(
+            [sys.executable, "-I", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **one},
+            start_new_session=True,  # an interrupt is for the caller, who then drops it
+        )
+    return child
+
+
+def _drop() -> int | None:
+    child = _CHILDREN.pop(os.getpid())
+    for pipe in (child.stdin, child.stdout):
+        with contextlib.suppress(OSError):
+            pipe.close()  # type: ignore[union-attr]
+    try:
+        return child.wait(2.0)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
+
+
+# -- the child's side --------------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Answer the calls that come in, one a line, until there are no more."""
+    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    for line in _lines(calls):
+        request = json.loads(line)
+        answer = _forked(request, calls) if hasattr(os, "fork") else _answer(request)
+        if answer is None:
+            return
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+
+def _lines(calls: BinaryIO) -> Iterator[bytes]:
+    while not hasattr(os, "fork") or select.select([calls], [], [], IDLE)[0]:
+        line = calls.readline()
+        if not line:
+            return
+        yield line
+
+
+def _forked(request: dict[str, Any], calls: BinaryIO) -> dict[str, Any] | None:
+    """The answer of a process that is this one's copy, or None where nobody waits for it any more."""
+    importlib.import_module(request["function"].partition(":")[0])  # once, for this call and the next
+    ours, its = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with os.fdopen(its, "wb") as pipe:
+                pipe.write(json.dumps(_answer(request)).encode())
+        finally:
+            os._exit(0)
+    os.close(its)
+    said, gone = b"", False
+    with os.fdopen(ours, "rb", buffering=0) as pipe:
+        while not gone:
+            ready = select.select([pipe, calls], [], [])[0]
+            if calls in ready:  # one call at a time: this is the end
+                os.kill(pid, signal.SIGKILL)
+                gone = True
+            elif piece := pipe.read(1 << 20):
+                said += piece
+            else:
+                break
+    _, status, used = os.wait4(pid, 0)
+    if gone:
+        return None
+    try:
+        answer = dict(json.loads(said))
+    except ValueError:
+        answer = {"error": ["crash", _ending(status)]}
+    return {**answer, "peak": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}
+
+
+def _ending(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"status {os.WEXITSTATUS(status)}"
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    module, _, name = request["function"].partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+        os.chdir(request["folder"])
+        _limit(request["memory"])
+        return {"value": function(*request["arguments"])}
+    except Exception as error:  # a reader of broken bytes raises whatever they lead it to
+        if _is_memory(error):
+            return {"error": ["memory"]}
+        if isinstance(error, ParameterError):
+            return {"error": ["ParameterError", error.name, error.message]}
+        if isinstance(error, DataAbsent):
+            return {"error": ["DataAbsent", error.dataset, str(error)]}
+        if isinstance(error, UserError):
+            return {"error": ["UserError", str(error)]}
+        return {"error": ["other", f"{type(error).__name__}: {error}"]}
+
+
+def _is_memory(error: BaseException | None) -> bool:
+    """Whether it is, or was raised because of, memory that ran out."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _limit(memory: int) -> None:
+    """Let this process take so much more memory than it has, where the system can say and limit it."""
+    try:
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except (ImportError, OSError):
+        return
+    held = next(1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:"))
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = held + memory if hard == resource.RLIM_INFINITY else min(held + memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
