@@ -131,7 +131,8 @@ def test_the_command_compares_runs_and_can_fail(fedrepro: Call, small: Path, tmp
     csv = Path("quick") / "beyond" / "small.csv"
     same = fedrepro("compare", tmp_path / "results" / csv, tmp_path / "results" / csv, "--check")
     assert (same.exit_code, same.output) == (0, "4 same\n")
-    changed = fedrepro("compare", tmp_path / "results" / csv, other / csv, "--check", "--all")
+    own = other / "set" / "panels.a.curves.1.Q2=1" / csv
+    changed = fedrepro("compare", tmp_path / "results" / csv, own, "--check", "--all")
     assert changed.exit_code == 1
     assert "fedcgds m=2 Q1=3 Q2=4 @ syn / unf -> fedcgds m=2 Q1=3 Q2=1 @ syn / unf" in changed.output
     assert changed.output.splitlines()[0].startswith("same")

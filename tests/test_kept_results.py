@@ -138,6 +138,10 @@ def test_arrays_and_timings_come_back_too(tmp_path: Path, fedrepro: Call, comput
     forget(tmp_path)
     computed.clear()
     fedrepro("run", spec, "-j", 1, "--only", "a", "--set", "title=other")
+    assert computed == []  # an option that changes no run leaves those of the figure's results good
+    spec.write_text(ARRAYS.replace("figure: arrays", "figure: arrays\ntitle: other"))
+    forget(tmp_path)
+    fedrepro("run", spec, "-j", 1)
     assert computed == []
     assert files(tmp_path, "arrays") == complete
     after = read_sidecar(tmp_path / "results" / "quick" / "beyond" / "arrays")

@@ -155,8 +155,9 @@ def test_a_changed_spec_makes_results_stale_and_a_changed_title_does_not(compute
 
 def test_results_with_options_are_compared_with_the_same_options(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "rounds=3")
-    assert section().stale == ()
-    assert section().claims[0].evidence == "at the quick tier; changed by --set rounds=3"
+    found = gather.section(Path("experiments/beyond/small.yaml"), "quick", Path("results/set/rounds=3"))
+    assert found.stale == ()
+    assert found.claims[0].evidence == "at the quick tier; changed by --set rounds=3"
 
 
 def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed: Path, fedrepro: Call) -> None:
@@ -277,7 +278,8 @@ def test_published_points_are_compared_where_the_picture_has_our_rounds() -> Non
 def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "panels.a.curves.0.Q1=3",
              "--set", "panels.a.curves.0.Q2=[1, 4]", "--set", "claims=[]")  # fmt: skip
-    found = gather.gather([Path("experiments/beyond/small.yaml")], "quick", Path("results"), Path("experiments"))
+    (own,) = Path("results/set").iterdir()
+    found = gather.gather([Path("experiments/beyond/small.yaml")], "quick", own, Path("experiments"))
     (effect,) = found.effects["beyond.1"]
     assert effect.words.startswith("cannot be read from these results: Q2=5 selects no curve")
 

@@ -182,15 +182,50 @@ def test_a_diverging_run_ends_there_and_is_marked(
     assert rows["round"].max() == 3
 
 
-def test_overrides_are_remembered_with_the_results(fedrepro: Call, small: Path, tmp_path: Path) -> None:
-    assert fedrepro("run", small, "--jobs", 1, "--set", "rounds=3", "--set", "panels.a.curves.1.Q2=9").exit_code == 0
-    sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
+def test_results_with_options_have_a_folder_of_their_own(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    assert fedrepro("run", small, "--jobs", 1).exit_code == 0
+    before = csv_of(tmp_path).read_bytes()
+    options = ("--set", "rounds=3", "--set", "panels.a.curves.1.Q2=9")
+    ran = fedrepro("run", small, "--jobs", 1, "--plot", *options)
+    assert ran.exit_code == 0
+    assert csv_of(tmp_path).read_bytes() == before
+    own = Path("set") / "rounds=3,panels.a.curves.1.Q2=9" / "quick" / "beyond"
+    assert str(tmp_path / "results" / own / "small.csv") in ran.output
+    sidecar = json.loads((tmp_path / "results" / own / "small.json").read_text())
     assert sidecar["sets"] == ["rounds=3", "panels.a.curves.1.Q2=9"]
-    ((figure, frame, _),) = with_results([small], "quick", tmp_path / "results")
+    ((figure, frame, _),) = with_results([small], "quick", tmp_path / "results", True, options[1::2])
     assert {setting.rounds for setting in figure.settings()} == {3}
     assert {setting.series for setting in figure.settings()} == set(frame["series"])
-    assert fedrepro("plot", small).exit_code == 0
-    assert "changed by --set rounds=3" in fedrepro("verdict", small).output
+    assert (tmp_path / "plots" / own / "small.png").exists()
+    assert "changed by --set rounds=3" in fedrepro("verdict", small, *options).output
+    assert "changed by" not in fedrepro("verdict", small).output
+    there = fedrepro("verdict", small, "--results", tmp_path / "results" / own.parent.parent)
+    assert "changed by --set rounds=3" in there.output  # the folder is one of results like any other
+    assert fedrepro("plot", small, "--set", "rounds=4").exit_code == 2
+
+
+def test_a_copy_that_kept_a_figure_s_name_leaves_its_results_alone(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "experiments" / "beyond" / "small.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(small.read_text())
+    assert fedrepro("run", "beyond/small", "--jobs", 1).exit_code == 0
+    before = csv_of(tmp_path).read_bytes()
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(small.read_text().replace("rounds: 5", "rounds: 4"))
+    assert fedrepro("run", copy, "--jobs", 1).exit_code == 0
+    assert csv_of(tmp_path).read_bytes() == before
+    assert (tmp_path / "results" / "set" / "copy.yaml" / "quick" / "beyond" / "small.csv").exists()
+    assert "objective" in fedrepro("show", copy, "--results", tmp_path / "results").output
+
+
+def test_what_options_take_from_a_claim_is_not_applicable(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    assert fedrepro("run", small, "--jobs", 1, "--set", "Q2=3").exit_code == 0
+    said = fedrepro("verdict", small, "--set", "Q2=3").output
+    assert said.startswith("not tested")
+    assert "not applicable: algorithm='fedcavg', Q2=5 selects no curve" in said
 
 
 def test_fewer_trials_than_the_tier_asks_for_are_partial(fedrepro: Call, small: Path, tmp_path: Path) -> None:

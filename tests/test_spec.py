@@ -273,11 +273,40 @@ def test_yaml_that_is_none_has_its_place(small: Path) -> None:
 
 def test_options_are_checked_like_the_file(small: Path) -> None:
     found = errors_of(small, small.read_text(), "rouns=3", "panels.a.curves.0.Q1=0", "panels.a.curves.9.Q1=1")
-    assert "'rouns' is not a key of a spec, did you mean 'rounds'?" in " ".join(found)
+    said = (
+        "--set rouns=3: 'rouns' is neither a key of a spec nor a parameter of its methods or its problem, did you mean "
+    )
+    assert said + "'rounds'? (a key inside another: --set datasets.NAME.n=500)" in found
     assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in found
     assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in found
     with pytest.raises(UserError, match="write --set KEY=VALUE"):
         load(small, "quick", ["rounds"])
+
+
+def test_a_parameter_is_set_by_its_name_wherever_a_method_has_it(small: Path) -> None:
+    def curves(*sets: str) -> list[dict]:
+        return [dict(one.params) for one in load(small, "quick", sets).settings()]
+
+    assert [one["Q2"] for one in curves("Q2=[3, 7]")] == [3, 7, 3, 7, 3, 7]  # a curve of one, two steps of the other
+    assert {one.get("gamma1") for one in curves("gamma1=1.5")} == {1.5}
+    assert {setting.problem_params["rho"] for setting in load(small, "quick", ["rho=1e-5"]).settings()} == {1e-5}
+
+
+def test_steps_are_chosen_where_a_parameter_runs_in_step_with_others(small: Path) -> None:
+    found = load(small, "quick", ["m=6"]).settings()
+    assert [(one.params["m"], one.params["Q1"]) for one in found if one.algorithm == "fedcgds"] == [(6, 2)]
+    (said,) = errors_of(small, small.read_text(), "m=[2, 9]")
+    assert said == (
+        "--set m=[2, 9]: m = 9 is no step of panels.a.curves.1, where m runs in step with Q1 (m: [2, 6]); give all of "
+        "them: --set 'panels.a.curves.1.zip={m: ..., Q1: ...}'"
+    )
+
+
+def test_a_claim_whose_curves_an_option_takes_away_is_not_applicable(small: Path) -> None:
+    (claim,) = load(small, "quick", ["Q2=3"]).claims
+    assert claim.inapplicable.startswith("algorithm='fedcavg', Q2=5 selects no curve (there are: 'FedCAvg', ")
+    assert load(small, "quick", ["Q1=3"]).claims[0].inapplicable == ""
+    assert errors_of(small, small.read_text().replace("Q2=5) < y", "Q2=7) < y"))  # without options it is an error
 
 
 MULTIPLIED = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(

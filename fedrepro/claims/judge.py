@@ -93,6 +93,8 @@ def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
 
 def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar) -> Row:
     """The verdict on one claim from a figure's tidy frame and sidecar."""
+    if claim.inapplicable:
+        return untested(claim, figure, f"not applicable: {claim.inapplicable}")
     used = curves(claim, figure)
     reader = _Reader(claim, figure, frame, _finished(frame, used))
     weighed = evidence.weigh(figure, sidecar, used, reader.trials)
@@ -113,6 +115,8 @@ def untested(claim: Claim, figure: Figure, why: str) -> Row:
 
 def curves(claim: Claim, figure: Figure) -> list[Curve]:
     """The curves a claim's check reads, each once."""
+    if claim.inapplicable:
+        return []
     panels = {panel.id: panel for panel in figure.panels}
     found: dict[str, Curve] = {}
     for _, function, keywords in language.readers(language.parse(claim.check)):

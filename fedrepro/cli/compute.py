@@ -174,7 +174,7 @@ def run(
     made = planning.make(figures, stand_in)
     _tell_missing(made)
     folders = runner.Folders(results_dir)
-    where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir)
+    where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(made, n, results_dir) for n in range(len(figures))):
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fedrepro.cli.options import complete_spec, plots_option, results_option, tier_option
+from fedrepro.cli.options import complete_spec, plots_option, results_option, set_option, tier_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 
@@ -14,6 +14,7 @@ from fedrepro.spec.find import find_some
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
 @tier_option
+@set_option
 @click.option(
     "--format",
     "formats",
@@ -29,6 +30,7 @@ from fedrepro.spec.find import find_some
 def plot(
     specs: tuple[str, ...],
     tier: str,
+    sets: tuple[str, ...],
     formats: tuple[str, ...],
     results_dir: Path,
     plots_dir: Path,
@@ -45,7 +47,7 @@ def plot(
     from fedrepro.plotting.batch import Where, draw_all
     from fedrepro.runs.runner import default_jobs
 
-    where = Where(tier, formats, results_dir, plots_dir)
+    where = Where(tier, formats, results_dir, plots_dir, sets)
     drawn = False
     for path in draw_all(find_some(specs), where, bool(specs), jobs or default_jobs()):
         drawn = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fedrepro.cli import listing
-from fedrepro.cli.options import complete_spec, results_option
+from fedrepro.cli.options import complete_spec, results_option, set_option
 from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
@@ -139,9 +139,17 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> N
     help="latex: tables for the package booktabs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@set_option
 @results_option
 def show(
-    figure: str, tier: str, panel: str | None, at: int | None, form: str, as_json: bool, results_dir: Path
+    figure: str,
+    tier: str,
+    panel: str | None,
+    at: int | None,
+    form: str,
+    as_json: bool,
+    sets: tuple[str, ...],
+    results_dir: Path,
 ) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
@@ -157,9 +165,9 @@ def show(
     from fedrepro.results.read import with_results
 
     path = find_spec(figure)
-    tiers = [one for one in TIERS[::-1] if gather.has_results(path, one, results_dir)]
+    tiers = [one for one in TIERS[::-1] if gather.has_results(path, one, results_dir, sets)]
     chosen = next(iter(tiers), "quick") if tier == gather.BEST else tier
-    (found,) = with_results([path], chosen, results_dir, must=True)
+    (found,) = with_results([path], chosen, results_dir, True, sets)
     source = showing.source_of(found)
     name, said = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
     tables = list(showing.panels(source, panel, at))

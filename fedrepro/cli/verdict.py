@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro.claims.evidence import NONE, PAPER
-from fedrepro.cli.options import complete_spec, json_option, results_option
+from fedrepro.cli.options import complete_spec, json_option, results_option, set_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 from fedrepro.spec.tiers import TIERS
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whose results to judge; best: of every claim the best evidence of the paper and the quick tier.",
 )
+@set_option
 @json_option
 @results_option
-def verdict(specs: tuple[str, ...], tier: str, as_json: bool, results_dir: Path) -> None:
+def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: bool, results_dir: Path) -> None:
     """Say of each claim whether it held, from the results at hand.
 
     At the paper tier, on the paper's data and with all trials: reproduced, not reproduced or within noise. On less
@@ -45,11 +46,13 @@ def verdict(specs: tuple[str, ...], tier: str, as_json: bool, results_dir: Path)
     from fedrepro.report import gather
 
     paths = find_some(specs)
-    found = {path: gather.verdicts(path, tier, results_dir) for path in paths}
+    found = {path: gather.verdicts(path, tier, results_dir, sets) for path in paths}
     rows = [row for each in found.values() for row in each]
-    lacking = [path for path, each in found.items() if not each and not gather.has_results(path, tier, results_dir)]
+    lacking = [
+        path for path, each in found.items() if not each and not gather.has_results(path, tier, results_dir, sets)
+    ]
     where = "" if tier == gather.BEST else f" at the {tier} tier"
-    more = "" if tier == gather.BEST else f" --tier {tier}"
+    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{one}'" for one in sets)
     if specs and lacking:
         raise UserError(
             f"{lacking[0]}: no results{where} in {results_dir}; `fedrepro run {lacking[0]}{more}` makes them"

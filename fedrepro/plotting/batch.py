@@ -21,12 +21,16 @@ FORMATS = ("png", "pdf")
 
 @dataclass(frozen=True)
 class Where:
-    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``."""
+    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``.
+
+    sets : the options of ``run --set`` that the results are of.
+    """
 
     tier: str
     formats: tuple[str, ...]
     root: Path
     plots: Path
+    sets: tuple[str, ...] = ()
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
@@ -41,7 +45,7 @@ def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int 
 def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
     """Draw the figure of one spec, if it has results; returns the files written."""
     drawn: list[Path] = []
-    for figure, frame, sidecar in with_results([path], where.tier, where.root, must):
+    for figure, frame, sidecar in with_results([path], where.tier, where.root, must, where.sets):
         arrays = points(stem(where.root, figure), sidecar)
         drawn += draw(figure, frame, sidecar, stem(where.plots, figure), where.formats, points=arrays)
     return drawn

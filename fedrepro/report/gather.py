@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,15 +107,15 @@ def _measure(row: Discrepancy, sources: Mapping[str, Source]) -> Iterator[Measur
             yield Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
-def verdicts(path: Path, tier: str, root: Path) -> tuple[judge.Row, ...]:
-    """The verdicts on a figure's claims alone; none where it has no results."""
-    sources = [_source(path, t, root) for t in _wanted(tier) if _has(path, t, root)]
+def verdicts(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> tuple[judge.Row, ...]:
+    """The verdicts on a figure's claims alone, computed with these options; none where it has no results."""
+    sources = [_source(path, t, root, sets) for t in _wanted(tier) if _has(path, t, root, sets)]
     return _best([_rows(one) for one in sources], sources[0].figure.claims) if sources else ()
 
 
-def has_results(path: Path, tier: str, root: Path) -> bool:
+def has_results(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     """Whether a figure has any results to judge."""
-    return any(_has(path, t, root) for t in _wanted(tier))
+    return any(_has(path, t, root, sets) for t in _wanted(tier))
 
 
 def _wanted(tier: str) -> tuple[str, ...]:
@@ -170,8 +170,8 @@ def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 
-def _source(path: Path, tier: str, root: Path) -> Source:
-    ((figure, frame, sidecar),) = read.with_results([path], tier, root, must=True)
+def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Source:
+    ((figure, frame, sidecar),) = read.with_results([path], tier, root, True, sets)
     return Source(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
 
 
@@ -188,9 +188,9 @@ def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[j
     )
 
 
-def _has(path: Path, tier: str, root: Path) -> bool:
+def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     paper, name = stored_under(nodes.read(path))
-    return read.results_file(root / tier / paper / name) is not None
+    return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
 def _explained(row: judge.Row, source: Source) -> judge.Row:

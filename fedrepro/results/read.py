@@ -6,8 +6,9 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.results.schema import COLUMNS, Sidecar
 from fedrepro.spec import nodes
-from fedrepro.spec.find import stored_under
+from fedrepro.spec.find import is_of_project, stored_under, within
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
 
@@ -27,9 +28,34 @@ class Damaged(UserError):
     """Results that cannot be read, or that are not those that were written."""
 
 
+OWN = "set"
+"""The folder of results that are not a figure's own: of changed specs, and of copies that kept a figure's name."""
+
+
 def stem(root: Path, figure: Figure) -> Path:
-    """``<root>/<tier>/<paper>/<figure>``: results and plots add their suffixes."""
-    return root / figure.tier / figure.paper / figure.figure
+    """Where a figure's results or plots lie below ``root``, which add their suffixes; see ``place``."""
+    return place(root, figure.tier, figure.paper, figure.figure, figure.sets, figure.path)
+
+
+def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = (), path: str | Path = "") -> Path:
+    """``<root>/<tier>/<paper>/<figure>``, or the same below ``<root>/set/<name>``.
+
+    There lie the results of a spec with options (but for the number of trials, which adds to what there is), under
+    their names, and of a spec at ``path`` that says it is a figure of the project and is another file.
+    """
+    changes = [option for option in sets if option.partition("=")[0].strip() != "trials"]
+    if path and not is_of_project(path, paper, figure):
+        changes.insert(0, within(path))
+    name = _file_name(",".join(changes))
+    if name and root.parts[-2:] != (OWN, name):
+        root = root / OWN / name
+    return root / tier / paper / figure
+
+
+def _file_name(text: str) -> str:
+    """A text as the name of a folder; what files cannot be called is '_', and a long one ends in its hash."""
+    name = re.sub(r"[^A-Za-z0-9_.,=+-]+", "_", text).strip("_.")
+    return name if len(name) <= 80 else f"{name[:64]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 BESIDE = ("incomplete", "stand-in")
@@ -158,25 +184,28 @@ def _same(path: Path, body: bytes, sha256: str) -> None:
 
 
 def with_results(
-    paths: Iterable[Path], tier: str, root: Path, must: bool = False
+    paths: Iterable[Path], tier: str, root: Path, must: bool = False, sets: Sequence[str] = ()
 ) -> Iterator[tuple[Figure, Any, Sidecar]]:
     """Each figure that has results at the tier, with its tidy frame and its sidecar.
 
-    The ``--set`` options a result was computed with are applied again, so that the figure shows what was run. With
-    ``must``, a spec without results is a UserError.
+    sets : options of ``run --set`` whose results are meant; those a result was computed with are applied again, so that
+    the figure shows what was run. With ``must``, a spec without results is a UserError.
     """
     for path in paths:
         node = nodes.read(path)
         paper, name = stored_under(node)
-        table = results_file(root / tier / paper / name)
+        base = place(root, tier, paper, name, sets, path)
+        table = results_file(base)
         if table is None:
             if must:
+                options = "".join(f" --set '{one}'" for one in sets)
                 raise UserError(
-                    f"{path}: no results at the {tier} tier in {root}; `fedrepro run {path} --tier {tier}` makes them"
+                    f"{path}: no results at the {tier} tier in {root}{f' with{options}' if options else ''}; "
+                    f"`fedrepro run {path} --tier {tier}{options}` makes them"
                 )
             continue
-        figure = load(path, tier)
-        sidecar = read_sidecar(stem(root, figure)) or Sidecar()
-        if sidecar.sets:
+        figure = load(path, tier, sets)
+        sidecar = read_sidecar(base) or Sidecar()
+        if sidecar.sets != tuple(sets):
             figure = build(node, str(path), tier, sidecar.sets)
         yield figure, frame(table, sidecar.csv_sha256), sidecar

@@ -16,7 +16,17 @@ import numpy as np
 
 from fedrepro.ledger import COUNTS
 from fedrepro.results import checks
-from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.read import (
+    BESIDE,
+    beside,
+    content,
+    content_hash,
+    place,
+    read_sidecar,
+    results_file,
+    stem,
+    with_suffix,
+)  # fmt: skip
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
@@ -26,13 +36,16 @@ from fedrepro.runs.write import plan_id
 def held(plan: Plan, number: int, root: Path) -> dict[str, Path]:
     """The runs of a figure's plan that its results on disk hold: identity -> stem of the files."""
     wanted = {run.id for runs in plan.by_figure[number].values() for run in runs}
-    base = stem(root, plan.figures[number])
+    figure = plan.figures[number]
+    own, plain = stem(root, figure), place(root, figure.tier, figure.paper, figure.figure)
     found: dict[str, Path] = {}
-    for place in (base, *(beside(base, why) for why in BESIDE)):
-        sidecar = read_sidecar(place)
-        if sidecar is not None and results_file(place) is not None:
-            runs = _runs(place, sidecar, plan, number)
-            found |= {run: place for run in runs if run in wanted and run not in found}
+    for base in dict.fromkeys(
+        (own, *(beside(own, why) for why in BESIDE), plain)
+    ):  # options may leave runs as they are
+        sidecar = read_sidecar(base)
+        if sidecar is not None and results_file(base) is not None:
+            runs = _runs(base, sidecar, plan, number)
+            found |= {run: base for run in runs if run in wanted and run not in found}
     return found
 
 
@@ -41,17 +54,17 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
 
     Results that are not those that were written (an edited or reordered CSV) are left alone.
     """
-    lacking = {run: place for run, place in held(plan, number, root).items() if not store.has(run)}
+    lacking = {run: base for run, base in held(plan, number, root).items() if not store.has(run)}
     aliases = {setting.series: setting.names["dataset"] for setting in plan.figures[number].settings()}
     restored = 0
-    for place in dict.fromkeys(lacking.values()):
-        sidecar, table = read_sidecar(place), results_file(place)
-        if sidecar is None or table is None or not _as_written(sidecar, table, place):
+    for base in dict.fromkeys(lacking.values()):
+        sidecar, table = read_sidecar(base), results_file(base)
+        if sidecar is None or table is None or not _as_written(sidecar, table, base):
             continue
-        names = _runs(place, sidecar, plan, number)
-        for series, trial, record in _records(sidecar, table, place, aliases):
+        names = _runs(base, sidecar, plan, number)
+        for series, trial, record in _records(sidecar, table, base, aliases):
             run = next((r for r, at in names.items() if at == (series, trial)), None)
-            if run in lacking and lacking[run] == place and _fits(record, plan.runs[run], trial):
+            if run in lacking and lacking[run] == base and _fits(record, plan.runs[run], trial):
                 store.write(run, record)
                 restored += 1
     return restored

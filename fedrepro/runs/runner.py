@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from fedrepro.files import sweep, writing
-from fedrepro.results.read import stem
+from fedrepro.results.read import OWN, stem
 from fedrepro.runs import execute, local, predict, write
 from fedrepro.runs.groups import groups
 from fedrepro.runs.plan import Plan, Run
@@ -248,11 +248,13 @@ def default_jobs() -> int:
 
 
 def describe(written: write.Written) -> str:
-    """One line about a figure's state for the terminal; a second one where it lies beside other results."""
+    """One line about a figure's state for the terminal; a second one where it does not lie in the figure's place."""
     sidecar = written.sidecar
     state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
     marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
     line = f"{sidecar.figure} ({sidecar.tier}): {', '.join([state, *marks])}"
-    return line + (f"\n  kept beside, in {written.base}.csv: these results {written.beside}" if written.beside else "")
+    if written.beside:
+        return f"{line}\n  kept beside, in {written.base}.csv: these results {written.beside}"
+    return line + (f"\n  in {written.base}.csv" if OWN in written.base.parts else "")

@@ -42,6 +42,12 @@ def within(path: str | Path) -> str:
     return str(path)
 
 
+def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
+    """Whether the spec at ``path`` is the project's for this figure, or there is none of the project's."""
+    own = experiments() / paper / f"{figure}.yaml"
+    return not own.is_file() or own.resolve() == Path(path).resolve()
+
+
 def bundled() -> Path:
     """The specs that come with the package: inside it where it is installed, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]

@@ -75,7 +75,8 @@ class Panel:
 class Claim:
     """A paper's statement, in our words, with a check over the results fixed before the run.
 
-    ``reading``: how a vague word of it is read here, '' where nothing had to be read into it.
+    ``reading``: how a vague word of it is read here, '' where nothing had to be read into it. ``inapplicable``: why its
+    check cannot be read from a figure that options have changed; '' where it can.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Claim:
     check: str
     reading: str = ""
     note: str = ""
+    inapplicable: str = ""
 
 
 @dataclass(frozen=True)

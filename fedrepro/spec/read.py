@@ -5,13 +5,14 @@ The format is described in the README ("A figure is one YAML file"); CONTRIBUTIN
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims import language
-from fedrepro.errors import UserError, nearest
-from fedrepro.spec import axes, nodes, panels
+from fedrepro.errors import nearest
+from fedrepro.spec import axes, nodes, overrides, panels
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Figure, Panel
@@ -58,7 +59,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     collect.keys(root, TOP_KEYS, "a spec")
     _check_tiers(collect, root)
     paper_trials, wanted_trials = (_trials(_at_tier(root, one)) for one in ("paper", tier))
-    root = _with_sets(collect, _at_tier(root, tier), sets)
+    root = overrides.apply(collect, _at_tier(root, tier), sets, TOP_KEYS)
     for key in ("paper", "figure", "problem", "trials", "rounds", "panels"):
         if root.get(key) is None:
             collect.error(root, f"the key '{key}' is missing")
@@ -84,7 +85,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         wanted_trials=trials if wanted_trials is None else wanted_trials,
         paper_trials=trials if paper_trials is None else paper_trials,
         panels=tuple(found.values()),
-        claims=tuple(_claims(collect, root, found)),
+        claims=tuple(_claims(collect, root, found, bool(sets))),
         columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
@@ -120,20 +121,6 @@ def _at_tier(root: Node, tier: str) -> Node:
 def _trials(root: Node) -> int | None:
     value = getattr(root.get("trials"), "value", 0)
     return value if isinstance(value, int) else None
-
-
-def _with_sets(collect: Collector, root: Node, sets: Iterable[str]) -> Node:
-    """The spec with the ``--set`` options laid on it."""
-    before = set(root.value)
-    for option in sets:
-        path, node = nodes.setting(option)
-        try:
-            root = nodes.put(root, path, node)
-        except UserError as error:
-            collect.keep(node.place, str(error))
-    added = {key: child for key, child in root.items() if key not in before}
-    collect.keys(Node(added, root.place), TOP_KEYS, "a spec")
-    return root
 
 
 # -- panels ------------------------------------------------------------------------------------------------------------
@@ -227,8 +214,11 @@ class _Panels:
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 
-def _claims(collect: Collector, root: Node, found: dict[str, Panel]) -> list[Claim]:
-    """The claims of a spec whose intact panels are ``found``; checks that read broken ones are not looked at."""
+def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bool) -> list[Claim]:
+    """The claims of a spec whose intact panels are ``found``; checks that read broken ones are not looked at.
+
+    Of a spec ``changed`` by options a check may read what is no longer there: the claim is then not applicable.
+    """
     listed = root.get("claims")
     if listed is None:
         return []
@@ -254,7 +244,10 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel]) -> list[Cla
                 f"there is no panel '{claim.panel}'{nearest(claim.panel, named)} (panels: {', '.join(named)})",
             )
         if collect.told == told and not language.panels_of(claim) & (set(named) - set(found)):
-            for message in language.problems(claim, found, axes.CLAIMED):
+            messages = list(language.problems(claim, found, axes.CLAIMED))
+            if messages and changed:
+                claim = dataclasses.replace(claim, inapplicable=messages[0])
+            for message in () if changed else messages:
                 collect.error(item.get("check"), message)
         claims.append(claim)
     return claims

@@ -1,0 +1,120 @@
+"""What ``--set KEY=VALUE`` does to a spec: any key of it by its path, or a parameter of its methods or problem by name.
+
+``--set m=[10,50]`` sets m in every curve whose method has an m: a list is a sweep there as in the spec. Where m runs in
+step with other parameters (``zip``), the steps with one of these values are kept; of other values nobody could say
+what the others should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fedrepro import registry
+from fedrepro.errors import UserError, nearest
+from fedrepro.spec import nodes
+from fedrepro.spec.collect import Collector
+from fedrepro.spec.nodes import Node
+
+
+def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[str, ...]) -> Node:
+    """The spec with the options laid on it; ``keys`` are those a spec may have."""
+    before = set(root.value)
+    for option in options:
+        path, node = nodes.setting(option)
+        try:
+            if len(path) > 1 or path[0] in keys:
+                root = nodes.put(root, path, node)
+            else:
+                root = _by_name(root, path[0], node, keys)
+        except UserError as error:
+            collect.keep(node.place, str(error))
+    added = {key: child for key, child in root.items() if key not in before}
+    collect.keys(Node(added, root.place), keys, "a spec")
+    return root
+
+
+def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
+    """The spec with a parameter of methods or of the problem set wherever it belongs."""
+    found = [(path, item) for path, item in _curves(root) if name in _parameters(item)]
+    for path, item in found:
+        root = _placed(root, path, _with(item, path, name, new))
+    if found:
+        return root
+    problem = _problem(root)
+    if problem is not None and name in problem.parameters:
+        here = root.get("problem")
+        assert here is not None
+        named = here if isinstance(here.value, dict) else Node({"name": here}, here.place, here.key)
+        return nodes.put(_replaced(root, "problem", named), ["problem", name], new)
+    known = [*keys, *sorted({one for _, item in _curves(root) for one in _parameters(item)})]
+    known += list(problem.parameters) if problem is not None else []
+    raise UserError(
+        f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods or its problem"
+        f"{nearest(name, known)} (a key inside another: --set datasets.NAME.n=500)"
+    )
+
+
+def _curves(root: Node) -> Iterator[tuple[list[str], Node]]:
+    """Every item of ``curves`` of every panel, with its path."""
+    panels = root.get("panels")
+    for name, panel in panels.items() if panels is not None else ():
+        listed = panel.get("curves")
+        for i, item in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
+            yield ["panels", name, "curves", str(i)], item
+
+
+def _parameters(item: Node) -> list[str]:
+    """The parameters that all methods of a curve have."""
+    name = item.get("algorithm")
+    listed = [] if name is None else name.value if isinstance(name.value, list) else [name]
+    table = registry.algorithms()
+    entries = [table[said] for one in listed if (said := str(one.plain())) in table]
+    return sorted(set.intersection(*(set(entry.parameters()) for entry in entries))) if entries else []
+
+
+def _problem(root: Node) -> registry.ProblemEntry | None:
+    here = root.get("problem")
+    name = here.get("name") if here is not None and isinstance(here.value, dict) else here
+    return registry.problems().get(str(name.plain())) if name is not None else None
+
+
+def _with(item: Node, path: list[str], name: str, new: Node) -> Node:
+    """A curve with the parameter set; its steps are chosen where it runs in step with others."""
+    own = dict(item.value)
+    zipped = item.get("zip")
+    if zipped is not None and zipped.get(name) is not None:
+        wanted = new.plain() if isinstance(new.value, list) else [new.plain()]
+        steps = zipped.get(name)
+        assert steps is not None
+        kept = [i for i, one in enumerate(steps.value) if one.plain() in wanted]
+        lacking = [value for value in wanted if value not in steps.plain()]
+        if lacking:
+            others = " and ".join(key for key, _ in zipped.items() if key != name)
+            raise UserError(
+                f"{new.place}: {name} = {lacking[0]} is no step of {'.'.join(path)}, where {name} runs in step with "
+                f"{others} ({name}: {steps.plain()}); give all of them: --set '{'.'.join(path)}.zip="
+                f"{{{name}: ..., {others.replace(' and ', ': ..., ')}: ...}}'"
+            )
+        chosen = {
+            key: Node([values.value[i] for i in kept], values.place, values.key) for key, values in zipped.items()
+        }
+        own["zip"] = Node(chosen, zipped.place, zipped.key)
+    else:
+        own[name] = new
+    return Node(own, item.place, item.key)
+
+
+def _placed(root: Node, path: list[str], new: Node) -> Node:
+    """A copy of ``root`` with the very node ``new`` at a path that is there."""
+    if not path:
+        return new
+    head, rest = path[0], path[1:]
+    if isinstance(root.value, list):
+        items = list(root.value)
+        items[int(head)] = _placed(items[int(head)], rest, new)
+        return Node(items, root.place, root.key)
+    return _replaced(root, head, _placed(root.value[head], rest, new))
+
+
+def _replaced(root: Node, key: str, new: Node) -> Node:
+    return Node({**root.value, key: new}, root.place, root.key)
