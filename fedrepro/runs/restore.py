@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.ledger import COUNTS
-from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.read import BESIDE, as_written, beside, content, read_sidecar, results_file, stem, with_suffix
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
@@ -45,7 +45,7 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
     restored = 0
     for place in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(place), results_file(place)
-        if sidecar is None or table is None or not _as_written(sidecar, table, place):
+        if sidecar is None or table is None or not as_written(place, sidecar):
             continue
         names = _runs(sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, place, aliases):
@@ -54,12 +54,6 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
                 store.write(run, record)
                 restored += 1
     return restored
-
-
-def _as_written(sidecar: Sidecar, table: Path, place: Path) -> bool:
-    points = with_suffix(place, ".points.csv")
-    arrays = not (sidecar.points_sha256 and points.exists()) or content_hash(points) == sidecar.points_sha256
-    return content_hash(table) == sidecar.csv_sha256 and arrays
 
 
 def _fits(record: Record, run: Run, trial: int) -> bool:
