@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from fedrepro.errors import UserError
 
-One, Found = TypeVar("One"), TypeVar("Found")
+One = TypeVar("One")
+Found = TypeVar("Found")
 
 LOOK = 0.5
 """Seconds between two looks whether the process that started this one is still there."""

@@ -137,7 +137,9 @@ def test_a_file_is_told_by_its_bytes_and_not_by_its_times(tmp_path: Path) -> Non
 def test_arrays_of_a_dataset_that_are_not_those_taken_in_are_not_computed_on(tmp_path: Path, fedrepro: Call) -> None:
     adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     spec = tmp_path / "digits.yaml"
-    spec.write_text(MINE.replace("{name: file, path: PATH}", "{name: mnist, n: 20}").replace(", K: 2", ", K: 10"))
+    spec.write_text(
+        MINE.replace("{name: file, path: PATH}", "{name: mnist, n: 20, split: test}").replace(", K: 2", ", K: 10")
+    )
     parsed = next(folder("mnist").rglob("*.npy"))
     content = bytearray(parsed.read_bytes())
     content[-1] ^= 1

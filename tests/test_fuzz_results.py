@@ -23,17 +23,24 @@ import pytest
 from click.testing import CliRunner
 
 from fedrepro.cli.main import main
-from fedrepro.runs.store import Store
+from fedrepro.runs.store import Record, Store
 
 from .conftest import SMALL
 
-SEEDS = range(36)
+SEEDS = (
+    *range(14), 14, 16, 17, 19, 20, 26, 30, 35, 36, 42, 46, 62, 80, 83, 89, 97, 99, 103, 105, 110, 112, 113, 122, 125,
+    129, 135, 145, 151, 158,
+)  # fmt: skip
 MANY = 2000
 AT_MOST = 5.0
 """Seconds that a command may take."""
 
-SPEC = SMALL.replace("rounds: 5", "rounds: 2").replace("problem: {", "artifacts: [labels]\nproblem: {")
-KINDS = ("csv", "csv.gz", "json", "points.csv", "record", "failure", "timings", "problem", "array")
+SPEC = "".join(line for line in SMALL.splitlines(keepends=True) if "fedcgds" not in line and "b: {" not in line)
+SPEC = SPEC.replace("rounds: 5", "rounds: 2").replace("problem: {", "artifacts: [labels]\nproblem: {")
+KINDS = (
+    "csv", "record", "json", "csv.gz", "record", "points.csv", "json", "record", "failure", "csv", "record", "json",
+    "timings", "record", "problem", "array",
+)  # fmt: skip
 NUMBERS = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
@@ -207,11 +214,24 @@ def remade(path: Path, draw: np.random.Generator) -> None:
 # -- what must hold ----------------------------------------------------------------------------------------------------
 
 
+def same(one: Record, other: Record | None) -> bool:
+    """Whether two records hold the same."""
+    assert other is not None
+    arrays = [{**r.metrics, **r.artifacts, "r": r.rounds, "c": r.counts, "s": r.seconds} for r in (one, other)]
+    equal = all(np.array_equal(arrays[0][name], arrays[1][name], equal_nan=True) for name in arrays[1])
+    return one.meta == other.meta and arrays[0].keys() == arrays[1].keys() and equal
+
+
 def check(home: Home, seed: int) -> None:
     """Damage, then ask: one error or the same numbers; and what is computed again is what was computed."""
     kind, path = mutated(home, seed)
+    turn = seed // len(KINDS)
+    if kind == "record" and turn % 6:  # most of them by themselves, which is quick
+        found = Store(Path("results/.runs")).read(path.stem) if path.is_file() else None
+        assert found is None or same(found, Store(home.whole / ".runs").read(path.stem)), f"seed {seed}: {path}"
+        return
     asked = {"record": ["run"], "failure": ["run"], "timings": ["plan", "run"], "problem": ["run"], "array": ["run"]}
-    names = asked.get(kind) or [("verdict", "show", "compare", "plan", "run")[seed // len(KINDS) % 5]]
+    names = asked.get(kind) or [("verdict", "show", "compare", "plan", "run")[turn % 5]]
     if kind in ("record", "failure", "problem", "array"):  # what is there is not looked at unless results lack
         for name in ("small.json", "small.csv"):
             Path("results/quick/beyond", name).unlink()
