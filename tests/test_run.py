@@ -199,6 +199,8 @@ def test_results_with_options_have_a_folder_of_their_own(fedrepro: Call, small: 
     assert (tmp_path / "plots" / own / "small.png").exists()
     assert "changed by --set rounds=3" in fedrepro("verdict", small, *options).output
     assert "changed by" not in fedrepro("verdict", small).output
+    ((again, _, _),) = with_results([small], "quick", tmp_path / "results" / own.parent.parent, True)
+    assert {setting.rounds for setting in again.settings()} == {3}
     there = fedrepro("verdict", small, "--results", tmp_path / "results" / own.parent.parent)
     assert "changed by --set rounds=3" in there.output  # the folder is one of results like any other
     assert fedrepro("plot", small, "--set", "rounds=4").exit_code == 2

@@ -120,7 +120,10 @@ def plan(
 @spec_arguments
 @tier_option
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores, or the scheduler's)."
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    help="Parallel workers (default: all cores, or the scheduler's; 1: this process itself).",
 )
 @click.option(
     "--scheduler",

@@ -183,6 +183,14 @@ def _same(path: Path, body: bytes, sha256: str) -> None:
         )
 
 
+def as_written(base: Path, sidecar: Sidecar) -> bool:
+    """Whether the results at ``base``, which are there, are those that their sidecar describes."""
+    table, arrays = results_file(base), with_suffix(base, ".points.csv")
+    if table is None or content_hash(table) != sidecar.csv_sha256:
+        return False
+    return not sidecar.points_sha256 or (arrays.exists() and content_hash(arrays) == sidecar.points_sha256)
+
+
 def with_results(
     paths: Iterable[Path], tier: str, root: Path, must: bool = False, sets: Sequence[str] = ()
 ) -> Iterator[tuple[Figure, Any, Sidecar]]:

@@ -18,9 +18,9 @@ from fedrepro.ledger import COUNTS
 from fedrepro.results import checks
 from fedrepro.results.read import (
     BESIDE,
+    as_written,
     beside,
     content,
-    content_hash,
     place,
     read_sidecar,
     results_file,
@@ -59,7 +59,7 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
     restored = 0
     for base in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(base), results_file(base)
-        if sidecar is None or table is None or not _as_written(sidecar, table, base):
+        if sidecar is None or table is None or not as_written(base, sidecar):
             continue
         names = _runs(base, sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, base, aliases):
@@ -68,12 +68,6 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
                 store.write(run, record)
                 restored += 1
     return restored
-
-
-def _as_written(sidecar: Sidecar, table: Path, place: Path) -> bool:
-    points = with_suffix(place, ".points.csv")
-    arrays = not (sidecar.points_sha256 and points.exists()) or content_hash(points) == sidecar.points_sha256
-    return content_hash(table) == sidecar.csv_sha256 and arrays
 
 
 def _fits(record: Record, run: Run, trial: int) -> bool:

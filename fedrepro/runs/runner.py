@@ -238,6 +238,8 @@ def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
                         tqdm.write(f"another command is computing {base}; waiting for it")
                     lock.acquire()
             stack.callback(lock.release)
+            with writing(base.parent):
+                base.parent.mkdir(parents=True, exist_ok=True)
             sweep(base.parent)
         yield
 

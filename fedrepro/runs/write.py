@@ -25,7 +25,17 @@ import numpy as np
 from fedrepro import __version__, cpu, registry
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
-from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.read import (
+    BESIDE,
+    as_written,
+    beside,
+    content,
+    content_hash,
+    read_sidecar,
+    results_file,
+    stem,
+    with_suffix,
+)
 from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
@@ -121,11 +131,10 @@ def _set_aside(base: Path, text: str) -> None:
 def finished(plan: Plan, number: int, root: Path) -> bool:
     """Whether the results on disk are the complete ones of exactly this plan."""
     base = stem(root, plan.figures[number])
-    sidecar, table = read_sidecar(base), results_file(base)
-    if sidecar is None or table is None:
+    sidecar = read_sidecar(base)
+    if sidecar is None or not (sidecar.plan == plan_id(plan, number) and sidecar.complete):
         return False
-    same = sidecar.plan == plan_id(plan, number) and sidecar.complete
-    return same and sidecar.csv_sha256 == content_hash(table)
+    return as_written(base, sidecar)
 
 
 def plan_id(plan: Plan, number: int) -> str:
