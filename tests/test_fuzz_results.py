@@ -26,6 +26,7 @@ from fedrepro.cli.main import main
 from fedrepro.runs.store import Record, Store
 
 from .conftest import SMALL
+from .test_damaged import share
 
 SEEDS = (
     *range(14), 14, 16, 17, 19, 20, 26, 30, 35, 36, 42, 46, 62, 80, 83, 89, 97, 99, 103, 105, 110, 112, 113, 122, 125,
@@ -67,6 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     with contextlib.chdir(root):
         Path("small.yaml").write_text(SPEC)
         assert call("run").exit_code == 0
+        share(Path("small.yaml"), Path("results"))
         shutil.copy("results/quick/beyond/small.csv", "other.csv")
         Store(Path("results/.runs")).fail("0" * 24, {"why": "failed: no"})
         shutil.move("results", "whole")

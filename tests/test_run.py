@@ -371,3 +371,9 @@ def test_the_sizes_of_real_data_are_kept_whichever_run_says_them(small: Path) ->
     assert write._sizes(figure, {first: [run()], others[-1]: [there]}) == {"syn": {"N": 60}}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9)]}) == {}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9), there]}) == {"syn": {"N": 60}}
+
+
+def test_shared_arrays_are_removed_when_the_runs_on_them_are_done(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    assert fedrepro("run", small, "--jobs", 1).exit_code == 0
+    assert not list((tmp_path / "results" / ".scratch").glob("*/*.npy"))
+    assert not list((tmp_path / "results" / ".scratch").glob("*/problem.json"))

@@ -22,7 +22,7 @@ from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.remote import Cluster
 from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
-from fedrepro.runs.task import evict
+from fedrepro.runs.task import discard, evict
 from fedrepro.seeds import canonical
 
 
@@ -111,6 +111,8 @@ def run(
                     written[number] = write.write(plan, number, store, folders.root)
                     told(number, written[number])
         outcome.written = [written[number] for number in sorted(written)]
+        if not outcome.interrupted:
+            discard(folders.scratch, {run.problem_id for run in todo if store.has(run.id)})
     outcome.seconds = time.perf_counter() - began
     return outcome
 

@@ -212,6 +212,13 @@ def evict(scratch: Path) -> None:
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
 
+def discard(scratch: Path, problems: Iterable[str]) -> None:
+    """Remove the shared arrays of problems whose runs are done; a command that still maps them keeps what it has."""
+    for problem in problems:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(scratch / problem)
+
+
 def _left(folder: Path) -> bool:
     """Whether nobody makes this half of a problem's arrays any more: nobody holds the problem's lock."""
     if not folder.name.startswith(".") or not folder.is_dir():
