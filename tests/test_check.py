@@ -186,3 +186,15 @@ def test_the_report_shows_the_last_check_and_what_it_confirms(
     assert after.check.words.startswith("same bits in 8 of 8 runs, on 20")
     monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed once more")
     assert gather.section(small, "quick", root).stale == ("the code that computes it changed",)
+
+
+def test_the_queue_of_the_paper_tier_names_every_figure_once() -> None:
+    import re
+
+    root = Path(__file__).parents[1]
+    text = (root / "Makefile").read_text().replace("\\\n", " ")
+    named = (
+        re.search(r"^ANSWERS := (.*)$", text, re.M)[1].split() + re.search(r"^DEAR +:= (.*)$", text, re.M)[1].split()
+    )
+    there = [p.relative_to(root / "experiments").with_suffix("").as_posix() for p in root.glob("experiments/*/*.yaml")]
+    assert sorted(named) == sorted(name for name in there if not name.endswith("/discrepancies"))
