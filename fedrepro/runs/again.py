@@ -79,7 +79,8 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
             held = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
             found += [today[t] for t in held if t in today]
     if not found:
-        why = "the spec changed" if not same else "the data it was computed on is not here"
+        why = "the spec changed" if not same else "the data they were computed on are not here"
+        why = why if sidecar.runs else "the sidecar is of a version that names no runs"
         raise UserError(f"{name}: none of its runs can be checked, {why}")
     return Kept(number, figure, base, table, sidecar, tuple(found))
 
