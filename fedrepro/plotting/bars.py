@@ -38,9 +38,9 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         for label, members in bars.items()
     }
     entries = []
-    for i, (label, found) in enumerate(results.items()):
+    called = words.texts(results, panel.curves)
+    for i, (said, found) in enumerate(zip(called, results.values(), strict=True)):
         bad = "; ".join(f"{group}{f.bad}" for group, f in found.items() if f.bad)
-        said = words.text(label, panel.curves)
         entries.append(Entry(f"{said} ({bad})" if bad else said, _face(looks[i], i)))
     stars = [item for item in panel.published if "x" in item]
     if stars:

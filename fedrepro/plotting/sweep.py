@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a panel over a swept parameter."""
     name, options = panels.swept(panel), CurvesOptions.of(panel)
-    groups = {words.text(k, panel.curves): members for k, members in layout.lines(panel.curves, name).items()}
+    found = layout.lines(panel.curves, name)
+    groups = dict(zip(words.texts(found, panel.curves), found.values(), strict=True))
     levels = [line for line in lines.read(panel, source) if line.level]
     looks = style.looks([members[0] for members in groups.values()])
     values = {c.label + c.setting.series: value_of(c, name) for g in groups.values() for c in g}
