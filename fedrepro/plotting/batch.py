@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedrepro.plotting.alone import draw_alone
 from fedrepro.plotting.figure import draw
+from fedrepro.plotting.series import Source
 from fedrepro.results.read import stem, with_results
 
 FORMATS = ("png", "pdf")
@@ -16,12 +18,17 @@ FORMATS = ("png", "pdf")
 
 @dataclass(frozen=True)
 class Where:
-    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``."""
+    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``.
+
+    panel : one panel only, '' for the whole figure. width : of that panel in inches, and as the user wrote it.
+    """
 
     tier: str
     formats: tuple[str, ...]
     root: Path
     plots: Path
+    panel: str = ""
+    width: tuple[float, str] = (0.0, "")
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
@@ -45,7 +52,12 @@ def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
     for figure, frame, sidecar in with_results([path], where.tier, where.root, must):
         points = stem(where.root, figure).with_name(figure.figure + ".points.csv")
         arrays = pd.read_csv(points) if points.exists() else None
-        drawn += draw(figure, frame, sidecar, stem(where.plots, figure), where.formats, points=arrays)
+        target = stem(where.plots, figure)
+        if where.panel:
+            source = Source(figure, frame, sidecar, arrays)
+            drawn += draw_alone(source, where.panel, where.width, target, where.formats, where.root)
+        else:
+            drawn += draw(figure, frame, sidecar, target, where.formats, arrays, where.root)
     return drawn
 
 
