@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,10 @@ PAPERS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A registered name: a method class and the parameter values this name presets."""
+    """A registered name: a method class and the parameter values this name presets.
+
+    ``variant`` tells it from other methods of its label, where they stand beside each other.
+    """
 
     name: str
     cls: type[Any]
@@ -41,6 +44,7 @@ class Algorithm:
     papers: tuple[str, ...]
     summary: str
     preset: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default under this name (``dataclasses.MISSING`` where one must be given)."""
@@ -182,6 +186,20 @@ def algorithms() -> dict[str, Algorithm]:
     """All algorithms by name."""
     _discover("algorithms")
     return _ALGORITHMS
+
+
+def called(names: Iterable[str]) -> dict[str, str]:
+    """What to call each of these algorithms: its label, with its variant where another one has label and problem too.
+
+    Those that differ in neither are told by their names.
+    """
+    known = {name: algorithms()[name] for name in names}
+    found: dict[str, str] = {}
+    for name, entry in known.items():
+        rivals = [e for e in known.values() if (e.label, e.problem) == (entry.label, entry.problem)]
+        own = f"{entry.label}, {entry.variant}" if entry.variant and len(rivals) > 1 else entry.label
+        found[name] = f"{entry.label} ({name})" if sum(e.variant == entry.variant for e in rivals) > 1 else own
+    return found
 
 
 def problems() -> dict[str, ProblemEntry]:

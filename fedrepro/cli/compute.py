@@ -11,6 +11,7 @@ import click
 
 from fedrepro import cpu
 from fedrepro.cli.options import (
+    complete_panel,
     memory_option,
     plots_option,
     results_option,
@@ -131,7 +132,7 @@ def plan(
     help="Compute on the workers of this dask scheduler (tcp://host:8786), or on N of its own (local:N).",
 )
 @memory_option
-@click.option("--only", metavar="PANEL", help="Compute one panel's runs only.")
+@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute one panel's runs only.")
 @set_option
 @stand_in_option
 @click.option("--fresh", is_flag=True, help="Forget finished runs of these figures and compute them again.")

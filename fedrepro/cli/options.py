@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from fedrepro.errors import UserError
-from fedrepro.spec.find import experiments, project, specs
+from fedrepro.spec import nodes
+from fedrepro.spec.find import experiments, find_spec, project, specs
 from fedrepro.spec.tiers import TIERS
 
 
@@ -21,12 +22,51 @@ def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str)
     return found or [str(path) for path in specs(folder) if str(path).startswith(incomplete)]
 
 
+def _root_of(ctx: click.Context) -> nodes.Node | None:
+    """The first spec that a command line names so far; None where there is none that can be read."""
+    names = ctx.params.get("specs") or [ctx.params.get("figure")]
+    try:
+        return nodes.read(find_spec(str(names[0]))) if names and names[0] else None
+    except UserError:
+        return None
+
+
+def complete_panel(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The panels of the figure named before, for the shell."""
+    root = _root_of(ctx)
+    table = root.get("panels") if root is not None else None
+    return [name for name, _ in table.items() if name.startswith(incomplete)] if table is not None else []
+
+
+def complete_set(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The keys of the figure named before, for the shell; deeper ones once there is a dot behind the first."""
+    root = _root_of(ctx)
+    if root is None or "=" in incomplete:
+        return []
+    found = [key for key in _keys(root) if key.split(".")[0] not in ("paper", "figure", "tiers", "claims")]
+    depth = incomplete.count(".")
+    return [key for key in found if key.startswith(incomplete) and key.count(".") <= depth]
+
+
+def _keys(node: nodes.Node, before: str = "") -> list[str]:
+    """Every key of a mapping, and those below it, as ``--set`` names them."""
+    found = []
+    for key, child in node.items():
+        found += [f"{before}{key}", *_keys(child, f"{before}{key}.")]
+    return found
+
+
 spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
 tier_option = click.option(
     "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="How much to compute."
 )
 set_option = click.option(
-    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="Override a key of the spec, e.g. --set rounds=50."
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    shell_complete=complete_set,
+    help="Override a key of the spec, e.g. --set rounds=50.",
 )
 stand_in_option = click.option(
     "--stand-in/--no-stand-in", default=False, help="Use labelled surrogate data where a dataset is absent."
@@ -67,6 +107,20 @@ class Memory(click.ParamType):
         if not size > 0.0:
             raise UserError(f"--memory {value}: must be an amount of memory such as 8G, 512M or 1.5GB")
         return size
+
+
+class Length(click.ParamType):
+    """A length as papers give it: 3.4in, 8.6cm, 86mm, 245pt (of 72 to the inch)."""
+
+    name = "length"
+    inches: ClassVar[dict[str, float]] = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, str]:
+        """Inches, and the text."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(in|cm|mm|pt)", str(value))
+        if found is None:
+            raise UserError(f"--width {value}: must be a length with its unit, such as 3.4in, 8.6cm, 86mm or 245pt")
+        return float(found[1]) * self.inches[found[2]], str(value)
 
 
 memory_option = click.option(

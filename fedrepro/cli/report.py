@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fedrepro.cli import listing
-from fedrepro.cli.options import complete_spec, results_option, set_option
+from fedrepro.cli.options import complete_panel, complete_spec, results_option, set_option
 from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
@@ -128,7 +128,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> N
     show_default=True,
     help="Whose results to show; best: of the paper tier where there are any, else of quick, else of smoke.",
 )
-@click.option("--panel", help="One panel only.")
+@click.option("--panel", shell_complete=complete_panel, help="One panel only.")
 @click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
 @click.option(
     "--format",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrepro.plotting import canvas, series, style, words
-from fedrepro.plotting.canvas import Entry, Prepared
+from fedrepro.plotting.canvas import ROOM, Entry, Prepared, Room
 from fedrepro.plotting.series import Source
 from fedrepro.spec import layout, panels
 from fedrepro.spec.model import Panel
@@ -19,13 +19,12 @@ from fedrepro.spec.panels import BarsOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MplFigure
 
 STAR: dict[str, Any] = {"color": "white", "markeredgecolor": style.BLACK, "markersize": 11}
 HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
+def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     """Work out a bar panel."""
     name, options = panels.swept(panel), BarsOptions.of(panel)
     bars, groups = layout.lines(panel.curves, name), layout.groups(panel.curves, name)
@@ -38,9 +37,9 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         for label, members in bars.items()
     }
     entries = []
-    for i, (label, found) in enumerate(results.items()):
+    called = words.texts(results, panel.curves)
+    for i, (said, found) in enumerate(zip(called, results.values(), strict=True)):
         bad = "; ".join(f"{group}{f.bad}" for group, f in found.items() if f.bad)
-        said = words.text(label, panel.curves)
         entries.append(Entry(f"{said} ({bad})" if bad else said, _face(looks[i], i)))
     stars = [item for item in panel.published if "x" in item]
     if stars:
@@ -53,9 +52,8 @@ def prepare(panel: Panel, source: Source) -> Prepared:
     def place(label: str, group: str) -> float:
         return groups.index(group) + (list(bars).index(label) - (len(bars) - 1) / 2) * thick
 
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
-        ax = fig.add_subplot(spec)
-        canvas.finish(ax, panel, title)
+    def draw(ax: Axes, title: str) -> None:
+        canvas.finish(ax, panel, title, room=room)
         for i, (label, found) in enumerate(results.items()):
             x = np.array([place(label, group) for group in found])
             y, low, high = (np.array([getattr(f, n) for f in found.values()]) for n in ("centre", "low", "high"))
@@ -67,12 +65,12 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         canvas.draw_published(ax, rest)
         ax.set_xticks(range(len(groups)), [words.text(group, panel.curves, kinds=(name,)) for group in groups])
         ax.grid(False, axis="x")
-        canvas.set_limits(ax, panel)
-        return [ax]
+        canvas.set_limits(ax, panel, room)
 
     shown = any(np.isfinite(f.centre) for found in results.values() for f in found.values())
     absent = "" if shown else "no results"
-    return Prepared(canvas.SIZE, paint, tuple(entries), tuple(spreads), absent=absent)
+    size, paint = (room.width, room.height), canvas.in_cell(draw)
+    return Prepared(size, paint, tuple(entries), tuple(spreads), absent=absent, draw=draw)
 
 
 def _face(look: style.Look, place: int) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from typing import Any
 
 from fedrepro import processes
 from fedrepro.errors import UserError
+from fedrepro.plotting.alone import draw_alone
 from fedrepro.plotting.figure import draw
+from fedrepro.plotting.series import Source
 from fedrepro.results.read import points, stem, with_results
 
 FORMATS = ("png", "pdf")
@@ -24,6 +26,7 @@ class Where:
     """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``.
 
     sets : the options of ``run --set`` that the results are of.
+    panel : one panel only, '' for the whole figure. width : of that panel in inches, and as the user wrote it.
     """
 
     tier: str
@@ -31,6 +34,8 @@ class Where:
     root: Path
     plots: Path
     sets: tuple[str, ...] = ()
+    panel: str = ""
+    width: tuple[float, str] = (0.0, "")
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
@@ -47,7 +52,12 @@ def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
     drawn: list[Path] = []
     for figure, frame, sidecar in with_results([path], where.tier, where.root, must, where.sets):
         arrays = points(stem(where.root, figure), sidecar)
-        drawn += draw(figure, frame, sidecar, stem(where.plots, figure), where.formats, points=arrays)
+        target = stem(where.plots, figure)
+        if where.panel:
+            source = Source(figure, frame, sidecar, arrays)
+            drawn += draw_alone(source, where.panel, where.width, target, where.formats, where.root)
+        else:
+            drawn += draw(figure, frame, sidecar, target, where.formats, arrays, where.root)
     return drawn
 
 

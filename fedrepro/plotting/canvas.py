@@ -28,6 +28,20 @@ SIZE = (4.3, 3.4)
 
 
 @dataclass(frozen=True)
+class Room:
+    """The room of a panel with its labels in inches, and the size of its letters, and of its smallest, in points."""
+
+    width: float = SIZE[0]
+    height: float = SIZE[1]
+    font: float = style.FONT
+    tiny: float = style.TINY
+
+
+ROOM = Room()
+"""That of a panel among others."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """One line of a legend: its text and the keyword arguments of the sample line beside it (none: no sample)."""
 
@@ -41,7 +55,8 @@ class Prepared:
 
     size : width and height in inches, with labels; decoration : the part of the height that is title and axis labels.
     notes : facts the footer states once for the whole figure. absent : why there is nothing to show; a line of the
-    figure then says so in the panel's place. paint(fig, spec, title) draws into a gridspec cell and returns its axes.
+    figure then says so in the panel's place. paint(fig, spec, title) draws into a gridspec cell and returns its axes;
+    draw(ax, title), of a panel with one pair of axes, draws into given ones.
     """
 
     size: tuple[float, float]
@@ -50,6 +65,18 @@ class Prepared:
     notes: tuple[str, ...] = ()
     decoration: float = 0.8
     absent: str = ""
+    draw: Callable[[Axes, str], None] | None = None
+
+
+def in_cell(draw: Callable[[Axes, str], None]) -> Callable[[MplFigure, Any, str], list[Axes]]:
+    """What paints a panel into a gridspec cell that ``draw`` draws into its one pair of axes."""
+
+    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
+        ax = fig.add_subplot(spec)
+        draw(ax, title)
+        return [ax]
+
+    return paint
 
 
 def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
@@ -121,13 +148,13 @@ def draw_published(ax: Axes, panel: Panel) -> None:
 # -- axes --------------------------------------------------------------------------------------------------------------
 
 
-def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0) -> None:
+def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0, room: Room = ROOM) -> None:
     """Scales, axis labels and title of a panel; ``above``: inches between panel and title that something else takes."""
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
-    ax.set_xlabel(_wrap(_x_label(panel), SIZE[0]))
-    ax.set_ylabel(_wrap(options_of(panel).ylabel or axes.metric_label(panel, panel.y), SIZE[1]))
-    set_title(ax, title, SIZE[0], above)
+    ax.set_xlabel(_wrap(_x_label(panel), room.width, room))
+    ax.set_ylabel(_wrap(options_of(panel).ylabel or axes.metric_label(panel, panel.y), room.height, room))
+    set_title(ax, title, room.width, above)
 
 
 def _x_label(panel: Panel) -> str:
@@ -137,8 +164,8 @@ def _x_label(panel: Panel) -> str:
     return words.symbols(own) or (axis.label if axis.along else words.symbol(panels.swept(panel)))
 
 
-def _wrap(label: str, inches: float) -> str:
-    return style.wrap(label, inches - 0.75, style.FONT)
+def _wrap(label: str, inches: float, room: Room) -> str:
+    return style.wrap(label, inches - 0.75, room.font)
 
 
 def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:
@@ -147,7 +174,7 @@ def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:
         ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9 + 72 * above + 3 * (above > 0))
 
 
-def set_limits(ax: Axes, panel: Panel) -> None:
+def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
     """The spec's own limits, and tick labels a reader can read on axes of large numbers and on short log axes."""
     if panel.xlim != (None, None):
         ax.set_xlim(*panel.xlim)
@@ -157,7 +184,7 @@ def set_limits(ax: Axes, panel: Panel) -> None:
     if panel.xscale == "linear" and axes.of(panel).along and far >= 1e5:
         power = int(np.floor(np.log10(far)))
         ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
-        ax.set_xlabel(_wrap(f"{_x_label(panel)} / $10^{{{power}}}$", SIZE[0]))
+        ax.set_xlabel(_wrap(f"{_x_label(panel)} / $10^{{{power}}}$", room.width, room))
     if panel.yscale == "log":
         _plain_ticks(ax.yaxis, *ax.get_ylim(), ax.set_ylim)
     if panel.xscale == "log" and axes.of(panel).along:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrepro.plotting import canvas, lines, style, words
-from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting.canvas import ROOM, Prepared, Room
 from fedrepro.plotting.limits import Frame, frame
 from fedrepro.plotting.lines import Line
 from fedrepro.plotting.series import Source, Trial
@@ -23,41 +23,40 @@ from fedrepro.spec.panels import CurvesOptions
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MplFigure
 
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8.5, "markeredgewidth": 2.0, "linestyle": "none", "zorder": 6}
 STRIP = 0.165
 """Height in inches of a line of the strip above a panel that names the curves that leave it."""
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
+def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     """Work out a panel of curves along an axis."""
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)
     leaving = _leaving(drawn, limits, panel)
-    strip = _strip([text for _, text in leaving])
+    strip = _strip([text for _, text in leaving], room)
 
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
-        ax = fig.add_subplot(spec)
-        canvas.finish(ax, panel, title, above=STRIP * len(strip))
+    def draw(ax: Axes, title: str) -> None:
+        canvas.finish(ax, panel, title, above=STRIP * len(strip), room=room)
         for i, line in enumerate(drawn):
             lines.draw(ax, line, i, len(drawn))
         canvas.draw_published(ax, panel)
         if limits and limits.top is not None:
             ax.set_ylim(limits.bottom, limits.top)
-        canvas.set_limits(ax, panel)
+        canvas.set_limits(ax, panel, room)
         _mark_leaving(ax, [drawn[i] for i, _ in leaving])
-        _name_leaving(ax, [[drawn[leaving[k][0]] for k in row] for row in strip], [t for _, t in leaving], strip)
+        _name_leaving(
+            ax, [[drawn[leaving[k][0]] for k in row] for row in strip], [t for _, t in leaving], strip, room.tiny
+        )
         _mark_diverged(ax, drawn)
-        return [ax]
 
     entries = (*(lines.entry(line) for line in drawn), *canvas.published_entries(panel))
-    width, height = canvas.SIZE
-    size = (width, height + STRIP * len(strip))
+    size = (room.width, room.height + STRIP * len(strip))
     notes = tuple(_notes(panel, drawn, limits, bool(leaving)))
     moving = [line for line in drawn if not line.level] or drawn
     absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
-    return Prepared(size, paint, entries, notes, decoration=0.8 + STRIP * len(strip), absent=absent)
+    tall = 0.8 + STRIP * len(strip)
+    return Prepared(size, canvas.in_cell(draw), entries, notes, decoration=tall, absent=absent, draw=draw)
 
 
 def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: bool) -> list[str]:
@@ -103,13 +102,13 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= value < 1e6 else words.value(float(f"{value:.3g}"))
 
 
-def _strip(texts: Sequence[str]) -> list[list[int]]:
+def _strip(texts: Sequence[str], room: Room) -> list[list[int]]:
     """The numbers of the texts in each line of the strip."""
     rows: list[list[int]] = []
-    room, used = canvas.SIZE[0] - 0.75, float("inf")
+    wide, used = room.width - 0.75, float("inf")
     for k, text in enumerate(texts):
-        need = style.width(f"▲ {text}", style.TINY) + 0.2
-        if used + need > room:
+        need = style.width(f"▲ {text}", room.tiny) + 0.2
+        if used + need > wide:
             rows.append([])
             used = 0.0
         rows[-1].append(k)
@@ -128,7 +127,9 @@ def _mark_leaving(ax: Axes, gone: Sequence[Line]) -> None:
             ax.plot([x], [top], "^", color=line.look.color, markersize=8, clip_on=False, zorder=7)
 
 
-def _name_leaving(ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str], places: Sequence[list[int]]) -> None:
+def _name_leaving(
+    ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str], places: Sequence[list[int]], size: float
+) -> None:
     """The strip between title and panel: an arrowhead in each curve's colour, and what is to be said of it."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 
@@ -138,8 +139,8 @@ def _name_leaving(ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str]
     for row, numbers in zip(rows, places, strict=True):
         parts: list[Artist] = []
         for line, k in zip(row, numbers, strict=True):
-            head = TextArea("▲", textprops={"color": line.look.color, "fontsize": style.TINY})
-            said = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": style.TINY})
+            head = TextArea("▲", textprops={"color": line.look.color, "fontsize": size})
+            said = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": size})
             parts.append(HPacker(children=[head, said], pad=0, sep=2, align="baseline"))
         packed.append(HPacker(children=parts, pad=0, sep=8, align="baseline"))
     box = VPacker(children=packed, pad=0, sep=2, align="left")

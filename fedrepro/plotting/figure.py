@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from fedrepro.errors import ParameterError
 from fedrepro.files import atomically
 from fedrepro.plotting import bars, curves, scatter, style, sweep, tables, words
-from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting.canvas import ROOM, Prepared, Room
 from fedrepro.plotting.face import MARGIN, Header, footer, footer_parts, tags
 from fedrepro.plotting.legend import arrange
+from fedrepro.plotting.provenance import FIELDS, record
 from fedrepro.plotting.series import Source
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes
@@ -25,14 +26,15 @@ from fedrepro.spec.panels import check_figure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure as MplFigure
 
-PREPARE: dict[str, Callable[[Panel, Source], Prepared]] = {
+PREPARE: dict[str, Callable[[Panel, Source, Room], Prepared]] = {
     "curves": curves.prepare,
     "sweep": sweep.prepare,
     "bars": bars.prepare,
-    "table": tables.prepare,
-    "scatter": scatter.prepare,
+    "table": lambda panel, source, _: tables.prepare(panel, source),
+    "scatter": lambda panel, source, _: scatter.prepare(panel, source),
 }
 """Who draws what: the kinds of panels, and curves whose x is a parameter as ``sweep``."""
 
@@ -57,33 +59,45 @@ def draw(
     stem: Path,
     formats: Sequence[str] = ("png", "pdf"),
     points: pd.DataFrame | None = None,
+    root: Path | None = None,
 ) -> list[Path]:
     """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
 
-    ``frame`` is the figure's tidy CSV, ``points`` its points file where it has scatter panels. Files are replaced
-    atomically. Raises ParameterError for an unknown format, or a panel that cannot be drawn.
+    ``frame`` is the figure's tidy CSV, ``points`` its points file where it has scatter panels, ``root`` the folder with
+    results where they are from there: the pictures say so (``provenance``). Files are replaced atomically. Raises
+    ParameterError for an unknown format, or a panel that cannot be drawn.
     """
-    for name in formats:
-        if name not in METADATA:
-            raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
+    check_formats(formats)
     check_figure(figure)
     source = Source(figure, frame, sidecar, points)
     stem = Path(stem)
+    picture = build(figure, frame, sidecar, points)
+    return save(picture, stem, formats, record(figure, sidecar, root)) + _write_tables(source, stem)
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raise ParameterError for a format in which pictures are not written."""
+    for name in formats:
+        if name not in METADATA:
+            raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
+
+
+def save(picture: MplFigure, stem: Path, formats: Sequence[str], said: str) -> list[Path]:
+    """Write a picture as ``<stem>.<format>`` for every format, with what is to be said of it in its metadata."""
     written = []
     with style.context():
-        picture = build(figure, frame, sidecar, points)
         for name in formats:
             target = stem.with_name(f"{stem.name}.{name}")
-            save = functools.partial(picture.savefig, format=name, metadata=METADATA[name])
-            atomically(target, save)
+            metadata = METADATA[name] | {FIELDS[name]: said}
+            atomically(target, functools.partial(picture.savefig, format=name, metadata=metadata))
             written.append(target)
-    return written + _write_tables(source, stem)
+    return written
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
-    """Work out one panel."""
+def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
+    """Work out one panel; ``room``: of a panel with one pair of axes."""
     swept = panel.kind == "curves" and not axes.of(panel).along
-    return PREPARE["sweep" if swept else panel.kind](panel, source)
+    return PREPARE["sweep" if swept else panel.kind](panel, source, room)
 
 
 def _write_tables(source: Source, stem: Path) -> list[Path]:
@@ -116,7 +130,6 @@ def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.Data
 def _build(source: Source) -> MplFigure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
-    from matplotlib.text import Text
 
     figure = source.figure
     every = [prepare(panel, source) for panel in figure.panels]
@@ -139,7 +152,7 @@ def _build(source: Source) -> MplFigure:
             height += ratios[-1]
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
-    parts = footer_parts(source, _notes(source, every))
+    parts = footer_parts(source, panel_notes(source, every))
     foot = style.wrap(" · ".join(map(style.safe, parts)), width - 2 * MARGIN, style.TINY)
     below = 0.14 * (foot.count("\n") + 1) + 0.13
     gone = _absent(source, every, titles, width - 2 * MARGIN)
@@ -165,14 +178,21 @@ def _build(source: Source) -> MplFigure:
     left: dict[str, Any] = {"x": MARGIN / width, "va": "bottom", "in_layout": False}
     picture.text(y=0.09 / total, s=foot, fontsize=style.TINY, color=style.FAINT, gid="footer", **left)
     picture.text(y=(below + 0.06) / total, s=gone, fontsize=style.FONT, gid="absent", **left)
-    for text in picture.findobj(Text):
-        if not all(style.is_math(line) for line in text.get_text().split("\n")):
-            text.set_parse_math(False)  # a dollar sign in it is no formula's
-    _settle(picture)
+    literal_dollars(picture)
+    settle(picture)
     return picture
 
 
-def _notes(source: Source, every: Sequence[Prepared]) -> list[str]:
+def literal_dollars(artist: Artist) -> None:
+    """Have every text in it shown as it is whose dollar signs are no formulas'."""
+    from matplotlib.text import Text
+
+    for text in artist.findobj(Text):
+        if isinstance(text, Text) and not all(style.is_math(line) for line in text.get_text().split("\n")):
+            text.set_parse_math(False)
+
+
+def panel_notes(source: Source, every: Sequence[Prepared]) -> list[str]:
     """What the panels that show something say in the footer; where their bands differ, of which panels each is."""
     said = [(panel.id, note) for panel, one in zip(source.figure.panels, every, strict=True) if not one.absent
             for note in one.notes]  # fmt: skip
@@ -186,7 +206,7 @@ def _notes(source: Source, every: Sequence[Prepared]) -> list[str]:
     return [named.get(note, note) for _, note in said]
 
 
-def _settle(picture: MplFigure) -> None:
+def settle(picture: MplFigure) -> None:
     """Lay the figure out once and for all, to so many ``PLACES``: the solver's last digits differ from run to run."""
     picture.draw_without_rendering()
     picture.set_layout_engine("none")

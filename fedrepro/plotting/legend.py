@@ -13,6 +13,7 @@ from fedrepro.plotting.canvas import Entry, Prepared
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
+    from matplotlib.legend import Legend as MplLegend
 
 ROW, LABELS = 0.172, 0.5
 """Height of a legend row, and usual width of the labels at the left of a panel, in inches."""
@@ -30,38 +31,52 @@ class Legend:
 
     def paint(self, picture: MplFigure, spec: Any) -> None:
         """Draw the legend in axes of its own, so that it can lie on no curve."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
+        self.draw(picture.add_subplot(spec), LABELS / 2)
+
+    def draw(self, ax: Axes, left: float = 0.0) -> None:
+        """Draw the legend into the middle of axes that hold nothing else, or so many inches to its left."""
         from matplotlib.transforms import ScaledTranslation
 
-        ax: Axes = picture.add_subplot(spec)
         ax.set_axis_off()
-        handles: list[Any] = []
-        for item in self.entries:
-            look = dict(item.line) if item.line is not None else {"linestyle": "none"}
-            patch = look.pop("patch", False)
-            handles.append(Patch(**look) if patch else Line2D([], [], **look))
-        labels = [item.label for item in self.entries]
-        legend = ax.legend(
-            handles,
-            labels,
+        legend = write(
+            ax,
+            self.entries,
             loc="upper center",
             bbox_to_anchor=(0.5, 1.0),
-            bbox_transform=ax.transAxes + ScaledTranslation(-LABELS / 2, 0, picture.dpi_scale_trans),
+            bbox_transform=ax.transAxes + ScaledTranslation(-left, 0, ax.figure.dpi_scale_trans),
             ncols=self.columns,
             borderaxespad=0,
             borderpad=0.1,
             labelspacing=0.45,
         )
         legend.set_in_layout(False)
-        for text, item in zip(legend.get_texts(), self.entries, strict=True):
-            if item.line is None:
-                text.set_color(style.FAINT)
-                text.set_fontstyle("italic")
 
 
-def arrange(rows: Sequence[Sequence[Prepared]], widths: Sequence[float]) -> list[list[Legend]]:
-    """The legends below each row: one for neighbours with equal entries, one for whole rows with equal entries."""
+def write(ax: Axes, entries: Sequence[Entry], **where: Any) -> MplLegend:
+    """Write a legend of these entries; one without a sample, of a curve without results, stands back."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for item in entries:
+        look = dict(item.line) if item.line is not None else {"linestyle": "none"}
+        patch = look.pop("patch", False)
+        handles.append(Patch(**look) if patch else Line2D([], [], **look))
+    legend = ax.legend(handles, [item.label for item in entries], **where)
+    for text, item in zip(legend.get_texts(), entries, strict=True):
+        if item.line is None:
+            text.set_color(style.FAINT)
+            text.set_fontstyle("italic")
+    return legend
+
+
+def arrange(
+    rows: Sequence[Sequence[Prepared]], widths: Sequence[float], size: float = style.SMALL
+) -> list[list[Legend]]:
+    """The legends below each row: one for neighbours with equal entries, one for whole rows with equal entries.
+
+    ``size``: of their letters in points.
+    """
     alike = [signatures.pop() if len(signatures := {_signature(p) for p in row}) == 1 else None for row in rows]
     result: list[list[Legend]] = []
     for i, row in enumerate(rows):
@@ -71,7 +86,8 @@ def arrange(rows: Sequence[Sequence[Prepared]], widths: Sequence[float]) -> list
         runs = _runs([_signature(p) for p in row])
         if alike[i] and i > 0 and alike[i - 1] == alike[i]:
             runs = [(0, len(widths))]
-        result.append([_legend(a, b, row[a].entries, sum(widths[a:b]), len(runs)) for a, b in runs if row[a].entries])
+        spans = [(a, b) for a, b in runs if row[a].entries]
+        result.append([_legend(a, b, row[a].entries, sum(widths[a:b]), len(runs), size) for a, b in spans])
     return result
 
 
@@ -92,17 +108,17 @@ def _columns(entries: Sequence[Entry], columns: int) -> list[Sequence[Entry]]:
     return [entries[a:b] for a, b in itertools.pairwise(starts)]
 
 
-def _legend(start: int, stop: int, entries: tuple[Entry, ...], inches: float, neighbours: int) -> Legend:
+def _legend(start: int, stop: int, entries: tuple[Entry, ...], inches: float, neighbours: int, size: float) -> Legend:
     """Choose the number of columns that fits, and the height that follows."""
     room = inches - (0.15 if neighbours > 1 else 0.0)
-    sample = style.SMALL / 72 * (style.HANDLE + style.HANDLE_PAD)
-    gap = style.SMALL / 72 * style.COLUMN_GAP
-    entries = tuple(Entry(style.wrap(e.label, room - sample - 0.1, style.SMALL), e.line) for e in entries)
+    sample = size / 72 * (style.HANDLE + style.HANDLE_PAD)
+    gap = size / 72 * style.COLUMN_GAP
+    entries = tuple(Entry(style.wrap(e.label, room - sample - 0.1, size), e.line) for e in entries)
     for columns in range(len(entries), 0, -1):
         parts = _columns(entries, columns)
-        total = sum(max(style.width(e.label, style.SMALL) for e in part) + sample for part in parts)
+        total = sum(max(style.width(e.label, size) for e in part) + sample for part in parts)
         if total + gap * (len(parts) - 1) <= room or columns == 1:
             break
     parts = _columns(entries, -(-len(entries) // len(parts[0])))  # no more columns than the rows need
     lines = max(sum(e.label.count("\n") + 1 for e in part) for part in parts)
-    return Legend(start, stop, entries, len(parts), lines * ROW + 0.08)
+    return Legend(start, stop, entries, len(parts), lines * ROW * size / style.SMALL + 0.08)

@@ -62,7 +62,8 @@ def read(panel: Panel, source: Source) -> list[Line]:
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
-    names = [words.legend(c, panel, source.figure) + series.collapsed(c, panel) for c in panel.curves]
+    said = zip(words.legends(panel, source.figure), panel.curves, strict=True)
+    names = [name + series.collapsed(c, panel) for name, c in said]
     return [_line(panel, *one, most, how) for one in zip(panel.curves, looks, names, runs, strict=True)]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedrepro.plotting import canvas, lines, series, style, words
-from fedrepro.plotting.canvas import Entry, Prepared
+from fedrepro.plotting.canvas import ROOM, Entry, Prepared, Room
 from fedrepro.plotting.series import Finals, Source
 from fedrepro.spec import layout, panels
 from fedrepro.spec.layout import value_of
@@ -20,13 +20,13 @@ from fedrepro.spec.panels import CurvesOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MplFigure
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
+def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     """Work out a panel over a swept parameter."""
     name, options = panels.swept(panel), CurvesOptions.of(panel)
-    groups = {words.text(k, panel.curves): members for k, members in layout.lines(panel.curves, name).items()}
+    found = layout.lines(panel.curves, name)
+    groups = dict(zip(words.texts(found, panel.curves), found.values(), strict=True))
     levels = [line for line in lines.read(panel, source) if line.level]
     looks = style.looks([members[0] for members in groups.values()])
     values = {c.label + c.setting.series: value_of(c, name) for g in groups.values() for c in g}
@@ -43,9 +43,8 @@ def prepare(panel: Panel, source: Source) -> Prepared:
         notes += [f"bars: {f.spread}" for f in results[label] if f.spread]
     entries += [lines.entry(line) for line in levels]
 
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
-        ax = fig.add_subplot(spec)
-        canvas.finish(ax, panel, title)
+    def draw(ax: Axes, title: str) -> None:
+        canvas.finish(ax, panel, title, room=room)
         for (label, members), look in zip(groups.items(), looks, strict=True):
             x = np.array([order(value_of(c, name)) for c in members])
             _draw(ax, x, results[label], look, label)
@@ -53,12 +52,13 @@ def prepare(panel: Panel, source: Source) -> Prepared:
             lines.draw(ax, line, 0)
         canvas.draw_published(ax, panel)
         _ticks(ax, sorted({order(v) for v in values.values()}), order.names)
-        canvas.set_limits(ax, panel)
-        return [ax]
+        canvas.set_limits(ax, panel, room)
 
     shown = any(np.isfinite(f.centre) for group in results.values() for f in group)
     absent = "" if shown or any(not line.empty for line in levels) else "no results"
-    return Prepared(canvas.SIZE, paint, (*entries, *canvas.published_entries(panel)), tuple(notes), absent=absent)
+    entries += canvas.published_entries(panel)
+    size, paint = (room.width, room.height), canvas.in_cell(draw)
+    return Prepared(size, paint, tuple(entries), tuple(notes), absent=absent, draw=draw)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fedrepro import registry
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Figure, Panel
 
@@ -180,6 +179,16 @@ def aliases(curves: Iterable[Curve], plain: bool = False, kinds: Iterable[str] =
 
 def legend(curve: Curve, panel: Panel, figure: Figure | None = None) -> str:
     """What the legend says of a curve: its method, unless a title names the only one, and what varies."""
+    return legends(panel, figure)[panel.curves.index(curve)]
+
+
+def legends(panel: Panel, figure: Figure | None = None) -> list[str]:
+    """``legend`` of every curve of a panel; no two are alike where the curves' labels are not."""
+    found = [_legend(curve, panel, figure) for curve in panel.curves]
+    return [said if found.count(said) == 1 else symbols(c.label) for said, c in zip(found, panel.curves, strict=True)]
+
+
+def _legend(curve: Curve, panel: Panel, figure: Figure | None) -> str:
     told = _told(curve)
     if told is None:
         return symbols(curve.label)
@@ -191,18 +200,13 @@ def legend(curve: Curve, panel: Panel, figure: Figure | None = None) -> str:
         if not (name in stated and _moves_along(name, curve, panel))
     ]
     if not parts or not _titled(curve, panel, figure):
-        parts = [_method(curve), *parts]
+        parts = [layout.method_of(curve), *parts]
     return ", ".join(parts)
-
-
-def _method(curve: Curve) -> str:
-    entry = registry.algorithms().get(curve.setting.algorithm)
-    return entry.label if entry else curve.setting.algorithm
 
 
 def _told(curve: Curve) -> list[tuple[str, Any]] | None:
     """What an automatic label tells: names of parameters, dataset and partition with values; None for another label."""
-    method = _method(curve)
+    method = layout.method_of(curve)
     if curve.label != method and not curve.label.startswith(method + " "):
         return None
     told: list[tuple[str, Any]] = []
@@ -211,6 +215,8 @@ def _told(curve: Curve) -> list[tuple[str, Any]] | None:
         name, equals, _ = word.partition("=")
         if equals and name in curve.select:
             told.append((name, curve.select[name]))
+        elif word == f"rounds={curve.setting.rounds}":
+            told.append((name, curve.setting.rounds))
         elif word in kinds:
             told.append((kinds[word], word))
         else:
@@ -249,7 +255,7 @@ def _titled(curve: Curve, panel: Panel, figure: Figure | None) -> bool:
 
 def _base(curve: Curve) -> str:
     """The name of a method without that of its variant."""
-    return re.split(r",| \(", _method(curve))[0]
+    return re.split(r",| \(", layout.method_of(curve))[0]
 
 
 # -- texts made of them ------------------------------------------------------------------------------------------------
@@ -270,6 +276,13 @@ def text(raw: str, curves: Sequence[Curve], plain: bool = False, kinds: Iterable
         else:
             said += (" " if said else "") + named.get(word, word)
     return said
+
+
+def texts(raw: Iterable[str], curves: Sequence[Curve]) -> list[str]:
+    """``text`` of several lines' labels; those that would read alike stay as they are."""
+    raw = list(raw)
+    said = [text(one, curves) for one in raw]
+    return [to if said.count(to) == 1 else one for to, one in zip(said, raw, strict=True)]
 
 
 def _number(raw: str) -> Any:

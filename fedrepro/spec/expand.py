@@ -67,16 +67,30 @@ class Expander:
         if not isinstance(listed.value, list):
             self.collect.error(listed, "curves must be a list; each item starts with 'algorithm:'")
             return []
-        made = [curve for item in listed.value for curve in self._item(panel, item, y)]
-        named = [m.label or label for m, label in zip(made, _labels(made), strict=True)]
-        return [Curve(n, m.setting, {**m.select, "label": n}, m.role) for n, m in zip(named, made, strict=True)]
+        made: list[_Made] = []
+        for one in (curve for item in listed.value for curve in self._item(panel, item, y)):
+            made += [one] if one not in made else []  # a curve listed twice is one curve
+        called = registry.called(self._named())
+        return [
+            Curve(label, one.setting, {**one.select, "label": label}, one.role, called[one.setting.algorithm])
+            for label, one in zip(_labels(made, called), made, strict=True)
+        ]
+
+    def _named(self) -> set[str]:
+        """The algorithms that any panel of the figure names: the legends of all of them are read together."""
+        table = self.root.get("panels")
+        curves = [panel.get("curves") for _, panel in table.items()] if table is not None else []
+        items = [item for listed in curves if listed and isinstance(listed.value, list) for item in listed.value]
+        named = [node.plain() for item in items if (node := item.get("algorithm")) is not None]
+        said = {str(name) for one in named for name in (one if isinstance(one, list) else [one])}
+        return said & set(registry.algorithms())
 
     def _item(self, panel: Node, item: Node, y: str) -> list[_Made]:
         """One item of ``curves`` becomes one curve for each point of its sweep."""
         if not isinstance(item.value, dict):
             self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
             return []
-        role = self.collect.choice(item.get("role"), ("curve", "level"), "role", "curve")
+        role = self.collect.choice(item.get("role"), ("curve", "level"), "role", "")
         label = self.collect.text(item.get("label"), "label")
         name = item.get("algorithm")
         if name is None:
@@ -278,23 +292,51 @@ def _series(
     return " ".join(words)
 
 
-def _labels(made: Sequence[_Made]) -> list[str]:
-    """A curve is named by its method and by what varies among the curves of the panel."""
+def _labels(made: Sequence[_Made], called: Mapping[str, str]) -> list[str]:
+    """A label for each curve, no two alike: the spec's own, else the method and what varies among the panel's curves.
+
+    A label of the spec's that several curves have (it stands on a sweep) is followed by what varies too.
+    """
+    told = _told(made)
+    given = [one.label for one in made]
+    labels = []
+    for one, words in zip(made, told, strict=True):
+        if not one.label:
+            labels.append(" ".join([called[one.setting.algorithm], *words]))
+        elif given.count(one.label) > 1:
+            labels.append(", ".join([one.label, *(word.replace("=", " = ") for word in words)]))
+        else:
+            labels.append(one.label)
+    labels = _told_apart(labels, [f"({called[one.setting.algorithm]})" for one in made])
+    labels = _told_apart(labels, [f"rounds={one.setting.rounds}" for one in made])
+    labels = _told_apart(labels, [f"role={one.role or 'curve'}" for one in made])
+    return _told_apart(labels, [f"({labels[:place].count(label) + 1})" for place, label in enumerate(labels)])
+
+
+def _told(made: Sequence[_Made]) -> list[list[str]]:
+    """What tells each curve from others of its method, and its data and problem from those of all."""
     by_method: dict[str, list[Mapping[str, Any]]] = {}
     for one in made:
         by_method.setdefault(one.setting.algorithm, []).append(one.explicit)
     own = {method: _varying(explicit) for method, explicit in by_method.items()}
     axes = _varying([{axis: one.setting.names[axis] for axis in ("dataset", "partition")} for one in made])
     of_problem = set(_varying([one.setting.problem_params for one in made]))
-    table, labels = registry.algorithms(), []
-    for one in made:
-        setting = one.setting
-        words = [table[setting.algorithm].label]
-        words += [f"{k}={_short(one.explicit[k])}" for k in own[setting.algorithm] if one.explicit.get(k) is not None]
-        words += [setting.names[axis] for axis in axes]
-        words += [f"{key}={_short(one.select[key])}" for key in setting.problem_params if key in of_problem]
-        labels.append(" ".join(words))
-    return labels
+    return [
+        [
+            *(f"{k}={_short(one.explicit[k])}" for k in own[one.setting.algorithm] if one.explicit.get(k) is not None),
+            *(one.setting.names[axis] for axis in axes),
+            *(f"{key}={_short(one.select[key])}" for key in one.setting.problem_params if key in of_problem),
+        ]
+        for one in made
+    ]
+
+
+def _told_apart(labels: Sequence[str], by: Sequence[str]) -> list[str]:
+    """The labels; where several curves have one, but differ in ``by``, that added."""
+    among: dict[str, set[str]] = {}
+    for label, word in zip(labels, by, strict=True):
+        among.setdefault(label, set()).add(word)
+    return [f"{label} {word}" if len(among[label]) > 1 else label for label, word in zip(labels, by, strict=True)]
 
 
 def _varying(told: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -43,12 +43,18 @@ def value_of(curve: Curve, name: str) -> Any:
     return values[name]
 
 
+def method_of(curve: Curve) -> str:
+    """What the figure calls the method of a curve."""
+    name = curve.setting.algorithm
+    entry = registry.algorithms().get(name)
+    return curve.method or (entry.label if entry else name)
+
+
 def text_of(curve: Curve, name: str) -> str:
     """``value_of`` for a reader: an algorithm by its label, a dataset or label as it is, a parameter as ``m=10``."""
     value = value_of(curve, name)
     if name == "algorithm":
-        entry = registry.algorithms().get(str(value))
-        return entry.label if entry else str(value)
+        return method_of(curve)
     if name in ("dataset", "partition", "label"):
         return str(value)
     return f"{name}={value}"

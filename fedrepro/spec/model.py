@@ -44,13 +44,15 @@ class Setting:
 class Curve:
     """One line of a panel: a setting, the label that says what varies in it, and the values a claim selects it by.
 
-    ``role`` is ``curve`` or ``level`` (a method without rounds, or asked to be drawn as a horizontal line).
+    ``role`` is ``curve`` or ``level`` (a method without rounds, or asked to be drawn as a horizontal line). ``method``
+    is what the figure calls its method, where that is not the registered label.
     """
 
     label: str
     setting: Setting
     select: Mapping[str, Any]
     role: str = "curve"
+    method: str = ""
 
 
 @dataclass(frozen=True)

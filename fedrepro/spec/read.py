@@ -15,7 +15,7 @@ from fedrepro.errors import nearest
 from fedrepro.spec import axes, nodes, overrides, panels
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
-from fedrepro.spec.model import Claim, Figure, Panel
+from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver
 from fedrepro.spec.tiers import TIERS
@@ -188,7 +188,7 @@ class _Panels:
         curves = self.expand.curves(node, y)
         if problem and not curves and collect.told == told:
             collect.error(node, f"panel '{name}' has no curves")
-        return Panel(
+        panel = Panel(
             id=name,
             title=collect.text(node.get("title"), "title"),
             kind=collect.choice(node.get("kind"), panels.KINDS, "panel kind", "curves"),
@@ -202,6 +202,8 @@ class _Panels:
             published=collect.listed(node.get("published"), "published"),
             options=collect.mapping(node.get("options"), "options"),
         )
+        along = panel.kind == "curves" and axes.of(panel).along
+        return dataclasses.replace(panel, curves=tuple(_with_role(curve, along) for curve in curves))
 
     def _check(self, panel: Panel, node: Node) -> None:
         """Tell, at the option that is wrong, why a panel could not be drawn whatever its results."""
@@ -209,6 +211,12 @@ class _Panels:
         for error in panels.problems(panel):
             own = options.get(error.name) if options is not None else None
             self.collect.error(own or node.get(error.name) or node, str(error))
+
+
+def _with_role(curve: Curve, along: bool) -> Curve:
+    """The curve; one without a role is a level where curves run along the axis and its method has no rounds."""
+    level = along and registry.algorithms()[curve.setting.algorithm].cls.one_shot
+    return curve if curve.role else dataclasses.replace(curve, role="level" if level else "curve")
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------

@@ -194,5 +194,6 @@ for _name, _cls, _label, _papers, _preset, _summary in (
             papers=_papers,
             summary=_summary,
             preset=_preset,
+            variant="" if _cls is CentralizedSNCP else "SNCP",
         )
     )

@@ -124,6 +124,7 @@ add_algorithm(
         label="PerFedSI",
         papers=("perfedsi",),
         summary="FedAvg with side information concatenated to the last layer's input (Model 1)",
+        variant="concat",
     )
 )
 add_algorithm(
@@ -134,5 +135,6 @@ add_algorithm(
         label="PerFedSI",
         papers=("perfedsi",),
         summary="FedAvg with side information masking the channels of block 3 (Model 2)",
+        variant="mask",
     )
 )

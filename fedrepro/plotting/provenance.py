@@ -1,0 +1,189 @@
+"""What a picture was drawn from: written into its file, and read back.
+
+A JSON object stands in the field that a format has for a description (``FIELDS``). It holds no date and nothing of the
+machine: the same results give the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fedrepro.errors import UserError
+from fedrepro.results.read import content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec.find import FOLDER, find_spec, project, within
+from fedrepro.spec.model import Figure
+
+VERSION = 1
+"""Of the record, under the key ``fedrepro``."""
+
+FIELDS = {"png": "Description", "pdf": "Subject", "svg": "Description"}
+"""The field of each format's metadata that holds the record."""
+
+POINTS = ".points.csv"
+SAME, CHANGED, ABSENT = "the same", "changed", "not here"
+
+
+def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: Mapping[str, str] | None = None) -> str:
+    """What a picture of a figure is drawn from, as JSON.
+
+    ``root``: the folder with its results, None for results that come from elsewhere. ``options``: of the command
+    ``plot``, beside the tier.
+    """
+    name, spec = f"{figure.paper}/{figure.figure}", within(figure.path)
+    short = name if spec == f"{FOLDER}/{name}.yaml" else spec
+    chosen = [part for key, value in (options or {}).items() for part in (f"--{key}", value)]
+    changed = [part for item in sidecar.sets for part in ("--set", item)]
+    facts = {
+        "fedrepro": VERSION,
+        "figure": name,
+        "command": shlex.join(["fedrepro", "plot", short, "--tier", figure.tier, *chosen]),
+        "results_of": shlex.join(["fedrepro", "run", short, "--tier", figure.tier, *changed]),
+        "tier": figure.tier,
+        "commit": sidecar.made.commit + (" with changes" if sidecar.made.dirty else ""),
+        "spec": spec,
+        "spec_sha256": _hash(Path(figure.path)),
+        "results_sha256": sidecar.csv_sha256,
+    }
+    if root is not None:
+        facts |= _contents(stem(root, figure), bool(figure.timed()))
+    return json.dumps(facts)
+
+
+def _contents(base: Path, timed: bool) -> dict[str, str]:
+    """Hashes of the results at ``base``: of the CSV, uncompressed, of points, and of times where they are drawn."""
+    table = results_file(base)
+    found = {"results_sha256": content_hash(table) if table is not None else ""}
+    if points := _hash(with_suffix(base, POINTS)):
+        found["points_sha256"] = points
+    if timed:
+        times = (read_sidecar(base) or Sidecar()).timing
+        plain = {series: {str(trial): vars(one) for trial, one in runs.items()} for series, runs in times.items()}
+        found["times_sha256"] = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return found
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+# -- reading it back ---------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The record in a PNG, PDF or SVG file. Raises UserError where there is none, or the file is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    kinds: tuple[tuple[bytes, Callable[[Path, bytes], list[str]]], ...] = (
+        (b"\x89PNG", _of_png),
+        (b"%PDF", _of_pdf),
+        (b"<", _of_svg),
+    )
+    reader = next((read for start, read in kinds if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start)), None)
+    if reader is None:
+        raise UserError(f"{path}: is no PNG, PDF or SVG file")
+    for text in reader(path, content):
+        try:
+            facts = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(facts, dict) and "fedrepro" in facts:
+            return _checked(path, facts)
+    raise UserError(f"{path}: says nothing of where it comes from; only pictures that `fedrepro plot` draws do")
+
+
+def _checked(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    if facts["fedrepro"] != VERSION:
+        raise UserError(f"{path}: version {facts['fedrepro']!r} of what it says is not known here (known: {VERSION})")
+    texts = ("figure", "command", "results_of", "tier", "commit", "spec", "spec_sha256", "results_sha256")
+    if not all(isinstance(facts.get(key), str) for key in texts) or not _is_place(facts["figure"], facts["tier"]):
+        raise UserError(f"{path}: what it says of where it comes from is damaged")
+    return facts
+
+
+def _is_place(figure: str, tier: str) -> bool:
+    """Whether these are names under which results can lie, and lead nowhere else."""
+    return bool(re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", figure) and re.fullmatch(r"\w+", tier))
+
+
+def _of_png(path: Path, _content: bytes) -> list[str]:
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=["PNG"]) as picture:
+            picture.load()  # a file that breaks off is damaged, whatever it says before
+            return [str(picture.info.get(FIELDS["png"], ""))]
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UserError(f"{path}: is a damaged PNG file ({error})") from None
+
+
+def _of_pdf(path: Path, content: bytes) -> list[str]:
+    """Texts of the field, as matplotlib writes it: in parentheses, with backslashes before some characters."""
+    if b"%%EOF" not in content[-1024:]:
+        raise UserError(f"{path}: is a damaged PDF file (it breaks off)")
+    found = re.findall(rb"/%s\s*\(((?:[^()\\]|\\.)*)\)" % FIELDS["pdf"].encode(), content, re.DOTALL)
+    return [re.sub(rb"\\(.)", rb"\1", text).decode("latin-1") for text in found[::-1]]
+
+
+def _of_svg(path: Path, content: bytes) -> list[str]:
+    """Texts of the field. No entity of the file's own is expanded, and nothing outside it is read."""
+    from xml.parsers import expat
+
+    texts: list[str] = []
+    inside = False
+
+    def start(name: str, _attributes: object) -> None:
+        nonlocal inside
+        inside = name.rpartition(":")[2] == FIELDS["svg"].lower()
+        texts.extend([""] if inside else [])
+
+    def end(_name: str) -> None:
+        nonlocal inside
+        inside = False
+
+    def data(text: str) -> None:
+        if inside:
+            texts[-1] += text
+
+    def refuse(*_: object) -> None:
+        raise UserError(f"{path}: defines XML entities, as no picture of fedrepro does; it is not read")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise UserError(f"{path}: is a damaged SVG file ({error})") from None
+    return texts
+
+
+def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
+    """Whether the spec and the results at hand are those a picture was drawn from: by what, ``SAME`` or not."""
+    found = {"spec": _state(facts["spec_sha256"], _spec_at_hand(facts))}
+    here = _contents(results / facts["tier"] / facts["figure"], "times_sha256" in facts)
+    for key in ("results_sha256", "points_sha256", "times_sha256"):
+        if key in facts or key in here:
+            found[key.removesuffix("_sha256")] = _state(facts.get(key, ""), here.get(key, ""))
+    return found
+
+
+def _state(then: str, now: str) -> str:
+    return ABSENT if not now else SAME if now == then else CHANGED
+
+
+def _spec_at_hand(facts: Mapping[str, Any]) -> str:
+    """The hash of the spec of that place or name, '' where there is none."""
+    own = project() / facts["spec"]
+    try:
+        return _hash(own) or _hash(find_spec(facts["figure"]))
+    except UserError:
+        return ""
