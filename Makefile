@@ -66,4 +66,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.core
 
 archive: ## compress the large CSVs of the paper tier, as the repository keeps them
-	find results/paper -name '*.csv' ! -name '*.points.csv' -size +200k -exec gzip -9 -n -f {} +
+	find results/paper -name '*.csv' -size +100k -exec xz -9e -f {} +

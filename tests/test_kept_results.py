@@ -282,3 +282,30 @@ def test_a_verdict_says_where_the_data_are_of_another_size(small: Path, tmp_path
     said = fedrepro("verdict", small, "--tier", "paper").output
     assert "on syn with N = 60 (the paper's: 66): margin" in said
     assert "(variant)" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("packed", [".xz", ".gz"])
+def test_compressed_arrays_are_read_drawn_and_left_as_they_stand(
+    tmp_path: Path, fedrepro: Call, computed: list[str], packed: str
+) -> None:
+    import lzma
+
+    spec = tmp_path / "arrays.yaml"
+    spec.write_text(ARRAYS)
+    fedrepro("run", spec, "-j", 1)
+    complete = files(tmp_path, "arrays")
+    folder = tmp_path / "results" / "quick" / "beyond"
+    pack = {".xz": lzma.compress, ".gz": gzip.compress}[packed]
+    for name, body in complete.items():
+        (folder / f"arrays{name}{packed}").write_bytes(pack(body))
+        (folder / f"arrays{name}").unlink()
+    before = files(tmp_path, "arrays")
+    assert set(before) == {f".csv{packed}", f".points.csv{packed}"}
+    forget(tmp_path)
+    computed.clear()
+    assert fedrepro("run", spec, "-j", 1).exit_code == 0
+    assert computed == []
+    assert fedrepro("plot", spec).exit_code == 0
+    fedrepro("run", spec, "-j", 1, "--fresh")
+    assert len(computed) == 4
+    assert files(tmp_path, "arrays") == before  # the same content: what is compressed stays so

@@ -24,7 +24,7 @@ from fedrepro.plotting.figure import (
 from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import Source
-from fedrepro.results.read import stem, with_results
+from fedrepro.results.read import points, stem, with_results
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
@@ -146,7 +146,6 @@ def caption(source: Source, one: Panel, prepared: Prepared) -> str:
 
 
 def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> Source:
-    import pandas as pd
 
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
@@ -158,9 +157,7 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
         raise UserError(
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
-    base = stem(root, found[0])
-    points = base.with_name(f"{base.name}.points.csv")
-    return Source(*found, pd.read_csv(points) if points.exists() else None)
+    return Source(*found, points(stem(root, found[0]), found[2]))
 
 
 def _room_of(ax: Axes) -> Room:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.results.read import content_hash, read_sidecar, results_file, stem, with_suffix
+from fedrepro.results.read import content_hash, points_file, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import FOLDER, find_spec, project, within
 from fedrepro.spec.model import Figure
@@ -26,7 +26,6 @@ VERSION = 1
 FIELDS = {"png": "Description", "pdf": "Subject", "svg": "Description"}
 """The field of each format's metadata that holds the record."""
 
-POINTS = ".points.csv"
 SAME, CHANGED, ABSENT = "the same", "changed", "not here"
 
 
@@ -60,8 +59,8 @@ def _contents(base: Path, timed: bool) -> dict[str, str]:
     """Hashes of the results at ``base``: of the CSV, uncompressed, of points, and of times where they are drawn."""
     table = results_file(base)
     found = {"results_sha256": content_hash(table) if table is not None else ""}
-    if points := _hash(with_suffix(base, POINTS)):
-        found["points_sha256"] = points
+    if (points := points_file(base)) is not None:
+        found["points_sha256"] = content_hash(points)
     if timed:
         times = (read_sidecar(base) or Sidecar()).timing
         plain = {series: {str(trial): vars(one) for trial, one in runs.items()} for series, runs in times.items()}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.results.read import frame, read_sidecar
+from fedrepro.results.read import PACKED, frame, read_sidecar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +50,12 @@ class Change:
 
 def read(path: Path) -> pd.DataFrame:
     """A tidy results CSV; raises UserError where the file is none, or not the one its sidecar describes."""
-    packed = path.with_name(path.name + ".gz")  # as large results are kept
-    if not path.exists() and packed.exists():
-        path = packed
+    if not path.exists():
+        packed = (path.with_name(path.name + suffix) for suffix in PACKED)  # as large results are kept
+        path = next((one for one in packed if one.exists()), path)
     if not path.exists():
         raise UserError(f"{path}: no such file; results lie in results/TIER/PAPER/FIGURE.csv")
-    sidecar = read_sidecar(path.with_name(path.name.removesuffix(".gz").removesuffix(".csv")))
+    sidecar = read_sidecar(path.with_name(path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")))
     return frame(path, sidecar.csv_sha256 if sidecar is not None else "")
 
 

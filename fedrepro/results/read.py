@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,9 @@ def with_suffix(base: Path, suffix: str) -> Path:
     return base.with_name(base.name + suffix)
 
 
+PACKED: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
+"""Suffixes of compressed files; the repository's are ``.xz``, half the size of ``.gz``."""
+
 STATES = ("ok", "diverged", "failed")
 """What may have become of a run."""
 
@@ -92,8 +96,17 @@ def read_sidecar(base: Path) -> Sidecar | None:
 
 
 def results_file(base: Path) -> Path | None:
-    """A figure's CSV, or its compressed copy (``.csv.gz``, as large ones are kept in the repository), or None."""
-    found = (with_suffix(base, suffix) for suffix in (".csv", ".csv.gz"))
+    """A figure's CSV, or its compressed copy (``.csv.xz``, as large ones are kept in the repository), or None."""
+    return _there(base, ".csv")
+
+
+def points_file(base: Path) -> Path | None:
+    """The file with a figure's arrays, compressed or not, or None."""
+    return _there(base, ".points.csv")
+
+
+def _there(base: Path, suffix: str) -> Path | None:
+    found = (with_suffix(base, suffix + packed) for packed in ("", *PACKED))
     return next((path for path in found if path.exists()), None)
 
 
@@ -101,8 +114,8 @@ def content(table: Path) -> bytes:
     """The bytes of a CSV, compressed or not. Raises Damaged where it cannot be read."""
     try:
         body = table.read_bytes()
-        return gzip.decompress(body) if table.suffix == ".gz" else body
-    except (OSError, EOFError, zlib.error) as error:
+        return PACKED[table.suffix](body) if table.suffix in PACKED else body
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise Damaged(f"{table}: cannot be read ({error}); restore it with git, or remove it") from None
 
 
@@ -161,8 +174,8 @@ def points(base: Path, sidecar: Sidecar) -> pd.DataFrame | None:
     """The arrays beside the results at ``base``, or None where there are none; errors as of ``frame``."""
     import pandas as pd
 
-    path = with_suffix(base, ".points.csv")
-    if not path.exists():
+    path = points_file(base)
+    if path is None:
         return None
     body = content(path)
     _same(path, body, sidecar.points_sha256)
@@ -185,10 +198,10 @@ def _same(path: Path, body: bytes, sha256: str) -> None:
 
 def as_written(base: Path, sidecar: Sidecar) -> bool:
     """Whether the results at ``base``, which are there, are those that their sidecar describes."""
-    table, arrays = results_file(base), with_suffix(base, ".points.csv")
+    table, arrays = results_file(base), points_file(base)
     if table is None or content_hash(table) != sidecar.csv_sha256:
         return False
-    return not sidecar.points_sha256 or (arrays.exists() and content_hash(arrays) == sidecar.points_sha256)
+    return not sidecar.points_sha256 or (arrays is not None and content_hash(arrays) == sidecar.points_sha256)
 
 
 def with_results(

@@ -22,11 +22,11 @@ from fedrepro.results.read import (
     beside,
     content,
     place,
+    points_file,
     read_sidecar,
     results_file,
     stem,
-    with_suffix,
-)  # fmt: skip
+)
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
@@ -100,7 +100,7 @@ def _records(
     sidecar: Sidecar, table: Path, place: Path, aliases: Mapping[str, str]
 ) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
-    artifacts = _artifacts(with_suffix(place, ".points.csv"))
+    artifacts = _artifacts(points_file(place))
     rows = csv.DictReader(io.StringIO(content(table).decode()))
     for (series, text), group in itertools.groupby(rows, key=lambda row: (row["series"], row["trial"])):
         trial, found = int(text), list(group)
@@ -145,12 +145,12 @@ def _seconds(sidecar: Sidecar, series: str, trial: int) -> float:
     return float(listed[place]) if place < len(listed) else 0.0
 
 
-def _artifacts(path: Path) -> dict[tuple[str, int], dict[str, np.ndarray]]:
+def _artifacts(path: Path | None) -> dict[tuple[str, int], dict[str, np.ndarray]]:
     """The arrays of a points file, (elements, numbers) each."""
-    if not path.exists():
+    if path is None:
         return {}
     found: dict[tuple[str, int], dict[str, np.ndarray]] = {}
-    rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
+    rows = csv.reader(io.StringIO(content(path).decode()))
     next(rows)
     for (series, trial, name), group in itertools.groupby(rows, key=lambda row: tuple(row[:3])):
         found.setdefault((series, int(trial)), {})[name] = np.array([[_number(v) for v in row[4:]] for row in group])

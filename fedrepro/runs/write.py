@@ -27,10 +27,11 @@ from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.results.read import (
     BESIDE,
+    PACKED,
     as_written,
     beside,
     content,
-    content_hash,
+    points_file,
     read_sidecar,
     results_file,
     stem,
@@ -80,13 +81,8 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
     else:
         for other in BESIDE:
             _remove(beside(base, other))
-    if not _stands(base, digest):
-        atomically(with_suffix(base, ".csv"), text.encode())
-        _remove(base, ".csv.gz")
-    if points:
-        atomically(with_suffix(base, ".points.csv"), points)
-    else:
-        _remove(base, ".points.csv")
+    _put(base, ".csv", text.encode(), results_file(base))
+    _put(base, ".points.csv", points, points_file(base))
     atomically(with_suffix(base, ".json"), sidecar.text().encode())
     return Written(sidecar, base, why)
 
@@ -107,14 +103,18 @@ def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
     return "", ""
 
 
-def _stands(base: Path, digest: str) -> bool:
-    """Whether the CSV on disk, compressed or not, has this content already."""
-    found = results_file(base)
-    return found is not None and found.suffix == ".gz" and content_hash(found) == digest
+def _put(base: Path, suffix: str, body: bytes, there: Path | None) -> None:
+    """Write a file, none where it is empty; a compressed one that has this content already stands."""
+    if there is not None and there.suffix in PACKED and content(there) == body:
+        return
+    if body:
+        atomically(with_suffix(base, suffix), body)
+    _remove(base, *([] if body else [suffix]), *(suffix + packed for packed in PACKED))
 
 
 def _remove(base: Path, *suffixes: str) -> None:
-    for suffix in suffixes or (".csv", ".csv.gz", ".json", ".points.csv"):
+    every = (kind + packed for kind in (".csv", ".points.csv") for packed in ("", *PACKED))
+    for suffix in suffixes or (*every, ".json"):
         path = with_suffix(base, suffix)
         with writing(path):
             path.unlink(missing_ok=True)
