@@ -45,7 +45,7 @@ LABELS = 0.75
 EDGE = 0.03
 """Margin around a panel in a column, in inches."""
 
-RC: dict[str, Any] = {
+RC: Any = {
     "font.size": LETTERS,
     "axes.labelsize": LETTERS,
     "axes.linewidth": 0.6,

@@ -10,6 +10,7 @@ from typing import Any
 from fedrepro.plotting.alone import draw_alone
 from fedrepro.plotting.figure import draw
 from fedrepro.plotting.series import Source
+from fedrepro.progress import Progress
 from fedrepro.results.read import stem, with_results
 
 FORMATS = ("png", "pdf")
@@ -32,16 +33,22 @@ class Where:
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
-    """Draw every figure that has results, ``jobs`` at a time; the files as they are written, in the order of the specs.
+    """Draw every figure that has results, ``jobs`` at a time, and tell how far that is; the files as they are written.
 
     With ``must``, a spec without results is a UserError.
     """
     from joblib import Parallel, delayed
 
     paths = list(paths)
-    parallel = Parallel(n_jobs=max(1, min(jobs, len(paths))), return_as="generator", batch_size=1)
-    for files in parallel(delayed(draw_one)(path, where, must) for path in paths):
-        yield from files
+    parallel = Parallel(n_jobs=max(1, min(jobs, len(paths))), return_as="generator_unordered", batch_size=1)
+    with Progress("figures", len(paths)) as progress:
+        for path, files in parallel(delayed(_drawn)(path, where, must) for path in paths):
+            progress.step(f"{path.parent.name}/{path.stem}")
+            yield from files
+
+
+def _drawn(path: Path, where: Where, must: bool) -> tuple[Path, list[Path]]:
+    return path, draw_one(path, where, must)
 
 
 def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
