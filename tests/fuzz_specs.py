@@ -228,7 +228,11 @@ def _grid(draw: random.Random, tree: Any) -> str:
 
 def _check(draw: random.Random, tree: Any) -> str:
     claims = tree.get("claims") if isinstance(tree, dict) else None
-    listed = [c for c in claims if isinstance(c, dict) and isinstance(c.get("check"), str)] if claims else []
+    listed = (
+        [c for c in claims if isinstance(c, dict) and isinstance(c.get("check"), str)]
+        if isinstance(claims, list)
+        else []
+    )
     one = draw.choice(listed or [{"check": "y(at=1) < 1"}])
     words = re.findall(r"[\w.]+|'[^']*'|\s+|[^\w\s]", one["check"])
     for _ in range(draw.choice((1, 1, 2))):
@@ -379,7 +383,12 @@ def same(figure: Figure, tree: Any, tier: str) -> None:
     _equal("panels", [p.id for p in figure.panels], list(tree["panels"]))
     for panel in figure.panels:
         said = _panel(tree["panels"], panel.id)
-        wanted = [_curve(tree, said, name, point) for item in said["curves"] for name, point in _points(item)]
+        listed = {
+            repr((item.get("label"), item.get("role"), name, point)): _curve(tree, said, name, point)
+            for item in said["curves"]
+            for name, point in _points(item)
+        }
+        wanted = list(listed.values())  # a curve listed twice is one curve
         _equal(f"the curves of {panel.id}", len(panel.curves), len(wanted))
         for curve, want in zip(panel.curves, wanted, strict=True):
             setting = curve.setting

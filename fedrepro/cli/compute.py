@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,6 +14,7 @@ import click
 from fedrepro import cpu
 from fedrepro.cli.options import (
     complete_panel,
+    json_option,
     memory_option,
     plots_option,
     results_option,
@@ -61,6 +64,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @stand_in_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
 @memory_option
+@json_option
 @results_option
 def plan(
     specs: tuple[str, ...],
@@ -69,6 +73,7 @@ def plan(
     stand_in: bool,
     jobs: int | None,
     memory: float | None,
+    as_json: bool,
     results_dir: Path,
 ) -> None:
     """Show runs to do, runs reused, predicted time and memory, without running.
@@ -92,9 +97,16 @@ def plan(
     there = {run for number in range(len(figures)) for run in held(made, number, results_dir)}
     there |= {run for run in made.runs if store.has(run)}
     jobs = jobs or runner.default_jobs()
+    told: list[dict[str, Any]] = []
     for figure, series, missing in zip(figures, made.by_figure, made.missing, strict=True):
         runs = [run for found in series.values() for run in found]
         todo = [run for run in runs if run.id not in there]
+        told.append(
+            {"figure": f"{figure.paper}/{figure.figure}", "tier": tier, "settings": len(series)}
+            | {"trials": figure.trials, "reused": len(runs) - len(todo), "todo": len(todo), "missing": missing}
+        )
+        if as_json:
+            continue
         click.echo(
             f"{figure.paper}/{figure.figure} ({tier}): {len(series)} settings x {figure.trials} trials; "
             f"{len(runs) - len(todo)} runs reused, {len(todo)} to do"
@@ -107,10 +119,20 @@ def plan(
     timings = predict.Timings(folders.store, machine)
     jobs = _fitting(todo, jobs, memory, machine)
     known = sum(timings.measured(run) for run in todo)
+    seconds, bytes_ = timings.total(todo, jobs), predict.memory(todo, jobs, machine)
+    if as_json:
+        whole: dict[str, Any] = {
+            "runs": len(made.runs),
+            "wanted": wanted,
+            "todo": len(todo),
+            "predicted_from_earlier_runs": known,
+        }
+        whole |= {"workers": jobs, "seconds": round(seconds, 1), "memory_bytes": round(bytes_)}
+        click.echo(json.dumps({"figures": told, "in_all": whole}, indent=1))
+        return
     click.echo(
         f"in all: {len(made.runs)} distinct runs ({wanted} wanted by the panels' settings), {len(todo)} to do, "
-        f"about {_duration(timings.total(todo, jobs))} with {jobs} worker{'s' if jobs > 1 else ''}, "
-        f"about {human(predict.memory(todo, jobs, machine))}"
+        f"about {_duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
         _tell_kernels()
@@ -167,6 +189,7 @@ def run(
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
     from fedrepro.plotting import batch
+    from fedrepro.progress import told
     from fedrepro.runs import plan as planning
     from fedrepro.runs import remote, runner
     from fedrepro.runs.write import Written, finished
@@ -184,20 +207,22 @@ def run(
         click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
         if draw:
             for path in batch.draw_all([Path(f.path) for f in figures], where, jobs=jobs or runner.default_jobs()):
-                click.echo(str(path))
+                told(str(path))
         return
     _tell_kernels()
     if memory is not None:
         jobs = _fitting(_wanted(made, keep, folders.root, fresh), jobs or runner.default_jobs(), memory)
     beside = batch.Beside(where, runner.default_jobs()) if draw else None
 
-    def told(number: int, written: Written) -> None:
+    def complete(number: int, written: Written) -> None:
         if beside is not None and not written.beside:
             beside.add(Path(figures[number].path))
 
     cluster_of = remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext()
     with beside or nullcontext(), cluster_of as cluster:
-        outcome = runner.run(made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, told=told)
+        outcome = runner.run(
+            made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, told=complete
+        )
         if beside is not None and not outcome.interrupted:
             for path in beside.files():
                 click.echo(str(path))
@@ -209,6 +234,9 @@ def run(
     )
     for id_, why in list(outcome.failed.items())[:20]:
         click.secho(f"  {made.runs[id_].setting.series}, trial {made.runs[id_].trial}: {why}", fg="red", err=True)
+    for id_ in list(outcome.failed)[:1]:
+        name = f"{made.runs[id_].setting.series}, trial {made.runs[id_].trial}"
+        click.echo(f"the traceback: fedrepro why {shlex.quote(name)}", err=True)
     if outcome.interrupted:
         click.echo("interrupted: what is finished is kept; the same command goes on from here", err=True)
         sys.exit(130)
@@ -264,7 +292,8 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
         more = predict.memory(todo, fits + 1, machine)
         click.echo(
             f"memory: {fits} worker{'s' if fits > 1 else ''} instead of {jobs} fit into {human(limit)} "
-            f"({fits + 1} need about {human(more)})"
+            f"({fits + 1} need about {human(more)})",
+            err=True,
         )
     return fits
 

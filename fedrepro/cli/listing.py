@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
 from fedrepro import registry
+from fedrepro.cli.options import json_option
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, specs
@@ -33,6 +35,17 @@ def _metrics() -> Rows:
     return [(m.name, problem.name, m.better, m.summary) for problem in problems for m in problem.metrics.values()]
 
 
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "papers": ("name", "title"),
+    "figures": ("spec", "title"),
+    "problems": ("name", "data", "summary"),
+    "algorithms": ("name", "label", "problem", "summary"),
+    "partitions": ("name", "summary"),
+    "datasets": ("name", "kind", "summary"),
+    "metrics": ("name", "problem", "better", "summary"),
+}
+"""What the cells of each table's rows are."""
+
 TABLES: dict[str, Callable[[], Rows]] = {
     "papers": lambda: list(registry.PAPERS.items()),
     "figures": _figures,
@@ -47,7 +60,8 @@ TABLES: dict[str, Callable[[], Rows]] = {
 
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(list(TABLES)))
-def list_(what: str | None) -> None:
+@json_option
+def list_(what: str | None, as_json: bool) -> None:
     """Show what there is, a line each.
 
     These are papers, figures, problems, algorithms, partitions, datasets and metrics; `fedrepro describe NAME` explains
@@ -57,7 +71,15 @@ def list_(what: str | None) -> None:
     Examples:
       fedrepro list
       fedrepro list algorithms
+      fedrepro list figures --json
     """
+    if as_json:
+        found = {
+            name: [dict(zip(COLUMNS[name], row, strict=True)) for row in TABLES[name]()]
+            for name in ([what] if what else TABLES)
+        }
+        click.echo(json.dumps(found[what] if what else found, indent=1, ensure_ascii=False))
+        return
     for name in [what] if what else TABLES:
         click.secho(name, bold=True)
         for row in aligned(TABLES[name]()):

@@ -26,6 +26,8 @@ COMMANDS = {
     "show": "fedrepro.cli.report:show",
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
+    "whence": "fedrepro.cli.whence:whence",
+    "why": "fedrepro.cli.why:why",
 }
 """Where each command is defined; its module is imported when the command is asked for."""
 

@@ -24,9 +24,10 @@ def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 def _root_of(ctx: click.Context) -> nodes.Node | None:
     """The first spec that a command line names so far; None where there is none that can be read."""
-    names = ctx.params.get("specs") or [ctx.params.get("figure")]
+    names = [*(ctx.params.get("specs") or [ctx.params.get("figure")]), *ctx.args]  # an option without its value yet
+    named = next((str(name) for name in names if name), None)  # keeps click from telling arguments from the rest
     try:
-        return nodes.read(find_spec(str(names[0]))) if names and names[0] else None
+        return nodes.read(find_spec(named)) if named else None
     except UserError:
         return None
 

@@ -45,7 +45,7 @@ LABELS = 0.75
 EDGE = 0.03
 """Margin around a panel in a column, in inches."""
 
-RC: dict[str, Any] = {
+RC: Any = {
     "font.size": LETTERS,
     "axes.labelsize": LETTERS,
     "axes.linewidth": 0.6,
@@ -191,7 +191,7 @@ def _build(prepared: Prepared, inches: float) -> MplFigure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
 
-    with style.context(), matplotlib.rc_context(RC):  # type: ignore[arg-type]
+    with style.context(), matplotlib.rc_context(RC):
         legends = arrange([[prepared]], [inches - 2 * EDGE], LETTERS)[0]
         below = sum(legend.height for legend in legends)
         total = prepared.size[1] + below

@@ -15,6 +15,7 @@ from fedrepro.errors import UserError
 from fedrepro.plotting.alone import draw_alone
 from fedrepro.plotting.figure import draw
 from fedrepro.plotting.series import Source
+from fedrepro.progress import Progress
 from fedrepro.results.read import points, stem, with_results
 
 FORMATS = ("png", "pdf")
@@ -39,12 +40,16 @@ class Where:
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
-    """Draw every figure that has results, ``jobs`` at a time; the files as they are written, in the order of the specs.
+    """Draw every figure that has results, ``jobs`` at a time, and tell how far that is; the files as they are written.
 
     With ``must``, a spec without results is a UserError.
     """
-    for files in processes.each(functools.partial(draw_one, where=where, must=must), paths, jobs):
-        yield from files
+    paths = list(paths)
+    with Progress("figures", len(paths)) as progress:
+        drawn = processes.each(functools.partial(draw_one, where=where, must=must), paths, jobs)
+        for path, files in zip(paths, drawn, strict=True):
+            progress.step(f"{path.parent.name}/{path.stem}")
+            yield from files
 
 
 def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:

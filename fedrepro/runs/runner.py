@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from fedrepro.files import sweep, writing
+from fedrepro.progress import Progress
 from fedrepro.results.read import OWN, stem
 from fedrepro.runs import execute, local, predict, write
 from fedrepro.runs.groups import groups
@@ -133,7 +134,6 @@ def _compute(
     timings = predict.Timings(folders.store)  # for the progress bar what is known of this machine will do
     costs = {run.id: timings.seconds(run) for run in todo}
     by_id = {run.id: run for run in todo}
-    total = sum(costs.values())
     waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
     if cluster is None:
         workers = min(jobs or default_jobs(), len(todo))
@@ -146,18 +146,11 @@ def _compute(
         workers = cluster.ready()
         together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))
         answers = cluster.answers(together, _contents(plan, todo), Store(folders.store), jobs)
-    bar = tqdm(
-        total=round(total, 3), disable=quiet or None, unit="s", desc="runs", dynamic_ncols=True, smoothing=0.1,
-        bar_format="{desc} {percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]",
-    )  # fmt: skip
-    bar.set_postfix_str(f"0/{len(todo)}")
-    with bar:
-        finished = 0
+    predicted = timings.total(todo, jobs or workers)
+    with Progress("runs", len(todo), sum(costs.values()), seconds=predicted, quiet=quiet) as progress:
         try:
             for id_, status in answers:
-                finished += 1
-                bar.update(min(costs[id_], max(0.0, total - bar.n)))
-                bar.set_postfix_str(f"{finished}/{len(todo)} {by_id[id_].setting.series[:48]}")
+                progress.step(by_id[id_].setting.series, costs[id_])
                 if status.startswith("failed"):
                     outcome.failed[id_] = status
                 else:

@@ -67,13 +67,12 @@ class Expander:
         if not isinstance(listed.value, list):
             self.collect.error(listed, "curves must be a list; each item starts with 'algorithm:'")
             return []
-        made: list[_Made] = []
-        for one in (curve for item in listed.value for curve in self._item(panel, item, y)):
-            made += [one] if one not in made else []  # a curve listed twice is one curve
+        every = (curve for item in listed.value for curve in self._item(panel, item, y))
+        made = list({(one.setting.series, one.role, one.label): one for one in every}.values())  # twice is once
         called = registry.called(self._named())
         return [
             Curve(label, one.setting, {**one.select, "label": label}, one.role, called[one.setting.algorithm])
-            for label, one in zip(_labels(made, called), made, strict=True)
+            for label, one in zip(_labels(made, called, _is_table(panel)), made, strict=True)
         ]
 
     def _named(self) -> set[str]:
@@ -292,10 +291,16 @@ def _series(
     return " ".join(words)
 
 
-def _labels(made: Sequence[_Made], called: Mapping[str, str]) -> list[str]:
+def _is_table(panel: Node) -> bool:
+    kind = panel.get("kind")
+    return kind is not None and kind.value == "table"
+
+
+def _labels(made: Sequence[_Made], called: Mapping[str, str], table: bool) -> list[str]:
     """A label for each curve, no two alike: the spec's own, else the method and what varies among the panel's curves.
 
-    A label of the spec's that several curves have (it stands on a sweep) is followed by what varies too.
+    A label of the spec's that several curves have (it stands on a sweep) is followed by what varies too; but in a
+    ``table``, where it names the row or the column of all of them.
     """
     told = _told(made)
     given = [one.label for one in made]
@@ -303,10 +308,12 @@ def _labels(made: Sequence[_Made], called: Mapping[str, str]) -> list[str]:
     for one, words in zip(made, told, strict=True):
         if not one.label:
             labels.append(" ".join([called[one.setting.algorithm], *words]))
-        elif given.count(one.label) > 1:
+        elif given.count(one.label) > 1 and not table:
             labels.append(", ".join([one.label, *(word.replace("=", " = ") for word in words)]))
         else:
             labels.append(one.label)
+    if table:
+        return labels
     labels = _told_apart(labels, [f"({called[one.setting.algorithm]})" for one in made])
     labels = _told_apart(labels, [f"rounds={one.setting.rounds}" for one in made])
     labels = _told_apart(labels, [f"role={one.role or 'curve'}" for one in made])

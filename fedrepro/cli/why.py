@@ -1,0 +1,54 @@
+"""The command ``why``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fedrepro.cli.options import complete_spec, results_option, set_option, tier_option
+from fedrepro.errors import UserError
+
+
+@click.command()
+@click.argument("name", metavar="RUN|FIGURE", shell_complete=complete_spec)
+@tier_option
+@set_option
+@results_option
+def why(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
+    """Say why runs failed or diverged: the reason and, of a failed one, the traceback.
+
+    RUN is a run as `run` prints it, its trial left out for all of them; FIGURE names all runs of a figure at a tier.
+    Failed runs are tried again by the next `run`.
+
+    \b
+    Examples:
+      fedrepro why fedc/fig5 --tier paper
+      fedrepro why "fedcgds m=10 Q1=100 Q2=100 @ bals / bals, trial 3"
+    """
+    from fedrepro.runs.failures import Failure, of_figure, of_run
+    from fedrepro.spec.find import find_spec, load_all
+
+    try:
+        path = find_spec(name)
+    except UserError:
+        found = of_run(name, results_dir)
+        if not found:
+            raise UserError(
+                f"'{name}' is neither a figure (`fedrepro list figures` shows all) nor a run in {results_dir} that "
+                "failed or diverged"
+            ) from None
+    else:
+        figure = load_all([path], tier, sets)[0]
+        found = of_figure(figure, results_dir)
+        if not found:
+            click.echo(f"{figure.paper}/{figure.figure} ({tier}): no run failed or diverged")
+            return
+    told: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail alike
+    for one in found:
+        told.setdefault((one.why, one.traceback), []).append(one)
+    for (reason, traceback), runs in told.items():
+        for run in runs:
+            click.secho(f"{run.series}, trial {run.trial}", bold=True)
+        click.secho(f"  {reason}", fg="red")
+        click.echo(f"\n{traceback}" if traceback else "")

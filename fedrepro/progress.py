@@ -1,0 +1,110 @@
+"""How far work is: a bar on a terminal, and in a log a line every so often."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TextIO
+
+IN_RUNS = "says"  # see fedrepro.runs.code
+
+EVERY = 30.0
+"""Seconds between two lines of a log."""
+
+BAR = "{percentage:3.0f}%|{bar:20}| [{elapsed}<{remaining}] {desc}"
+"""What a terminal shows, cut at its right edge."""
+
+
+class Progress:
+    """Tells on standard error how many of ``pieces`` are done, how long that took, and about how long the rest takes.
+
+    what : what the pieces are called. total : how much work they are together, in the unit of ``step``; that share of
+    it is shown. seconds : about how long all will take, where that is known beforehand; it serves until a piece is
+    done. A context; ``quiet`` ones say nothing.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        pieces: int,
+        total: float | None = None,
+        *,
+        seconds: float | None = None,
+        quiet: bool = False,
+        every: float = EVERY,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.what, self.pieces, self.seconds, self.quiet = what, pieces, seconds, quiet
+        self.total = float(pieces) if total is None else total
+        self.stream = sys.stderr if stream is None else stream
+        self.terminal = self.stream.isatty()
+        self.every = 1.0 if self.terminal else every
+        self.done, self.amount = 0, 0.0
+        self._stop = threading.Event()
+
+    def __enter__(self) -> Progress:
+        self._began = time.perf_counter()
+        if self.quiet:
+            return self
+        if self.terminal:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=self.total, file=self.stream, dynamic_ncols=True, smoothing=0.1, bar_format=BAR)
+            self._bar.set_description_str(f"0/{self.pieces} {self.what}")
+        self._ticking = threading.Thread(target=self._tick, daemon=True)
+        self._ticking.start()
+        return self
+
+    def step(self, name: str, amount: float = 1.0) -> None:
+        """Another piece is done, which was so much of the work."""
+        self.done += 1
+        amount = min(amount, max(0.0, self.total - self.amount))
+        self.amount += amount
+        if self.terminal and not self.quiet:
+            self._bar.set_description_str(f"{self.done}/{self.pieces} {name}", refresh=False)
+            self._bar.update(amount)
+
+    def line(self) -> str:
+        """What a log says now."""
+        gone = time.perf_counter() - self._began
+        share = self.amount / self.total if self.total > 0 else 1.0
+        left = gone * (1 - share) / share if share > 0 else self.seconds - gone if self.seconds is not None else None
+        rest = f", about {_clock(max(left, 0.0))} left" if left is not None else ""
+        return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} gone{rest}"
+
+    def _tick(self) -> None:
+        """Tell every so often, also while no piece is done."""
+        while not self._stop.wait(self.every):
+            if self.terminal:
+                self._bar.refresh()
+            else:
+                print(self.line(), file=self.stream, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.quiet:
+            return
+        self._stop.set()
+        self._ticking.join()
+        if self.terminal:
+            self._bar.close()
+
+
+def told(text: str) -> None:
+    """A line on standard output, above a bar where there is one."""
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        tqdm.write(text, file=sys.stdout)
+    else:
+        print(text, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    """``m:ss``, or ``h:mm:ss``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,70 @@
+"""Progress: what a terminal of 80 columns and a log are told."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import re
+import struct
+import termios
+import time
+
+import pytest
+
+from fedrepro.progress import Progress
+
+SERIES = "fedcgds m=10 Q1=100 Q2=100 gamma1=0.5 gamma2=0.5 @ bals / bals rounds=2000"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_of_80_columns_shows_a_bar_the_times_and_what_was_done() -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+        with Progress("runs", 59, 200.0, stream=stream) as progress:
+            for _ in range(30):
+                progress.step(SERIES, 200 / 59)
+                time.sleep(0.01)
+        said = os.read(ours, 65536).decode()
+    os.close(ours)
+    shown = [line for line in said.replace("\n", "\r").split("\r") if line.strip()]
+    assert max(map(len, shown)) <= 80
+    found = re.fullmatch(r" 51%\|(.{20})\| \[\d\d:\d\d<\d\d:\d\d\] 30/59 fedcgds m=10 Q1=.*", shown[-1])
+    assert found, shown[-1]
+    assert found[1].count("█") == 10
+
+
+def test_a_log_has_a_line_every_so_often_also_while_nothing_is_done() -> None:
+    stream = io.StringIO()
+    with Progress("runs", 4, 10.0, seconds=100.0, every=0.05, stream=stream) as progress:
+        time.sleep(0.2)
+        progress.step("a", 5.0)
+        time.sleep(0.2)
+    lines = stream.getvalue().splitlines()
+    assert 4 <= len(lines) <= 9
+    assert lines[0] == "runs: 0/4 (0%), 0:00 gone, about 1:40 left"
+    assert lines[-1] == "runs: 1/4 (50%), 0:00 gone, about 0:00 left"
+    assert "\r" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_quiet_progress_says_nothing(stream: io.StringIO) -> None:
+    with Progress("runs", 1, stream=stream, quiet=True, every=0.01) as progress:
+        time.sleep(0.05)
+        progress.step("a")
+    assert stream.getvalue() == ""
+
+
+def test_work_of_no_size_and_more_than_was_thought_is_told_as_done() -> None:
+    with Progress("figures", 0, stream=io.StringIO()) as progress:
+        assert progress.line().startswith("figures: 0/0 (100%)")
+    with Progress("runs", 2, 10.0, stream=io.StringIO()) as progress:
+        progress.step("a", 25.0)
+        assert progress.line().startswith("runs: 1/2 (100%)")
+    with Progress("runs", 2, stream=io.StringIO()) as progress:
+        assert progress.line() == "runs: 0/2 (0%), 0:00 gone"
