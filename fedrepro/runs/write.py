@@ -26,7 +26,7 @@ from fedrepro import __version__, cpu, registry
 from fedrepro.files import atomically
 from fedrepro.ledger import COUNTS
 from fedrepro.results.read import BESIDE, beside, content_hash, read_sidecar, results_file, stem, with_suffix
-from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
+from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
@@ -169,7 +169,7 @@ def _write_arrays(base: Path, records: Mapping[str, list[tuple[Run, Record | Non
     width = max(len(row) for row in rows) - 4
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["series", "trial", "array", "index", *[f"v{i}" for i in range(width)]])
+    writer.writerow([*POINTS, *[f"v{i}" for i in range(width)]])
     writer.writerows(rows)
     atomically(path, out.getvalue().encode())
 

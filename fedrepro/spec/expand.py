@@ -10,12 +10,11 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.errors import nearest
+from fedrepro.spec import keys
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
 from fedrepro.spec.resolve import Point, Resolver, problem_values
-
-CURVE_KEYS = ("algorithm", "dataset", "partition", "problem", "rounds", "zip", "label", "role")
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Expander:
         if not isinstance(item.value, dict):
             self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
             return []
-        role = self.collect.choice(item.get("role"), ("curve", "level"), "role", "curve")
+        role = self.collect.choice(item.get("role"), keys.ROLES, "role", "curve")
         label = self.collect.text(item.get("label"), "label")
         name = item.get("algorithm")
         if name is None:
@@ -73,7 +72,7 @@ class Expander:
             return []
         found = []
         for entry in self._algorithms(name):
-            self.collect.keys(item, [*CURVE_KEYS, *entry.parameters()], f"a curve of '{entry.name}'")
+            self.collect.keys(item, [*keys.CURVE, *entry.parameters()], f"a curve of '{entry.name}'")
             for point in sweep(self.collect, item):
                 made = self._point(panel, item, entry, point, y)
                 found += [_Made(*made, role, label)] if made is not None else []
@@ -103,7 +102,7 @@ class Expander:
         own_rounds = point.get("rounds") or panel.get("rounds")
         rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0)
         artifacts = collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
-        given = {k: v for k, v in point.items() if k not in CURVE_KEYS and k in entry.parameters()}
+        given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
         method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
         metrics = self._metrics(panel, problem, y) if problem is not None else ()
