@@ -57,10 +57,22 @@ def _page(key: str, found: dict[str, tuple[str, list[list[str]]]]) -> Iterator[s
         yield f"### {name.partition('/')[2]}: {title}\n"
         yield f"`fedrepro run {name}`, `fedrepro verdict {name}`\n"
         if claims:
-            yield table(["verdict", "evidence", "claim", "why"], ([c[0], c[1], c[3], c[4]] for c in claims))
+            yield table(
+                ["verdict", "evidence", "claim", "why"], ([c[0], c[1], _said(c[3]), _starred(c[4])] for c in claims)
+            )
     if key in registry.PAPERS:
         yield from _equations(key)
         yield from _open(key)
+
+
+def _said(claim: str) -> str:
+    """A claim and how it is read, the latter in italics; stars of their own (v*) stay stars."""
+    says, mark, reading = claim.partition(" *Read as: ")
+    return _starred(says) + (f" *Read as: {_starred(reading.removesuffix('*'))}*" if mark else "")
+
+
+def _starred(text: str) -> str:
+    return text.replace("*", "\\*")
 
 
 def _equations(key: str) -> Iterator[str]:
