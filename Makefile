@@ -15,7 +15,7 @@ DEAR   := gcca/fig9 fedmf/fig2 fedc/fig1 perfedsi/fig1 perfedsi/fig2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help all answers check verdict test mutants lint types bench clean archive
+.PHONY: help all answers check verdict test mutants lint types docs bench clean archive
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,17 +42,20 @@ mutants: $(VENV)/.dev ## plant each bug of tests/mutants in a copy of the tree a
 	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.dev ## check style and formatting
-	$(BIN)/ruff check fedrepro tests bench
-	$(BIN)/ruff format --check fedrepro tests bench
+	$(BIN)/ruff check fedrepro tests bench docs
+	$(BIN)/ruff format --check fedrepro tests bench docs
 
 types: $(VENV)/.dev ## check types
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs ## build the site into site/ (open site/index.html); a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.core ## measure speed and memory against the aims
 	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean: ## remove finished runs, scratch data and caches (results, plots and the environment stay)
-	rm -rf results/.runs results/.scratch results/.locks .pytest_cache .mypy_cache .ruff_cache
+	rm -rf site results/.runs results/.scratch results/.locks .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +67,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[test,dev,deep,distributed]"
 	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[docs,deep]"
+	touch $@
 
 archive: ## compress the large CSVs of the paper tier, as the repository keeps them
 	find results/paper -name '*.csv' -size +100k -exec xz -9e -f {} +

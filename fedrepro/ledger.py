@@ -134,6 +134,13 @@ class Ledger:
     ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages sent once before round 1, which no paper counts
     (for instance the statistics of the initial point), go to ``setup_scalars`` with ``setup=True``. ``clock``: whose
     work the time between messages is.
+
+    >>> from fedrepro import Ledger
+    >>> ledger = Ledger()
+    >>> ledger.up(15, kind="W", clients=4)
+    >>> ledger.down(15, kind="W", clients=4, bits=60)
+    >>> ledger.totals()
+    {'uplink_scalars': 60, 'uplink_bits': 1920, 'downlink_scalars': 60, 'downlink_bits': 240}
     """
 
     uplink_scalars: int = 0

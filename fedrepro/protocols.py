@@ -80,6 +80,12 @@ class Method(Protocol):
 
     one_shot : it has no rounds and yields one state. silent : it sends no message, so that there is nothing to count.
     meets : it gains by passing over the data together with other runs (``Problem.joins``).
+
+    >>> from fedrepro import FedMGS, Method
+    >>> Method in FedMGS.__mro__
+    True
+    >>> FedMGS(m=2)  # its parameters, checked, with their defaults
+    FedMGS(m=2, Q1=10, Q2=100, gamma1=1.02, gamma2=1.002)
     """
 
     one_shot: ClassVar[bool] = False
@@ -134,6 +140,12 @@ class Problem(Protocol):
     that differ in others share what it wrote. joins : runs on it can pass over its data together (``together``).
     probes : a small problem on dense data and one on sparse data, as far as there are such, with keys as a spec has
     them (``dataset``, ``partition``, ``problem``); a few rounds on it tell how fast a method is on a machine.
+
+    >>> from fedrepro import Clustering, Problem
+    >>> Problem in Clustering.__mro__
+    True
+    >>> Clustering.default_metrics, sorted(Clustering.metrics)[:3]
+    (('objective',), ['accuracy', 'ami', 'ari'])
     """
 
     name: ClassVar[str]

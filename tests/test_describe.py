@@ -16,12 +16,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fedrepro import registry
+from fedrepro.claims import language
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
 from fedrepro.glossary import docstrings, lookup, things
 from fedrepro.glossary.uses import uses
-from fedrepro.spec import axes
+from fedrepro.spec import axes, keys
 from fedrepro.spec.find import load_all, specs
 from fedrepro.spec.model import Figure
 from fedrepro.spec.panels import KINDS
@@ -151,7 +152,10 @@ def test_the_quick_look_at_specs_sees_what_reading_them_in_full_does() -> None:
         seen = {use for use, figures in quick.items() if figure in figures}
         seen |= {("measures", name) for what, name in seen if what in ("draws", "records")}
         full = set().union(*(used(*load_all([path], tier)) for tier in TIERS))
-        assert {use for use in seen if use[0] not in ("draws", "records")} == full, figure
+        assert {use for use in seen if use[0] not in TOLD_BY_TEXT} == full, figure
+
+
+TOLD_BY_TEXT = ("draws", "records", "spec key", "claim word")
 
 
 SPEC = """
@@ -183,8 +187,16 @@ panels:
     kind: scatter
     curves: [{algorithm: tsne}]
     options: {score: ami}
+claims:
+  - {id: own.1, panel: a, check: "y(at=1, m=1, metric='nmi') <= 2"}
 tiers:
   smoke: {dataset: tcga}
+"""
+
+SPEC_KEYS = """
+paper figure problem datasets partitions dataset metrics panels claims tiers datasets.name partitions.name
+panels.partition panels.curves panels.options panels.like panels.kind panels.y panels.x panels.curves.algorithm
+panels.curves.zip panels.curves.problem claims.id claims.panel claims.check tiers.smoke
 """
 
 
@@ -212,6 +224,8 @@ def test_uses_are_of_the_names_behind_a_spec_s_own(experiments: Path) -> None:
         "axis": {"round", "uplink_bits"},
         "draws": {f"clustering.{m}" for m in ("objective", "ari", "purity", "ami")},
         "records": {"clustering.nmi"},
+        "spec key": set(SPEC_KEYS.split()),
+        "claim word": {"y", "metric"},
     }
 
 
@@ -235,7 +249,8 @@ def test_specs_that_cannot_be_read_use_what_can_be_seen_in_them(text: str, exper
 def test_everything_has_a_page_that_fits(width: int) -> None:
     described = lookup.describe(lookup.names(), ROOT / "experiments")
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
-    assert len(described) == count + len(KINDS) + len(things.options()) + len(axes.AXES)
+    count += len(KINDS) + len(things.options()) + len(axes.AXES) + len(keys.paths()) + len(language.WORDS)
+    assert len(described) == count
     for thing in described:
         assert thing.summary, thing.name
         assert None not in thing.figures.values()
@@ -345,9 +360,19 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("objective", ["metric clustering.objective", "metric completion.objective"]),
         ("completion.objective", ["metric completion.objective"]),
         ("users", ["partition users", "metric completion.users"]),
-        ("columns", ["panel option columns", "panel option columns"]),
+        ("columns", ["panel option columns", "panel option columns", "spec key columns"]),
         ("table.columns", ["panel option columns"]),
         ("bars.lines", ["panel option lines"]),
+        ("panels.options.zoom", ["panel option zoom"]),
+        ("panels.options.lines", ["panel option lines"]),
+        ("role", ["spec key panels.curves.role"]),
+        ("panels.curves.role", ["spec key panels.curves.role"]),
+        ("rounds", ["spec key rounds", "spec key panels.rounds", "spec key panels.curves.rounds"]),
+        ("per_trial", ["spec key partitions.per_trial"]),
+        ("tiers.quick", ["spec key tiers.quick"]),
+        ("check", ["spec key claims.check"]),
+        ("highest", ["claim function highest"]),
+        ("claims.check.metric", ["claim keyword metric"]),
         ("parameter", ["panel option parameter", "axis parameter"]),
         ("bars", ["panel kind bars"]),
     ],

@@ -6,23 +6,8 @@ A check compares numbers read off the curves of a panel, averaged over trials::
     y(at=[100, 200, 500], algorithm='fedcavg') > y(at=[100, 200, 500], algorithm='fedcgds', m=100)
     reach(0.46, axis='uplink_scalars', m=10) < reach(0.46, axis='uplink_scalars', m=100)
 
-Functions, whose other keywords select exactly one curve by any of its values (algorithm, a parameter, ``label``):
-
-``y(at=R)``           the panel's metric at round R (a number, ``'end'``, or a list: then it must hold at each)
-``y(since=R)``        the metric at every recorded round from R on (it must hold at each)
-``y(cost=C)``         the metric when C numbers have been sent up (the last round at or below that cost; or a list);
-                      beyond what a run has sent that did not end by itself, nothing can be said
-``total(axis)``       the last value of ``round``, of ``uplink_scalars``, ``uplink_bits``, ``downlink_scalars`` or
-                      ``downlink_bits``, or of a recorded metric
-``reach(L, axis=A)``  the first value of A (default ``round``) at which the metric is at or beyond L in the better
-                      direction, between two recorded rounds by interpolation; infinite where it never gets there
-``first(L, axis=A)``  the value of A at the first recorded round whose metric is strictly beyond L, not interpolated: as
-                      programs count that look for the first index below a level
-``lowest()``, ``highest()``  the extreme of the metric over the rounds; ``since=R`` leaves out the rounds before R
-
-``panel='b'`` reads another panel; ``metric='rmse'`` another recorded metric. Numbers, ``+ - * /``, ``abs``, ``min``,
-``max``, ``log10``, ``mean`` (over the rounds of a list or of ``since``), comparisons (also chained) and ``and`` combine
-them. ``each(A < B)`` asks for it in every trial by itself, for what a paper says of every run.
+``FORMS`` says what each function reads. Its other keywords select exactly one curve by any of its values (algorithm, a
+parameter, ``label``). Numbers, ``+ - * /``, comparisons (also chained) and ``and`` combine them.
 """
 
 from __future__ import annotations
@@ -52,7 +37,41 @@ COMMON = ("panel", "metric")
 """Keywords of every one of them; all others select its curve."""
 PLAIN = ("abs", "min", "max", "log10", "mean")
 EACH = "each"
-"""``each(A < B)``: of every trial."""
+WORDS = (*READERS, *PLAIN, EACH, *COMMON)
+"""Every function that a check may call, then the keywords that all functions take which read a curve."""
+FORMS: dict[str, str] = {
+    "y(at=R)": "the panel's metric at round R (a number, `'end'`, or a list: then it must hold at each)",
+    "y(since=R)": "the metric at every recorded round from R on (it must hold at each)",
+    "y(cost=C)": (
+        "the metric when C numbers have been sent up (the last round at or below that cost; or a list); beyond what a "
+        "run has sent that did not end by itself, nothing can be said"
+    ),
+    "total(axis)": (
+        "the last value of `round`, of `uplink_scalars`, `uplink_bits`, `downlink_scalars` or `downlink_bits`, or of a "
+        "recorded metric"
+    ),
+    "reach(level, axis=A)": (
+        "the first value of A (default `round`) at which the metric is at or beyond the level in the better direction, "
+        "between two recorded rounds by interpolation; infinite where it never gets there"
+    ),
+    "first(level, axis=A)": (
+        "the value of A at the first recorded round whose metric is strictly beyond the level, not interpolated: as "
+        "programs count that look for the first index below a level"
+    ),
+    "lowest()": "the lowest value of the metric over the rounds",
+    "lowest(since=R)": "the same without the rounds before R",
+    "highest()": "the highest value of the metric over the rounds",
+    "highest(since=R)": "the same without the rounds before R",
+    "panel='b'": "in any of these: read another panel than the claim's",
+    "metric='rmse'": "in any of these: read another recorded metric than the panel's",
+    "abs(a)": "the absolute value",
+    "min(a, b)": "the smaller one of two or more values",
+    "max(a, b)": "the larger one of two or more values",
+    "log10(a)": "the decimal logarithm",
+    "mean(a)": "the mean over the rounds of a list or of `since`",
+    "each(a < b)": "asks for it in every trial by itself, for what a paper says of every run",
+}
+"""What can be written in a check, and what it means."""
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
     ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,

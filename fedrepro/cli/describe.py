@@ -22,6 +22,9 @@ NARROWEST, WIDEST = 60, 100
 LONG = 18
 """A default of more characters than this stands behind the meaning, not in the column of defaults."""
 
+MARKS = ("published", "lines")
+"""Lists whose items have keys."""
+
 WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
 """What is said of a fact that does not hold, and of one that does."""
 
@@ -40,13 +43,14 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
     """Explain a name: its parameters, metrics, source and figures.
 
     Parameters come with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition, metric,
-    kind or option of panels, or axis; where it is several of these, all are shown. `problem.metric` and `kind.option`
-    leave no doubt.
+    kind or option of panels, axis, key of a spec, or function of claims; where it is several of these, all are shown.
+    `problem.metric`, `kind.option` and the path of a key leave no doubt.
 
     \b
     Examples:
       fedrepro describe fedmgs
       fedrepro describe clustering.objective mnist
+      fedrepro describe panels.curves.role panels.options.zoom
       fedrepro describe table --json
     """
     from fedrepro.glossary.lookup import describe as look_up
@@ -71,7 +75,10 @@ def page(thing: Thing, width: int) -> list[str]:
     sections = {
         "options" if thing.kind == "panel kind" else "parameters": _parameters(thing, width - 4),
         "metrics": _columns([(m.name, m.better, meaning(m)) for m in thing.metrics], width - 4),
-        **{f"an item of {key}": _columns(list(keys.items()), width - 4) for key, keys in thing.keys.items()},
+        **{
+            f"an item of {key}" if key in MARKS else key: _columns(list(keys.items()), width - 4)
+            for key, keys in thing.keys.items()
+        },
     }
     for key, figures in thing.figures.items():
         sections[_title(key)] = _wrapped(", ".join(figures), width - 4)

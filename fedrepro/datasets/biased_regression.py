@@ -20,7 +20,16 @@ from fedrepro.registry import Dataset, add_dataset
 
 @dataclass
 class Biased:
-    """x (M, n, d), noise (M, n), theta (d,), b (M,) of standard deviation 1, z (M, k)."""
+    """x (M, n, d), noise (M, n), theta (d,), b (M,) of standard deviation 1, z (M, k).
+
+    >>> import numpy as np
+    >>> from fedrepro import Biased
+    >>> rng = np.random.default_rng(0)
+    >>> x, z = rng.standard_normal((6, 4, 3)), rng.standard_normal((6, 2))
+    >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
+    >>> data.x.shape  # clients, samples of each, length of x
+    (6, 4, 3)
+    """
 
     x: np.ndarray
     noise: np.ndarray

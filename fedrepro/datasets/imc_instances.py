@@ -30,7 +30,17 @@ _DRAWS = 1000
 
 @dataclass
 class Instance:
-    """One instance: U (d, r), V (k, r), Z (M, k), ``observed`` (M, per_client) items; ``facts`` holds ``lam_min``."""
+    """One instance: U (d, r), V (k, r), Z (M, k), ``observed`` (M, per_client) items; ``facts`` holds ``lam_min``.
+
+    >>> import numpy as np
+    >>> from fedrepro import IMC, Instance
+    >>> rng = np.random.default_rng(0)
+    >>> U, V, Z = rng.standard_normal((6, 2)), rng.standard_normal((3, 2)), rng.standard_normal((8, 3))
+    >>> observed = np.array([rng.permutation(6)[:4] for _ in range(8)])
+    >>> problem = IMC(Instance(U, V, Z, observed))
+    >>> problem.d, problem.M
+    (6, 8)
+    """
 
     U: np.ndarray
     V: np.ndarray

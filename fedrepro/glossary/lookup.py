@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from fedrepro import registry
+from fedrepro.claims.language import WORDS
 from fedrepro.errors import UserError
 from fedrepro.glossary import things
 from fedrepro.glossary.things import Thing, Uses
 from fedrepro.glossary.uses import uses
+from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.panels import KINDS
 
@@ -30,9 +32,10 @@ class _Named:
 def describe(names: Iterable[str], experiments: Path) -> list[Thing]:
     """What each of the names stands for, in their order; nothing twice.
 
-    A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels or axis, also
-    ``problem.metric`` and ``kind.option``. A name that is none of these may be a class or the label of a method, or
-    any of them in other capitals. Raises UserError for the names that mean nothing.
+    A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels, axis, key of
+    specs, or function of claims, also ``problem.metric``, ``kind.option`` and the path of a key. A name that is none of
+    these may be a class or the label of a method, or any of them in other capitals. Raises UserError for the names that
+    mean nothing.
     """
     known = list(_named())
     found = {name: _matches(name, known) for name in names}
@@ -66,10 +69,15 @@ def _named() -> Iterator[_Named]:
     for kind in KINDS:
         yield _Named(kind, (), (), partial(things.panel_kind, kind))
     for option, kinds in things.options():
-        longer = tuple(f"{kind}.{option.name}" for kind in kinds)
+        longer = (*(f"{kind}.{option.name}" for kind in kinds), f"panels.options.{option.name}")
         yield _Named(option.name, longer, (), partial(things.panel_option, option, kinds))
     for axis in AXES.values():
         yield _Named(axis.name, (), (), partial(things.axis, axis))
+    for path, key in keys.paths().items():
+        above, _, last = path.rpartition(".")
+        yield _Named(last, (path,) if above else (), (), partial(things.spec_key, path, key))
+    for word in WORDS:
+        yield _Named(word, (f"claims.check.{word}",), (), partial(things.claim_word, word))
 
 
 def _matches(name: str, known: Iterable[_Named]) -> list[_Named]:

@@ -1,20 +1,23 @@
-"""Everything a name can stand for, described: algorithms, problems, datasets, partitions, metrics, panels and axes."""
+"""Everything a name can stand for, described: what is registered, metrics, and the parts of specs."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.claims import language
 from fedrepro.data.copies import source, state
 from fedrepro.glossary import docstrings
 from fedrepro.glossary.uses import Use
 from fedrepro.protocols import Metric
 from fedrepro.spec import panels
 from fedrepro.spec.axes import Axis
+from fedrepro.spec.keys import PARTITION, Key
 from fedrepro.spec.panels import KINDS, Explained, Published
 
 Uses = Mapping[Use, list[str]]
@@ -144,7 +147,7 @@ def _shape(entry: registry.Dataset) -> dict[str, Any]:
 def partition(entry: registry.Partition, uses: Uses) -> Thing:
     """A registered partition."""
     facts = {"about": _about(entry.cls), "class": _where(entry.cls), "source": _source(entry.cls)}
-    own = Parameter("per_trial", False, "whether every trial draws a partition of its own (a key of every partition)")
+    own = Parameter("per_trial", False, f"{PARTITION['per_trial'].doc} (a key of every partition)")
     parameters = [*_parameters(entry.cls, entry.parameters()), own]
     return _thing("partition", entry.name, entry.summary, facts, uses, parameters)
 
@@ -181,7 +184,7 @@ def panel_kind(name: str, uses: Uses) -> Thing:
     takes = [Parameter(e.name, e.default, f"{e.doc} ({e.values})") for e in panels.describe(name)]
     thing = _thing("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, takes)
     keys = {"published": _keys(cls.published), "lines": _keys(cls.marks)}
-    return dataclasses.replace(thing, keys={title: found for title, found in keys.items() if found})
+    return dataclasses.replace(thing, keys=_said(keys))
 
 
 def _keys(published: Published) -> dict[str, str]:
@@ -217,6 +220,23 @@ def axis(found: Axis, uses: Uses) -> Thing:
     return _thing("axis", found.name, summary, facts, uses)
 
 
+# -- specs -------------------------------------------------------------------------------------------------------------
+
+
+def spec_key(path: str, key: Key, uses: Uses) -> Thing:
+    """A key of a spec by its path: ``rounds``, ``panels.curves.role``."""
+    facts = {"takes": key.takes, "required": "yes" if key.required else "", "default": key.default or ""}
+    return dataclasses.replace(_thing("spec key", path, key.doc, facts, uses), keys=_said({"values": key.values}))
+
+
+def claim_word(name: str, uses: Uses) -> Thing:
+    """A function or keyword of the language of claims, in each of its forms."""
+    what = "keyword" if name in language.COMMON else "function"
+    forms = {form: said for form, said in language.FORMS.items() if re.match(rf"{name}[(=]", form)}
+    thing = _thing(f"claim {what}", name, f"a {what} of the checks of claims", {}, uses)
+    return dataclasses.replace(thing, keys={"forms": forms}, figures={"used_by": uses.get(("claim word", name), [])})
+
+
 # -- shared pieces -----------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +245,10 @@ def _thing(
 ) -> Thing:
     said = {key: value for key, value in facts.items() if value not in ("", [], {})}
     return Thing(kind, name, summary, said, {"used_by": uses.get((kind, name), [])}, tuple(parameters))
+
+
+def _said(keys: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    return {title: found for title, found in keys.items() if found}
 
 
 def _parameters(cls: type[Any], defaults: Mapping[str, Any]) -> list[Parameter]:

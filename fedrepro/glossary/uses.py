@@ -6,6 +6,7 @@ A figure uses a name if one of its curves stands on it at one of the tiers. Spec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import yaml
 
 from fedrepro import registry
+from fedrepro.claims.language import WORDS
+from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.find import specs
 from fedrepro.spec.tiers import TIERS
@@ -27,7 +30,8 @@ def uses(experiments: Path) -> dict[Use, list[str]]:
     """The figures of every use, ``paper/figure``, in order.
 
     A use begins with ``algorithm``, ``problem``, ``dataset``, ``partition``, ``panel kind``, ``panel option`` (named
-    ``kind.option``), ``axis``, or for metrics (named ``problem.metric``) ``draws``, else ``records``.
+    ``kind.option``), ``axis``, ``spec key`` (named by its path), ``claim word``, or for metrics (named
+    ``problem.metric``) ``draws``, else ``records``.
     """
     found: dict[Use, list[str]] = {}
     for path in specs(experiments):
@@ -45,7 +49,33 @@ def _of_file(path: Path) -> dict[Use, None]:
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     tiers = [_merged(root, _mapping(_get(_get(root, "tiers"), tier))) for tier in TIERS]
-    return dict.fromkeys(use for at_tier in tiers for use in _of_spec(at_tier))
+    return dict.fromkeys([*(use for at_tier in tiers for use in _of_spec(at_tier)), *_of_keys(root), *_of_checks(root)])
+
+
+def _of_keys(root: Any) -> Iterator[Use]:
+    """The keys that the text itself has."""
+    for above, known in keys.SECTIONS.items():
+        found = [root]
+        for part in above.split(".") if above else ():
+            found = [one for node in found for one in _below(_get(node, part), part in _TABLES)]
+        yield from (
+            ("spec key", f"{above}.{key}".strip(".")) for key in known for node in found if key in _mapping(node)
+        )
+
+
+_TABLES = ("datasets", "partitions", "panels")
+"""Keys below which names of the spec's own stand."""
+
+
+def _below(node: Any, named: bool) -> list[Any]:
+    return list(_mapping(node).values()) if named else _listed(node)
+
+
+def _of_checks(root: Any) -> Iterator[Use]:
+    for claim in _listed(_get(root, "claims")):
+        for word in re.findall(r"(\w+) ?[(=]", str(_get(claim, "check") or "")):
+            if word in WORDS:
+                yield "claim word", word
 
 
 def _of_spec(root: Any) -> Iterator[Use]:

@@ -141,6 +141,14 @@ class Clustering(Problem):
 
     A dense X is copied once (not at all where its transpose is C-contiguous float64 and ordered by client), a sparse X
     stays sparse. Raises UserError where data cannot work, ParameterError where a parameter cannot.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, client=np.arange(60) % 4, K=3)
+    >>> W0, H0 = problem.initial(trial=1)
+    >>> W0.shape, H0.shape
+    ((5, 3), (3, 60))
     """
 
     name = "clustering"

@@ -139,6 +139,15 @@ class Completion(Problem):
     rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
 
     Raises UserError where data cannot work, ParameterError where a parameter cannot.
+
+    >>> import numpy as np
+    >>> from fedrepro import Completion, Ratings
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> data = Ratings(user, item, 1.0 + (user + item) % 5, users=12, items=8)
+    >>> problem = Completion(data, client=np.arange(12) % 3, r=2, train=0.75)
+    >>> U0, V0 = problem.initial(trial=1)
+    >>> U0.shape, V0.shape  # both with one row for each user or item
+    ((12, 2), (8, 2))
     """
 
     name = "completion"

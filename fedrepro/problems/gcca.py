@@ -91,6 +91,17 @@ class GCCA(Problem):
 
     Raises UserError or ParameterError where these do not hold. ``views`` are ``View`` objects, one a node; ``kept``
     is where results that several methods ask for are kept (the warm start).
+
+    >>> import numpy as np
+    >>> from fedrepro import GCCA
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((40, 2))
+    >>> views = [common @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((40, 5)) for _ in range(3)]
+    >>> problem = GCCA(views, K=2)
+    >>> bool(0 <= problem.optimum.value <= 3 * 2 / 2)  # at most I K / 2
+    True
+    >>> [view.X.shape for view in problem.views]
+    [(40, 5), (40, 5), (40, 5)]
     """
 
     name = "gcca"

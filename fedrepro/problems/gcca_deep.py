@@ -107,6 +107,14 @@ class DeepGCCA(Problem):
     none; None for none.
 
     Raises UserError or ParameterError where these do not hold.
+
+    >>> import numpy as np
+    >>> from fedrepro import DeepGCCA
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA(views, K=2, labels=np.arange(24) % 2)
+    >>> problem.I, problem.J, problem.K
+    (2, 24, 2)
     """
 
     name = "gcca-deep"

@@ -72,6 +72,15 @@ class IMC(Problem):
     instance : what is to be completed. fresh : every client may look at any entry of its column at any step (the
     theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries,
     greater than 0.
+
+    >>> import numpy as np
+    >>> from fedrepro import IMC, Instance
+    >>> rng = np.random.default_rng(0)
+    >>> U, V, Z = rng.standard_normal((6, 2)), rng.standard_normal((3, 2)), rng.standard_normal((8, 3))
+    >>> observed = np.array([rng.permutation(6)[:4] for _ in range(8)])
+    >>> problem = IMC(Instance(U, V, Z, observed))
+    >>> problem.d, problem.M
+    (6, 8)
     """
 
     name = "imc"

@@ -136,6 +136,15 @@ class Personal(Problem):
     precision : of all arithmetic: ``single`` or ``double``.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2))
+    >>> problem.M  # clients
+    3
     """
 
     name = "personal"

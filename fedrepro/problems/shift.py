@@ -58,6 +58,15 @@ class Shift(Problem):
     """The problem held in memory, with the biases of ``data`` times ``sigma_b``.
 
     data : ``Biased``. sigma_b : standard deviation of the clients' biases, at least 0.
+
+    >>> import numpy as np
+    >>> from fedrepro import Biased, Shift
+    >>> rng = np.random.default_rng(0)
+    >>> x, z = rng.standard_normal((6, 4, 3)), rng.standard_normal((6, 2))
+    >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
+    >>> problem = Shift(data, sigma_b=2.0)
+    >>> problem.M
+    6
     """
 
     name = "shift"

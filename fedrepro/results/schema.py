@@ -13,19 +13,50 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fedrepro.ledger import COUNTS
+MEANINGS: Mapping[str, str] = {
+    "series": "the curve: its method and what the spec sets of it, `@` its dataset, `/` its partition, and the rest",
+    "algorithm": "the registered name of the method",
+    "parameters": "what the spec sets of the method, as `m=10;Q1=100`; the sidecar has every parameter",
+    "dataset": "what the spec calls its data, with `(stand-in)` where a stand-in stands for them",
+    "partition": "what the spec calls its partition; empty without one",
+    "trial": "1 for the first",
+    "status": "`ok`, `diverged` (up to the last finite value), or `failed` (one row, empty from here on)",
+    "round": "communication rounds done; 0 is the initial point",
+    "uplink_scalars": "numbers that all clients have sent up by then (those sent before round 1 are in the sidecar)",
+    "uplink_bits": "bits of these messages",
+    "downlink_scalars": "numbers that the server has sent down by then",
+    "downlink_bits": "bits of these messages",
+    "metric": "the name of a metric of the problem",
+    "value": "its value, with as many digits as tell it from every other number",
+}
+"""What stands in each column of a figure's CSV."""
 
-COLUMNS = (
-    "series", "algorithm", "parameters", "dataset", "partition", "trial", "status", "round", *COUNTS, "metric", "value",
-)  # fmt: skip
+COLUMNS = tuple(MEANINGS)
 
-VERSION = 3
-"""Of the sidecar. 1: without ``schema`` and ``runs``. 2: times are those of nodes one after another, and of loading."""
+POINTS: Mapping[str, str] = {
+    "series": "as in the CSV",
+    "trial": "as in the CSV",
+    "array": "the name of an array that the spec asks for as an artifact",
+    "index": "the row of the array, from 0",
+}
+"""What stands in each column of ``<figure>.points.csv`` before the values of the array (``v0``, ``v1``, ...)."""
+
+VERSIONS: Mapping[int, str] = {
+    1: "without `schema` and `runs`; `provenance` for `made`",
+    2: "has `runs`; times are those of nodes one after another, and of loading",
+    3: "`timing` has `seconds`, nodes side by side, and `serial`, nodes one after another",
+}
+"""Of the sidecar (its key ``schema``), and what each was like; all are read."""
+
+VERSION = max(VERSIONS)
 
 
 @dataclass(frozen=True)
 class RunNote:
-    """A run that failed or diverged, and why."""
+    """A run that failed or diverged.
+
+    series, trial : as in the CSV. why : the error, or the value that was not finite.
+    """
 
     series: str
     trial: int
@@ -37,7 +68,11 @@ class RunNote:
 
 @dataclass(frozen=True)
 class Content:
-    """A dataset in the state it was in: present, variant, stand-in, or none needed (generated)."""
+    """A dataset in the state it was in.
+
+    dataset : its registered name. state : present, variant, stand-in, or none needed (generated). fingerprint : a hash
+    of what was read; empty where nothing was. note : in which way it is not the published file.
+    """
 
     dataset: str
     state: str
@@ -49,8 +84,8 @@ class Content:
 class Timing:
     """When a run's recorded rounds were done, in seconds of the method's own work.
 
-    seconds : with nodes side by side, of which the slowest counts. serial : with nodes one after another, as they were
-    computed. Either is empty where it is not known.
+    rounds : those recorded. seconds : with nodes side by side, of which the slowest counts. serial : with nodes one
+    after another, as they were computed. Either is empty where it is not known.
     """
 
     rounds: tuple[int, ...]
@@ -62,7 +97,9 @@ class Timing:
 class Made:
     """Where and with what results were made; '' for what is not known.
 
-    kernels: instruction level, CPU, BLAS (``cpu.kernels``).
+    fedrepro, python : their versions. commit : of the checkout. dirty : whether it had changes. machine : its system
+    and number of cores. libraries : versions by name. kernels : instruction level, CPU, BLAS (``cpu.kernels``). written
+    : when, in UTC.
     """
 
     fedrepro: str = ""
@@ -79,14 +116,16 @@ class Made:
 class Sidecar:
     """What is known of a figure's results. The default says nothing, as for numbers that come from elsewhere.
 
-    plan : one hash of all runs, in order. runs : by series, the identity of the run of each trial. sets : the ``--set``
-    options. complete : every trial of every curve that the tier asks for. trials_done : of the curve with the fewest.
-    trials_wanted : what the tier asks for, None where it is not said. missing : curves and trials in words.
-    stand_ins : names of datasets that stand-ins stood for. settings : every parameter of every series.
-    sizes : of every real dataset, as the spec calls it, what was loaded (``N: 10000``).
-    setup_scalars : by series, numbers sent once before round 1. timing : by series and trial, of panels over seconds.
-    seconds_per_run : by series. csv_sha256 : of the CSV, uncompressed. points_sha256 : of the file of arrays, '' where
-    there is none.
+    figure : ``paper/figure``. spec : the path of the spec. tier : the tier it was computed at. plan : one hash of all
+    runs, in order. runs : by series, the identity of the run of each trial. sets : the ``--set`` options. complete :
+    every trial of every curve that the tier asks for. trials_done : of the curve with the fewest. trials_wanted : what
+    the tier asks for, None where it is not said. missing : curves and trials in words. failed : runs that ended with an
+    error. diverged : runs whose values ceased to be finite. datasets : the state of each. stand_ins : names of datasets
+    that stand-ins stood for. settings : every parameter of every series. sizes : of every real dataset, as the spec
+    calls it, what was loaded (``N: 10000``). setup_scalars : by series, numbers sent once before round 1. timing : by
+    series and trial, of panels over seconds. seconds_per_run : by series, in the order of trials. seconds : of all
+    runs, added up. made : where and with what. csv_sha256 : of the CSV, uncompressed. points_sha256 : of
+    the file of arrays, '' where there is none.
     """
 
     figure: str = ""

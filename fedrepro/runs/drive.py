@@ -32,6 +32,16 @@ class History:
     is a node's; its start counts, measuring does not. serial : the same with nodes one after another, as they were
     computed. state : the last state. ledger : the run's messages. diverged : why the run counts as diverged, or None.
     states : a copy of every measured state where they were kept, else None.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMGS, History, run
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3)
+    >>> history: History = run(FedMGS(m=2), problem, rounds=40, record_every=10)
+    >>> history.rounds[-3:]
+    array([20, 30, 40])
+    >>> history["objective"].shape == history["uplink_bits"].shape == history.rounds.shape
+    True
     """
 
     rounds: np.ndarray
@@ -77,6 +87,18 @@ def run(
 
     A run ends early where a default metric is no longer finite. It computes on one BLAS thread, as a worker does: more
     would add in another order. Raises UserError where an argument cannot work.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMGS, run
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3)
+    >>> method = FedMGS(m=2, Q1=5)
+    >>> first, again = (run(method, problem, rounds=5, trial=7)["objective"] for _ in range(2))
+    >>> bool((first == again).all())  # the same trial, the same bits
+    True
+    >>> init = np.ones((5, 3)), np.ones((3, 60))
+    >>> run(method, problem, rounds=2, init=init, metrics=["objective", "curvature_ratio"]).rounds
+    array([0, 1, 2])
     """
     _whole("rounds", rounds, 0)
     _whole("trial", trial, 0)

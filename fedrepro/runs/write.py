@@ -37,7 +37,7 @@ from fedrepro.results.read import (
     stem,
     with_suffix,
 )
-from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
+from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
@@ -197,7 +197,7 @@ def _points(records: Mapping[str, list[tuple[Run, Record | None]]]) -> bytes:
     width = max(len(row) for row in rows) - 4
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["series", "trial", "array", "index", *[f"v{i}" for i in range(width)]])
+    writer.writerow([*POINTS, *[f"v{i}" for i in range(width)]])
     writer.writerows(rows)
     return out.getvalue().encode()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.errors import nearest
+from fedrepro.spec import keys
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
@@ -20,8 +21,6 @@ MOST_ROUNDS = 10_000_000
 MOST_RECORDED = 200_000
 MOST_CURVES = 2_000
 """Rounds of a run, rounds recorded of a run, and curves of a figure, at most."""
-
-CURVE_KEYS = ("algorithm", "dataset", "partition", "problem", "rounds", "zip", "label", "role")
 
 UNSWEPT = ("algorithm", "zip", "label", "role")
 """Keys of a curve whose lists, if they have any, are not crossed."""
@@ -68,7 +67,7 @@ class Expander:
             self.collect.error(listed, "curves must be a list; each item starts with 'algorithm:'")
             return []
         every = (curve for item in listed.value for curve in self._item(panel, item, y))
-        made = list({(one.setting.series, one.role, one.label): one for one in every}.values())  # twice is once
+        made = list({repr(one): one for one in every}.values())  # a curve listed twice is one curve
         called = registry.called(self._named())
         return [
             Curve(label, one.setting, {**one.select, "label": label}, one.role, called[one.setting.algorithm])
@@ -89,7 +88,7 @@ class Expander:
         if not isinstance(item.value, dict):
             self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
             return []
-        role = self.collect.choice(item.get("role"), ("curve", "level"), "role", "")
+        role = self.collect.choice(item.get("role"), keys.ROLES, "role", "")
         label = self.collect.text(item.get("label"), "label")
         name = item.get("algorithm")
         if name is None:
@@ -97,7 +96,7 @@ class Expander:
             return []
         found = []
         for entry in self._algorithms(name):
-            self.collect.keys(item, [*CURVE_KEYS, *entry.parameters()], f"a curve of '{entry.name}'")
+            self.collect.keys(item, [*keys.CURVE, *entry.parameters()], f"a curve of '{entry.name}'")
             if not self._few(item):
                 break
             for point in sweep(self.collect, item):
@@ -142,7 +141,7 @@ class Expander:
         rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
         self._check_recorded(rounds, own_rounds)
         artifacts = collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
-        given = {k: v for k, v in point.items() if k not in CURVE_KEYS and k in entry.parameters()}
+        given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
         method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
         metrics = self._metrics(panel, problem, y) if problem is not None else ()

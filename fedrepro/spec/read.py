@@ -1,6 +1,6 @@
 """From a YAML file to a Figure: every key checked, every sweep expanded, all errors reported at once.
 
-The format is described in the README ("A figure is one YAML file"); CONTRIBUTING shows how to add one.
+``keys`` describes every key of the format; CONTRIBUTING shows how to add a figure.
 """
 
 from __future__ import annotations
@@ -12,26 +12,16 @@ from pathlib import Path
 from fedrepro import registry
 from fedrepro.claims import language
 from fedrepro.errors import nearest
-from fedrepro.spec import axes, nodes, overrides, panels
+from fedrepro.spec import axes, keys, nodes, overrides, panels
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver
-from fedrepro.spec.tiers import TIERS
 
-TOP_KEYS = (
-    "paper", "figure", "title", "source", "note", "problem", "trials", "rounds", "record_every", "record_dense",
-    "metrics", "artifacts", "columns", "datasets", "partitions", "dataset", "partition", "panels", "claims", "tiers",
-)  # fmt: skip
-PANEL_KEYS = (
-    "title", "kind", "x", "y", "xscale", "yscale", "xlim", "ylim", "like", "dataset", "partition", "problem", "rounds",
-    "metrics", "artifacts", "curves", "published", "options",
-)  # fmt: skip
 MOST_TRIALS = 10_000
 MOST_RUNS = 20_000
 """What a figure may ask for, at most: far beyond what is sensible, and before it takes memory or time to plan."""
-CLAIM_KEYS = ("id", "says", "reading", "where", "panel", "check", "note")
 
 
 def load(path: Path, tier: str, sets: Iterable[str] = ()) -> Figure:
@@ -56,11 +46,11 @@ def _slug(collect: Collector, node: Node | None, what: str) -> str:
 
 
 def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> Figure:
-    collect.keys(root, TOP_KEYS, "a spec")
+    collect.keys(root, keys.SPEC, "a spec")
     _check_tiers(collect, root)
     paper_trials, wanted_trials = (_trials(_at_tier(root, one)) for one in ("paper", tier))
-    root = overrides.apply(collect, _at_tier(root, tier), sets, TOP_KEYS)
-    for key in ("paper", "figure", "problem", "trials", "rounds", "panels"):
+    root = overrides.apply(collect, _at_tier(root, tier), sets, tuple(keys.SPEC))
+    for key in keys.required(keys.SPEC):
         if root.get(key) is None:
             collect.error(root, f"the key '{key}' is missing")
     paper, name = (_slug(collect, root.get(key), key) for key in ("paper", "figure"))
@@ -105,10 +95,10 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
 def _check_tiers(collect: Collector, root: Node) -> None:
     tiers = root.get("tiers")
     if tiers is not None:
-        collect.keys(tiers, TIERS, "tiers")
+        collect.keys(tiers, keys.TIER, "tiers")
         for _, one in tiers.items():
             if one.value is not None:
-                collect.keys(one, [k for k in TOP_KEYS if k not in ("tiers", "paper", "figure")], "a tier")
+                collect.keys(one, [k for k in keys.SPEC if k not in ("tiers", "paper", "figure")], "a tier")
 
 
 def _at_tier(root: Node, tier: str) -> Node:
@@ -150,7 +140,7 @@ class _Panels:
             node = self._like(table, name, ())
             if node is None:
                 continue
-            self.collect.keys(node, PANEL_KEYS, "a panel")
+            self.collect.keys(node, keys.PANEL, "a panel")
             if not isinstance(node.value, dict):
                 continue
             panel = self._panel(name, node)
@@ -194,8 +184,8 @@ class _Panels:
             kind=collect.choice(node.get("kind"), panels.KINDS, "panel kind", "curves"),
             x=collect.choice(node.get("x"), [*axes.AXES, *metrics], "x axis", "round") if problem else "round",
             y=y,
-            xscale=collect.choice(node.get("xscale"), ("linear", "log"), "scale", "linear"),
-            yscale=collect.choice(node.get("yscale"), ("linear", "log"), "scale", "linear"),
+            xscale=collect.choice(node.get("xscale"), keys.SCALES, "scale", "linear"),
+            yscale=collect.choice(node.get("yscale"), keys.SCALES, "scale", "linear"),
             xlim=collect.limits(node.get("xlim"), "xlim"),
             ylim=collect.limits(node.get("ylim"), "ylim"),
             curves=tuple(curves),
@@ -238,9 +228,9 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bo
     claims: list[Claim] = []
     for item in listed.value:
         told = collect.told
-        collect.keys(item, CLAIM_KEYS, "a claim")
-        values = {key: collect.text(item.get(key), key) for key in CLAIM_KEYS}
-        for key in ("id", "says", "where", "panel", "check"):
+        collect.keys(item, keys.CLAIM, "a claim")
+        values = {key: collect.text(item.get(key), key) for key in keys.CLAIM}
+        for key in keys.required(keys.CLAIM):
             if isinstance(item.value, dict) and not values[key]:
                 collect.error(item, f"a claim needs '{key}'")
         if values["id"] and values["id"] in {claim.id for claim in claims}:

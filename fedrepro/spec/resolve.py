@@ -11,7 +11,7 @@ from fedrepro import registry
 from fedrepro.datasets.sizes import NAMES
 from fedrepro.errors import nearest
 from fedrepro.parameters import flag
-from fedrepro.spec import nodes
+from fedrepro.spec import keys, nodes
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.nodes import Node
 
@@ -88,7 +88,7 @@ class Resolver:
             return None, {}
         entry = registry.problems()[name]
         if isinstance(node.value, dict):
-            self.collect.keys(node, ["name", *entry.parameters], f"the problem '{name}'")
+            self.collect.keys(node, [*keys.PROBLEM, *entry.parameters], f"the problem '{name}'")
         return entry, problem_values(node, entry)
 
     # -- datasets and partitions -------------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ class Resolver:
     def _params(self, entry: Any, node: Node, what: str) -> dict[str, Any] | None:
         """Every parameter of a dataset or partition; None where one is not known, or missing."""
         defaults = entry.parameters()
-        own = ["per_trial"] if what == "partition" else ["published"]
-        valid = self.collect.keys(node, ["name", *own, *defaults], f"the {what} '{entry.name}'")
+        own = keys.PARTITION if what == "partition" else keys.DATASET
+        valid = self.collect.keys(node, [*own, *defaults], f"the {what} '{entry.name}'")
         values = {**defaults, **{k: v.plain() for k, v in node.items() if k not in ("name", "published")}}
         missing = [key for key, value in values.items() if value is dataclasses.MISSING]
         for key in missing:

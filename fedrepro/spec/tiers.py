@@ -2,5 +2,10 @@
 
 from __future__ import annotations
 
-TIERS = ("smoke", "quick", "paper")
+MEANINGS = {
+    "smoke": "seconds: enough to see that everything runs, for tests",
+    "quick": "reduced sizes, rounds and trials: a look at everything in minutes",
+    "paper": "the published sizes, rounds and trials; it alone can say that a claim is reproduced",
+}
+TIERS = tuple(MEANINGS)
 """From the smallest to the published sizes, rounds and trials; ``paper`` alone can say that a claim is reproduced."""

@@ -62,6 +62,15 @@ class BEL(OneShot):
     negative : what becomes of negative weights w_b: ``rescale`` (the samples that outweigh the cluster are scaled to
     its weight), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
     variant : ``original``, or ``released``: t_p rounded down, and a client with t_p = 0 sends nothing.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, BEL, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(BEL(), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars > 0
+    (1.0, True)
     """
 
     t: float = 0.5

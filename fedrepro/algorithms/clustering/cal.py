@@ -64,6 +64,15 @@ class CAL(OneShot):
     second : what the server runs: ``k-means--``, or ``k-means`` without outliers.
     seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released``: exactly ceil(beta n)
     samples leave at a time, and the points of S' are dropped after the assignment.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, CAL, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(CAL(z=4), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars > 0
+    (1.0, True)
     """
 
     z: int = 256

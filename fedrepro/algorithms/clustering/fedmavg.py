@@ -68,6 +68,16 @@ class FedMAvg(Method):
     gamma1 : safety factor of the H step's c_p, at least 1. gamma2 : factor of the W step's d, greater than 0.
     d_schedule : ``constant``, or ``linear`` for d = gamma2 (s + 1) L_W (fedc, Theorem 1, with gamma2 = 1).
     d_mode : ``global`` for L_W of all clients' H, ``local`` for lambda_max(B_p) of each client (discrepancy fedmf.6).
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMAvg, run
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3)
+    >>> history = run(FedMAvg(m=2, Q1=5, Q2=1), problem, rounds=10)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
+    >>> int(history["uplink_scalars"][1])  # 2 clients send 5 x 3 numbers each
+    30
     """
 
     m: int | None = None

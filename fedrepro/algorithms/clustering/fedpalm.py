@@ -41,6 +41,17 @@ class FedPALM(Method):
 
     Q : local steps in a round, H and W steps together: even, at least 2. gamma : safety factor, at least 1.
     stop : end after a round in which ||W_new - W|| < stop ||W|| (Frobenius norms); None never to stop.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedPALM, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(FedPALM(Q=2), problem, rounds=100)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
+    >>> history.state.W.shape, history.state.H.shape
+    ((5, 3), (3, 60))
     """
 
     Q: int = 2

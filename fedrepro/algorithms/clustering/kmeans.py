@@ -33,6 +33,15 @@ class KMeansPlusPlus(OneShot):
 
     n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
     starts).
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, KMeansPlusPlus, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(KMeansPlusPlus(n_init=5), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars  # it sends nothing
+    (1.0, 0)
     """
 
     silent: ClassVar[bool] = True

@@ -56,6 +56,15 @@ class KMeansParallel(OneShot):
     sampling : ``independent`` for each sample, or ``exact`` for exactly oversampling K distinct ones (rounded down).
     lloyd : Lloyd iterations over the clients at most, at least 0. seeding : ``weighted`` or ``plain`` k-means++ seeds
     of the candidates.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, KMeansParallel, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(KMeansParallel(passes=2), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars > 0
+    (1.0, True)
     """
 
     oversampling: float = 2.0

@@ -110,7 +110,16 @@ class Sender:
 
 @dataclass(frozen=True)
 class FedMAvgQuantized(Quantized, FedMAvg):
-    """FedMAvg with quantized uplinks: the parameters of FedMAvg, q, feedback and u."""
+    """FedMAvg with quantized uplinks: the parameters of FedMAvg, q, feedback and u.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMAvgQuantized, run
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3)
+    >>> history = run(FedMAvgQuantized(m=2, Q1=5, Q2=1, q=4), problem, rounds=10)
+    >>> bool(history["uplink_bits"][-1] < 32 * history["uplink_scalars"][-1])
+    True
+    """
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -165,7 +174,16 @@ class FedMAvgQuantized(Quantized, FedMAvg):
 
 @dataclass(frozen=True)
 class FedMGSQuantized(Quantized, FedMGS):
-    """FedMGS with quantized uplinks: the parameters of FedMGS, q, feedback and u."""
+    """FedMGS with quantized uplinks: the parameters of FedMGS, q, feedback and u.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMGSQuantized, run
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3)
+    >>> history = run(FedMGSQuantized(m=2, Q1=5, Q2=10, q=4), problem, rounds=10)
+    >>> bool(history["uplink_bits"][-1] < 32 * history["uplink_scalars"][-1])
+    True
+    """
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

@@ -141,17 +141,47 @@ class PALM(Method):
 
 @dataclass(frozen=True)
 class FedMAvgSNCP(SNCP, FedMAvg):
-    """FedMAvg under SNCP: the parameters of both."""
+    """FedMAvg under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMAvgSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(FedMAvgSNCP(m=4, Q1=5, Q2=1), problem, rounds=300, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
 
 
 @dataclass(frozen=True)
 class FedMGSSNCP(SNCP, FedMGS):
-    """FedMGS under SNCP: the parameters of both."""
+    """FedMGS under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMGSSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(FedMGSSNCP(m=2, Q1=5, Q2=10), problem, rounds=200, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
 
 
 @dataclass(frozen=True)
 class CentralizedSNCP(SNCP, PALM):
-    """PALM under SNCP: the parameters of both."""
+    """PALM under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, CentralizedSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(CentralizedSNCP(), problem, rounds=200, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
 
 
 _AVG: dict[str, Any] = {"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000}

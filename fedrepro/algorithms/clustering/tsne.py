@@ -54,6 +54,15 @@ class TSNE(Method):
     effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
     components kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
     start : initial places: ``pca`` or ``random``. seed : of everything random, at least 0.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, TSNE, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(TSNE(perplexity=5.0), problem, rounds=1)
+    >>> problem.artifacts(history.state, ["embedding"])["embedding"].shape  # x, y and class of each sample
+    (60, 2)
     """
 
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one

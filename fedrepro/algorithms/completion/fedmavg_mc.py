@@ -53,6 +53,17 @@ class FedMAvgMC(Method):
     ``released``, as in the authors' program. c : factor of the U step's c^k, greater than 0; ``released`` has none.
     d : factor of the W step's d_i, greater than 0. broadcast : whether V is sent back to the clients; where it is not,
     each goes on from its own W_i.
+
+    >>> import numpy as np
+    >>> from fedrepro import Completion, Ratings, FedMAvgMC, run
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> data = Ratings(user, item, 1.0 + (user + item) % 5, users=12, items=8)
+    >>> problem = Completion(data, np.arange(12) % 3, r=2, lam=0.1, gam=0.1, init=0.5)
+    >>> history = run(FedMAvgMC(m=2, Q1=5, Q2=5, reading="released"), problem, rounds=20)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
+    >>> history.ledger.uplink_scalars == 20 * 2 * 8 * 2  # rounds, clients, items, rank
+    True
     """
 
     m: int = 10

@@ -59,6 +59,15 @@ class FedMCADMM(Method):
     Y0 : the first dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``zero``.
     eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0.
     sends : what is counted up: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
+
+    >>> import numpy as np
+    >>> from fedrepro import Completion, Ratings, FedMCADMM, run
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> data = Ratings(user, item, 1.0 + (user + item) % 5, users=12, items=8)
+    >>> problem = Completion(data, np.arange(12) % 3, r=2, lam=0.1, gam=0.1, init=0.5)
+    >>> history = run(FedMCADMM(m=2, N=5), problem, rounds=20)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
     """
 
     m: int = 10

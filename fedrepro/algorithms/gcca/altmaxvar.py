@@ -46,6 +46,16 @@ class AltMaxVar(Method):
         both ends.
     randn_std : deviation of a ``randn`` start, greater than 0; None for 1/sqrt(J)
         (docs/derivations/initial-points.md#gcca).
+
+    >>> import numpy as np
+    >>> from fedrepro import GCCA, AltMaxVar, run
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((40, 2))
+    >>> views = [common @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((40, 5)) for _ in range(3)]
+    >>> problem = GCCA(views, K=2)
+    >>> history = run(AltMaxVar(T=10, m=5), problem, rounds=30, metrics=["ratio"])
+    >>> bool(history["ratio"][-1] < 1.01)  # cost over the optimum
+    True
     """
 
     T: int = 10

@@ -23,7 +23,18 @@ from fedrepro.registry import Algorithm, add_algorithm
 
 @dataclass(frozen=True)
 class Optimal(Method):
-    """The exact MAX-VAR solution; no parameters."""
+    """The exact MAX-VAR solution; no parameters.
+
+    >>> import numpy as np
+    >>> from fedrepro import GCCA, Optimal, run
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((40, 2))
+    >>> views = [common @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((40, 5)) for _ in range(3)]
+    >>> problem = GCCA(views, K=2)
+    >>> history = run(Optimal(), problem, rounds=1, metrics=["cost", "ratio"])
+    >>> round(float(history["ratio"][-1]), 6)
+    1.0
+    """
 
     one_shot: ClassVar[bool] = True
     silent: ClassVar[bool] = True

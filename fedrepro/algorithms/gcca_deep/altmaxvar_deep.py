@@ -28,7 +28,17 @@ from fedrepro.registry import Algorithm, add_algorithm
 
 @dataclass(frozen=True)
 class AltMaxVarDeep(deep_nodes.DeepParameters):
-    """AltMaxVar-Deep; its parameters are those of ``DeepParameters`` (Sec. V-B.2)."""
+    """AltMaxVar-Deep; its parameters are those of ``DeepParameters`` (Sec. V-B.2).
+
+    >>> import numpy as np
+    >>> from fedrepro import AltMaxVarDeep, DeepGCCA, run
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA(views, K=2, labels=np.arange(24) % 2)
+    >>> history = run(AltMaxVarDeep(hidden=(4,), T=1, b=12), problem, rounds=3, metrics=["cost"])
+    >>> history["cost"].shape, history.state.G.shape
+    ((4,), (24, 2))
+    """
 
     def rounds(
         self,

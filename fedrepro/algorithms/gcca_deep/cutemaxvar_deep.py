@@ -43,6 +43,15 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
     kept : share of the entries that top-k sends, greater than 0, at most 1.
+
+    >>> import numpy as np
+    >>> from fedrepro import CuteMaxVarDeep, DeepGCCA, run
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA(views, K=2, labels=np.arange(24) % 2)
+    >>> history = run(CuteMaxVarDeep(hidden=(4,), T=1, b=12, q=3), problem, rounds=3, metrics=["cost"])
+    >>> bool(history["uplink_bits"][-1] < 32 * history["uplink_scalars"][-1])
+    True
     """
 
     q: int | None = 3

@@ -24,7 +24,17 @@ from fedrepro.registry import Algorithm, add_algorithm
 
 @dataclass(frozen=True)
 class RawView(Method):
-    """view : which one, counted from 1."""
+    """view : which one, counted from 1.
+
+    >>> import numpy as np
+    >>> from fedrepro import DeepGCCA, RawView, Views, run
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA.of(Views(views, np.arange(24) % 2), None, {"K": 2, "test": 8})
+    >>> history = run(RawView(view=2), problem, rounds=1, metrics=["accuracy"])
+    >>> bool(0 <= history["accuracy"][-1] <= 1)
+    True
+    """
 
     one_shot: ClassVar[bool] = True
     silent: ClassVar[bool] = True

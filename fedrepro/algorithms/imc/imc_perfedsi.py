@@ -25,7 +25,18 @@ from fedrepro.seeds import streams
 
 @dataclass(frozen=True)
 class IMCPerFedSI(FactorAveraging):
-    """The parameters are those of ``FactorAveraging``."""
+    """The parameters are those of ``FactorAveraging``.
+
+    >>> import numpy as np
+    >>> from fedrepro import IMC, IMCPerFedSI, Instance, run
+    >>> rng = np.random.default_rng(0)
+    >>> U, V, Z = rng.standard_normal((6, 2)), rng.standard_normal((3, 2)), rng.standard_normal((8, 3))
+    >>> observed = np.array([rng.permutation(6)[:4] for _ in range(8)])
+    >>> problem = IMC(Instance(U, V, Z, observed))
+    >>> history = run(IMCPerFedSI(eta=0.05, tau=2), problem, rounds=200)
+    >>> bool(history["error"][-1] < history["error"][0])
+    True
+    """
 
     def rounds(
         self,

@@ -35,6 +35,16 @@ class IMCPlain(FactorAveraging):
 
     reading : of the paper's "vanilla FedAvg": ``N1``, L* factorized with V averaged; ``N2``, row m of V stays with
     client m; ``N3``, one vector u for all clients.
+
+    >>> import numpy as np
+    >>> from fedrepro import IMC, IMCPlain, Instance, run
+    >>> rng = np.random.default_rng(0)
+    >>> U, V, Z = rng.standard_normal((6, 2)), rng.standard_normal((3, 2)), rng.standard_normal((8, 3))
+    >>> observed = np.array([rng.permutation(6)[:4] for _ in range(8)])
+    >>> problem = IMC(Instance(U, V, Z, observed))
+    >>> history = run(IMCPlain(reading="N1", eta=0.05, tau=2), problem, rounds=200)
+    >>> bool(history["error"][-1] < history["error"][0])
+    True
     """
 
     reading: str = "N1"

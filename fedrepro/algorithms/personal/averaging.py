@@ -37,6 +37,16 @@ class PersonalAveraging(LocalTraining):
     personal : layers each client keeps, separated by blanks (``block1`` .. ``block4``, ``head``), or ``none``, ``all``.
     alternate : train what is personal first and what is shared after it, each for all epochs (FedRep; twice the work),
     instead of both together.
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, PersonalAveraging, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2))
+    >>> history = run(PersonalAveraging(personal="head", fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
     """
 
     personal: str = "none"

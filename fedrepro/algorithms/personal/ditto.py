@@ -35,6 +35,16 @@ class Ditto(LocalTraining):
     """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     mu : strength of the pull, at least 0; the step on it is stable while lr mu < 2 (1 + momentum).
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, Ditto, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2))
+    >>> history = run(Ditto(mu=1.0, fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
     """
 
     mu: float = 1.0

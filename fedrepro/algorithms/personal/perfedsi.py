@@ -76,6 +76,16 @@ class PerFedSIConcat(_PerFedSI):
     side_norm : statistics of the batch norm in the side path when the network is used: ``running`` (the paper's
     network taken literally), the client's ``own``, or ``none`` (no batch norm there). In training, all samples of a
     batch have the same z, so that it normalises over positions alone (discrepancy perfedsi.11).
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, PerFedSIConcat, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2), shift="affine", side="shift")
+    >>> history = run(PerFedSIConcat(fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
     """
 
     side_norm: str = "running"
@@ -98,6 +108,16 @@ class PerFedSIMask(_PerFedSI):
     switches its own share of them), ``learned`` (K2: z W_2 from ones), ``random`` (K3: z W_2 from random numbers),
     ``ones`` (no mask, a control). widen : give block 3 as many times its channels as z has entries (K4 with ``block``:
     a client then uses as many channels as FedAvg does).
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, PerFedSIMask, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 4, 2), shift="affine", side="shift")
+    >>> history = run(PerFedSIMask(mask="block", fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
     """
 
     mask: str = "block"
