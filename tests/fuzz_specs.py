@@ -228,7 +228,11 @@ def _grid(draw: random.Random, tree: Any) -> str:
 
 def _check(draw: random.Random, tree: Any) -> str:
     claims = tree.get("claims") if isinstance(tree, dict) else None
-    listed = [c for c in claims if isinstance(c, dict) and isinstance(c.get("check"), str)] if claims else []
+    listed = (
+        [c for c in claims if isinstance(c, dict) and isinstance(c.get("check"), str)]
+        if isinstance(claims, list)
+        else []
+    )
     one = draw.choice(listed or [{"check": "y(at=1) < 1"}])
     words = re.findall(r"[\w.]+|'[^']*'|\s+|[^\w\s]", one["check"])
     for _ in range(draw.choice((1, 1, 2))):
