@@ -99,6 +99,9 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         ("Q1: [3, 2]", "Q1: [3]",
          "19:35: zip must hold lists of one length, for instance zip: {m: [10, 100], Q1: [100, 10]}"
          " (lengths: m 2, Q1 1)"),
+        ("Q1: [3, 2]", "q1: [3, 2]", "19:47: 'q1' is not a key of zip in a curve of 'fedcgds', did you mean 'Q1'?"),
+        ("Q1: [3, 2]", "label: [x, y]",
+         "'label' is not a key of zip in a curve of 'fedcgds' (valid: dataset, partition, problem, rounds, m, Q1, Q2"),
         ("like: a", "like: q", "20:13: like: panel 'q' does not exist"),
         ("yscale: log", "y: objectve",
          "16:8: 'objectve' is not a metric of the problem 'clustering', did you mean 'objective'?"),

@@ -97,6 +97,10 @@ class Expander:
         found = []
         for entry in self._algorithms(name):
             self.collect.keys(item, [*keys.CURVE, *entry.parameters()], f"a curve of '{entry.name}'")
+            zipped = item.get("zip")
+            if zipped is not None and isinstance(zipped.value, dict):
+                known = [key for key in keys.CURVE if key not in UNSWEPT]
+                self.collect.keys(zipped, [*known, *entry.parameters()], f"zip in a curve of '{entry.name}'")
             if not self._few(item):
                 break
             for point in sweep(self.collect, item):

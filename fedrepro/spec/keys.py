@@ -42,7 +42,9 @@ _DATASET = "a name of `datasets`, a registered dataset, or {name: ..., parameter
 _PARTITION = "a name of `partitions`, a registered partition, or {name: ..., parameters}"
 
 SPEC: Keys = {
-    "paper": Key("the key of a paper, `beyond`, or a name of your own", "the folder that results are stored under", required=True),
+    "paper": Key(
+        "the key of a paper, `beyond`, or a name of your own", "the folder that results are stored under", required=True
+    ),
     "figure": Key(
         "letters, digits, `_`, `-`, `.`", "what the figure is called, and its results' files with it", required=True
     ),
