@@ -178,6 +178,11 @@ def _discover(package: str) -> None:
         importlib.import_module(module)
 
 
+def runs_on(algorithm: Algorithm, problem: ProblemEntry) -> bool:
+    """Whether a method runs on a problem: on its own, and on those that are forms of it (derived classes)."""
+    return issubclass(problem.cls, problems()[algorithm.problem].cls)
+
+
 def algorithms() -> dict[str, Algorithm]:
     """All algorithms by name."""
     _discover("algorithms")

@@ -37,7 +37,7 @@ class RunNote:
 
 @dataclass(frozen=True)
 class Content:
-    """A dataset in the state it was in: present, variant, stand-in, or none needed (generated)."""
+    """A dataset in the state it was in: present, variant, stand-in, own file, or none needed (generated)."""
 
     dataset: str
     state: str

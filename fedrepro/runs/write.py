@@ -28,6 +28,7 @@ from fedrepro.ledger import COUNTS
 from fedrepro.results.read import BESIDE, beside, content, content_hash, read_sidecar, results_file, stem, with_suffix
 from fedrepro.results.schema import COLUMNS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
+from fedrepro.runs.identity import source_key
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.find import within
@@ -263,9 +264,7 @@ def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]
 
 
 def _uses(figure: Figure, key: str) -> bool:
-    from fedrepro.seeds import canonical
-
-    return any(canonical([s.dataset, dict(s.dataset_params)]) == key for s in figure.settings())
+    return any(source_key(s) == key for s in figure.settings())
 
 
 def setting_facts(setting: Setting) -> dict[str, Any]:
