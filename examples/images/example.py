@@ -15,7 +15,7 @@ CLIENTS, EACH, SIZE = 6, 40, 16
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """pixels (240, 16, 16), label, client, split (1: to test with), and side (6, 2): dark on light, or light on dark."""
+    """pixels (240, 16, 16), label, client, split (1: to test with), and side (6, 2): dark or light ink."""
     draw = np.random.default_rng(0)
     client, label = np.repeat(np.arange(CLIENTS), EACH), np.arange(CLIENTS * EACH) % 3
     pixels = 60 * draw.random((client.size, SIZE, SIZE))

@@ -22,7 +22,8 @@ def arrays() -> tuple[list, np.ndarray]:
     shared = draw.normal(size=(200, 3)) + 2.0 * label[:, None]
     dense = [shared @ draw.normal(size=(3, n)) + 0.3 * draw.normal(size=(200, n)) for n in (12, 8)]
     counts = draw.poisson(np.exp(0.4 * shared @ draw.normal(size=(3, 30)) - 1.0))
-    return [*dense, scipy.sparse.csr_matrix(counts, dtype=float)], label
+    dense = [(X - X.mean(axis=0)) / X.std(axis=0) for X in dense]
+    return [*dense, scipy.sparse.csr_matrix(np.log1p(counts))], label
 
 
 def write(folder: Path) -> None:
@@ -35,5 +36,5 @@ def write(folder: Path) -> None:
 if __name__ == "__main__":
     write(HERE)
     views, _ = arrays()
-    history = run(CuteMaxVar(m=8, T=5, b=5), GCCA(views, K=2), rounds=40, metrics=("ratio", "subspace"))
+    history = run(CuteMaxVar(m=8, T=20), GCCA(views, K=2), rounds=40, metrics=("ratio", "subspace"))
     print(f"cost / optimal cost {history['ratio'][-1]:.5f} after {history.rounds[-1]} rounds")

@@ -174,7 +174,7 @@ def look(path: str, key: str | None, labels: str | None, client: str | None) -> 
     return known
 
 
-_COUNTED = {"labels": "labels", "client": "clients of samples"}
+_COUNTED = {"labels": "labels", "client": "client ids"}
 
 
 def _mismatch(name: str, path: str, count: int, M: int, N: int, orientation: str) -> str:
@@ -182,7 +182,7 @@ def _mismatch(name: str, path: str, count: int, M: int, N: int, orientation: str
     other = "rows" if orientation == "columns" else "columns"
     hint = f"; they match where samples stand in {other}: set orientation: {other}" if count == M else ""
     return (
-        f"{count:,} {_COUNTED[name]} do not match {path}: with samples in {orientation} it has N = {N:,} samples of "
+        f"{_COUNTED[name]} of {count:,} samples do not match {path}: with samples in {orientation} it has N = {N:,} samples of "
         f"M = {M:,} features, in {other} N = {M:,} samples of M = {N:,} features{hint}"
     )
 

@@ -225,8 +225,8 @@ def _square(path: Any, values: Any) -> np.ndarray:
         raise ParameterError(
             "pixels",
             f"{path} has feature vectors, {n:,} x {d:,}: the networks here are convolutional and take images (n, "
-            "height, width) or (n, height, width, channels). Reshape them if they are images; for feature vectors there "
-            "are the problems clustering (dataset file) and regression (dataset regression-file)",
+            "height, width) or (n, height, width, channels). Reshape them if they are images; for feature vectors "
+            "there are the problems clustering (dataset file) and regression (dataset regression-file)",
         )
     pixels = pixels[..., None] if pixels.ndim == 3 else pixels
     if pixels.ndim != 4 or 0 in pixels.shape or pixels.shape[3] not in (1, 3):
