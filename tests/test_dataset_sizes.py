@@ -79,7 +79,7 @@ def test_the_size_of_a_copy_is_its_own_and_not_the_published_one(tmp_path):
     assert size(data.load("europarl", few)) == {"I": 3, "J": 30, "N": 64, "test": 5}
     rows = "\n".join("::".join(map(str, row)) for row in data_copies.ratings().tolist())
     (tmp_path / "ratings.dat").write_text(rows + "\n")
-    data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     assert size(data.load("movielens-1m", {})) == {"users": 20, "items": 15, "ratings": 300}
 
 
