@@ -111,7 +111,7 @@ class Dataset:
 
     ``source`` names the files it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of the
     same kind and shape for a dataset ``wanted`` of this class. It stands beside the class, as the class tells what runs
-    on real data compute, and reads the parameters of ``wanted`` only.
+    on real data compute, and reads the parameters of ``wanted`` only. ``stand_in_note`` says what it is made of.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Dataset:
     summary: str
     source: str | None = None
     stand_in: Callable[[Any, np.random.Generator], Any] | None = None
+    stand_in_note: str = ""
 
     @property
     def draws(self) -> bool:

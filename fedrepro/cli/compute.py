@@ -225,10 +225,9 @@ def run(
 def _tell_missing(made: Any) -> None:
     for why in dict.fromkeys(text for missing in made.missing for text in missing.values()):
         click.secho(f"left out: {why}", fg="yellow", err=True)
-    for name in sorted({source.dataset for source in made.sources.values() if source.state == "stand-in"}):
-        click.secho(
-            f"stand-in data for {name}: marked on every figure, never counts for a claim", fg="yellow", err=True
-        )
+    for name, note in sorted({(s.dataset, s.note) for s in made.sources.values() if s.state == "stand-in"}):
+        said = f"stand-in data for {name}: marked on every figure, never counts for a claim ({note})"
+        click.secho(said, fg="yellow", err=True)
 
 
 def _loaders(figure: Figure) -> dict[str, Loader]:

@@ -57,7 +57,9 @@ def _parse(name: str, paths: Sequence[Path], out: Path, memory: int) -> tuple[Fi
     shown = ", ".join(str(path) for path in paths)
     found = apart.call(read, name, [str(path) for path in paths], str(out), what=shown, memory=memory)
     counts = {what: (int(ours), int(theirs)) for what, (ours, theirs) in found["counts"].items()}
-    return Findings(found["differs"], found["facts"], counts), {Path(file): inside for file, inside in found["used"].items()}
+    return Findings(found["differs"], found["facts"], counts), {
+        Path(file): inside for file, inside in found["used"].items()
+    }
 
 
 def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:

@@ -182,8 +182,8 @@ def _mismatch(name: str, path: str, count: int, M: int, N: int, orientation: str
     other = "rows" if orientation == "columns" else "columns"
     hint = f"; they match where samples stand in {other}: set orientation: {other}" if count == M else ""
     return (
-        f"{_COUNTED[name]} of {count:,} samples do not match {path}: with samples in {orientation} it has N = {N:,} samples of "
-        f"M = {M:,} features, in {other} N = {M:,} samples of M = {N:,} features{hint}"
+        f"{_COUNTED[name]} of {count:,} samples do not match {path}: with samples in {orientation} it has N = {N:,} "
+        f"samples of M = {M:,} features, in {other} N = {M:,} samples of M = {N:,} features{hint}"
     )
 
 

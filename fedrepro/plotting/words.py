@@ -61,6 +61,7 @@ DATASETS: dict[str, str] = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
     "europarl": "Europarl",
+    "digits": "small digits",
     "entries-file": "own entries",
     "file": "own file",
     "gcca-sparse": "sparse views",

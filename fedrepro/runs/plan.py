@@ -75,7 +75,8 @@ def _source(setting: Setting, stand_in: bool) -> Source:
         except DataAbsent as error:  # the part these parameters ask for is not there
             lacking = str(error).split(";")[0]
     if stand_in and entry.stand_in is not None:
-        return Source(setting.dataset, "stand-in", "stand-in", f"made to resemble {entry.source}")
+        note = entry.stand_in_note or f"made to resemble {entry.source}"
+        return Source(setting.dataset, "stand-in", "stand-in", note)
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
     more = ", or run with --stand-in" if entry.stand_in is not None else ""
     return Source(setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}")
