@@ -90,8 +90,9 @@ def test_key_is_chosen_or_asked_for(folder):
 def test_labels_that_do_not_match(folder):
     np.savez("x.npz", X=X, labels=np.arange(3))
     message = (
-        "labels: labels of 3 samples do not match x.npz: with samples in columns it has N = 4 samples of M = 3 features, "
-        "in rows N = 3 samples of M = 4 features; they match where samples stand in rows: set orientation: rows"
+        "labels: labels of 3 samples do not match x.npz: with samples in columns it has N = 4 samples of M = 3 "
+        "features, in rows N = 3 samples of M = 4 features; they match where samples stand in rows: set "
+        "orientation: rows"
     )
     with pytest.raises(ParameterError) as caught:
         load(path="x.npz", labels="labels")
