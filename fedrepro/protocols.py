@@ -220,10 +220,13 @@ class Problem(Protocol):
 class Loader(Protocol):
     """A dataset: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them.
 
-    draws : ``load`` takes a generator, and every trial has data of its own.
+    draws : ``load`` takes a generator, and every trial has data of its own. files : parameters that name files of the
+    user's own, or may do so, the one with the data first. bundled : the library that real data come with, '' for none.
     """
 
     draws: ClassVar[bool] = False
+    files: ClassVar[tuple[str, ...]] = ()
+    bundled: ClassVar[str] = ""
 
     @abstractmethod
     def shape(self) -> Facts:
@@ -237,6 +240,10 @@ class Loader(Protocol):
     def making(self) -> Cost:
         """What ``load``, or the stand-in in its place, takes; nothing said: a few passes over what it gives."""
         return Cost()
+
+    def doubts(self) -> Sequence[str]:
+        """What of the data looks like a mistake of the user's, in words; nothing is refused for it."""
+        return ()
 
     @abstractmethod
     def load(self, *given: Any, **named: Any) -> Any:

@@ -115,7 +115,7 @@ class Dataset:
 
     ``source`` names the files it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of the
     same kind and shape for a dataset ``wanted`` of this class. It stands beside the class, as the class tells what runs
-    on real data compute, and reads the parameters of ``wanted`` only.
+    on real data compute, and reads the parameters of ``wanted`` only. ``stand_in_note`` says what it is made of.
     """
 
     name: str
@@ -124,6 +124,7 @@ class Dataset:
     summary: str
     source: str | None = None
     stand_in: Callable[[Any, np.random.Generator], Any] | None = None
+    stand_in_note: str = ""
 
     @property
     def draws(self) -> bool:
@@ -180,6 +181,11 @@ def _discover(package: str) -> None:
     root = importlib.import_module(f"fedrepro.{package}")
     for module in sorted(m.name for m in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
         importlib.import_module(module)
+
+
+def runs_on(algorithm: Algorithm, problem: ProblemEntry) -> bool:
+    """Whether a method runs on a problem: on its own, and on those that are forms of it (derived classes)."""
+    return issubclass(problem.cls, problems()[algorithm.problem].cls)
 
 
 def algorithms() -> dict[str, Algorithm]:

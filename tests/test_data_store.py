@@ -68,16 +68,16 @@ def test_where_the_published_arrays_are_known_they_tell_a_copy_from_a_variant(tm
     known = movielens.Known(300, 20, 15, 39, 44, 1.0, 1.0)
     entry = dataclasses.replace(sources()["movielens-1m"], parse=movielens._parser(known), published={})
     monkeypatch.setitem(sources(), "movielens-1m", entry)
-    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     assert (now.state, now.note) == ("present", copies.UNVERIFIED)
     monkeypatch.setitem(
         sources(), "movielens-1m", dataclasses.replace(entry, published={"all": now.fingerprint}, uses="ratings")
     )
     assert (data.state("movielens-1m").state, data.state("movielens-1m").note) == ("present", copies.SAME)
     (tmp_path / "ratings.dat").write_text("\n".join(row.replace("978300760", "0") for row in rows) + "\n")
-    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"]).note == copies.SAME
+    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).note == copies.SAME
     (tmp_path / "ratings.dat").write_text("\n".join(rows[::-1]) + "\n")
-    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     assert (now.state, now.note) == ("variant", "ratings differ from the published ones")
     newer = dataclasses.replace(sources()["movielens-1m"], version=2)
     monkeypatch.setitem(sources(), "movielens-1m", newer)

@@ -89,7 +89,11 @@ def test_key_is_chosen_or_asked_for(folder):
 
 def test_labels_that_do_not_match(folder):
     np.savez("x.npz", X=X, labels=np.arange(3))
-    message = "labels: 3 labels do not match the 4 samples of x.npz; if samples stand in rows, set orientation: rows"
+    message = (
+        "labels: labels of 3 samples do not match x.npz: with samples in columns it has N = 4 samples of M = 3 "
+        "features, in rows N = 3 samples of M = 4 features; they match where samples stand in rows: set "
+        "orientation: rows"
+    )
     with pytest.raises(ParameterError) as caught:
         load(path="x.npz", labels="labels")
     assert str(caught.value) == message

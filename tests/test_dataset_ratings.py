@@ -38,7 +38,7 @@ LAYOUTS = {
 def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / name).write_text(LAYOUTS[name]())
-    now = data.adopt("movielens-1m", [tmp_path / "copy"])
+    now = data.adopt("movielens-1m", [tmp_path / "copy"], variant=True)
     assert now.state == "variant"
     assert "300 ratings in place of 1,000,209; 20 users in place of 6,040; 15 items in place of 3,706" in now.note
     found = data.load("movielens-1m", {})
@@ -53,15 +53,15 @@ def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
 def test_columns_are_found_by_their_names(tmp_path):
     swapped = ROWS[:, [2, 1, 0]]
     (tmp_path / "ratings.csv").write_text('"rating","movieId","userId"\n' + lines(",", swapped))
-    data.adopt("movielens-1m", [tmp_path / "ratings.csv"])
+    data.adopt("movielens-1m", [tmp_path / "ratings.csv"], variant=True)
     np.testing.assert_array_equal(data.load("movielens-1m", {}).value, ROWS[:, 2])
 
 
 def test_blocks_do_not_change_what_is_read(tmp_path, monkeypatch):
     (tmp_path / "ratings.dat").write_text(LAYOUTS["ratings.dat"]())
-    one = data.adopt("movielens-1m", [tmp_path / "ratings.dat"]).fingerprint
+    one = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint
     monkeypatch.setattr("fedrepro.data.formats.rating_text.ROWS", 7)
-    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"]).fingerprint == one
+    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint == one
 
 
 def edited(row, text):
@@ -88,7 +88,7 @@ def edited(row, text):
 def test_bad_tables(tmp_path, text, message):
     (tmp_path / "ratings.dat").write_text(text)
     with pytest.raises(UserError) as caught:
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     assert message in str(caught.value)
     assert str(tmp_path / "ratings.dat") in str(caught.value)
     assert data.state("movielens-1m").state == "absent"
@@ -99,21 +99,21 @@ def test_another_movielens_is_recognised(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("fedrepro.data.sources.movielens", fromlist=["x"]).OTHERS, 300, "MovieLens Small")
     (tmp_path / "ratings.dat").write_text(LAYOUTS["ratings.dat"]())
     with pytest.raises(UserError, match=r"ratings.dat is MovieLens Small \(300 ratings\)"):
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
 
 
 def test_repeated_pairs_and_half_stars_are_noted(tmp_path):
     rows = np.vstack([ROWS, ROWS[:2]]).astype(float)
     rows[3, 2] = 2.5
     (tmp_path / "ratings.dat").write_text(lines("::", rows))
-    note = data.adopt("movielens-1m", [tmp_path / "ratings.dat"]).note
+    note = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).note
     assert "2 ratings repeat a user and item" in note
     assert "ratings are not all 1, 2 ... 5" in note
 
 
 def test_users_and_rare_items_can_be_left_out(tmp_path):
     (tmp_path / "ratings.dat").write_text(lines("::", ROWS[ROWS[:, 1] != 2], tail=["0"]) + "1::2::3::0\n")
-    data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     everything = data.load("movielens-1m", {})
     some = data.load("movielens-1m", {"users": 5})
     assert some.users == 5
@@ -174,7 +174,7 @@ def netflix(folder, layout):
 
 @pytest.mark.parametrize("layout", ["folder", "windows", "combined", "csv", "official"])
 def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
-    now = data.adopt("netflix", [netflix(tmp_path / "copy", layout)])
+    now = data.adopt("netflix", [netflix(tmp_path / "copy", layout)], variant=True)
     assert "300 ratings in place of 100,480,507" in now.note
     found = data.load("netflix", {})
     by_film = ROWS[np.argsort(ROWS[:, 1], kind="stable")]
@@ -186,9 +186,9 @@ def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
 
 @pytest.mark.parametrize("block", [16, 33, 64, 1000])
 def test_netflix_blocks_are_cut_at_whole_lines(tmp_path, monkeypatch, block):
-    whole = data.adopt("netflix", [netflix(tmp_path / "copy", "combined")]).fingerprint
+    whole = data.adopt("netflix", [netflix(tmp_path / "copy", "combined")], variant=True).fingerprint
     monkeypatch.setattr("fedrepro.data.sources.netflix.BLOCK", block)
-    assert data.adopt("netflix", [tmp_path / "copy"]).fingerprint == whole
+    assert data.adopt("netflix", [tmp_path / "copy"], variant=True).fingerprint == whole
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_netflix_blocks_are_cut_at_whole_lines(tmp_path, monkeypatch, block):
 def test_bad_netflix_lines(tmp_path, text, line, shown):
     (tmp_path / "mv_0000001.txt").write_text(text)
     with pytest.raises(UserError) as caught:
-        data.adopt("netflix", [tmp_path / "mv_0000001.txt"])
+        data.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
     assert f"mv_0000001.txt, line {line}: '{shown}' is neither 'film:' nor 'user,rating,date'" in str(caught.value)
 
 
 def test_a_last_line_without_newline_counts(tmp_path):
     (tmp_path / "mv_0000001.txt").write_text("1:\n5,3,2005-09-06\n\n8,2,2005-09-06")
-    data.adopt("netflix", [tmp_path / "mv_0000001.txt"])
+    data.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
     assert data.load("netflix", {}).value.tolist() == [3, 2]
 
 
@@ -273,7 +273,7 @@ def test_of_the_real_ratings_all_but_the_timestamps_count(tmp_path, harm):
         user, item, value, _ = lines[7].split(b"::")
         lines[7] = b"::".join([user, item, value if harm == "timestamp" else b"%d" % (6 - int(value)), b"1"])
     (tmp_path / "ratings.dat").write_bytes(b"\n".join(lines) + b"\n")
-    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"])
+    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     if harm == "timestamp":
         assert (now.state, now.note) == ("present", "the published content in other files")
     else:
@@ -285,3 +285,12 @@ def test_of_the_real_ratings_all_but_the_timestamps_count(tmp_path, harm):
 
 def test_a_recorded_size_is_never_invented():
     assert {s.name for s in sources().values() if not s.pinned} == {"netflix", "tdt2", "tcga", "europarl", "synpuf"}
+
+
+@pytest.mark.parametrize(("name", "file"), [("movielens-1m", "ratings.csv"), ("netflix", "netflix.csv")])
+def test_a_table_of_other_size_is_not_the_catalogue_s(tmp_path, name, file):
+    (tmp_path / file).write_text("userId,movieId,rating\n" + lines(","))
+    with pytest.raises(UserError, match=rf"{file} is not .*: 300 ratings in place of .* use the dataset ratings-file"):
+        data.adopt(name, [tmp_path / file])
+    assert data.state(name).state == "absent"
+    assert data.adopt(name, [tmp_path / file], variant=True).state == "variant"

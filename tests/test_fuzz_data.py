@@ -347,7 +347,7 @@ def _loaded(original: Original, folder: Path, content: bytes) -> str:
 def _taken(original: Original, folder: Path) -> str:
     assert original.dataset is not None
     whole = folder if original.beside else folder / original.inside
-    now = data.adopt(original.dataset, [whole])
+    now = data.adopt(original.dataset, [whole], variant=True)
     assert now.state == "variant", "a damaged copy passes for the published one"
     if original.inside in ("ratings.dat", "ratings.csv"):
         arrays = parsed.read(data.folder(original.dataset), "all")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedrepro import cpu
+from fedrepro import cpu, registry
 from fedrepro.cli.options import (
     complete_panel,
     json_option,
@@ -24,13 +25,16 @@ from fedrepro.cli.options import (
     tier_option,
 )
 from fedrepro.data.home import human
+from fedrepro.data.own import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
+    from fedrepro.protocols import Loader
     from fedrepro.runs.machine import Machine
     from fedrepro.runs.plan import Plan, Run
+    from fedrepro.spec.model import Figure
 
 
 @click.command()
@@ -111,8 +115,11 @@ def plan(
             f"{figure.paper}/{figure.figure} ({tier}): {len(series)} settings x {figure.trials} trials; "
             f"{len(runs) - len(todo)} runs reused, {len(todo)} to do"
         )
+        for line in _data_lines(figure):
+            click.echo(f"  {line}")
         for name, why in missing.items():
             click.secho(f"  cannot run: {name}: {why}", fg="yellow")
+    _tell_doubts(figures)
     todo = [run for run in made.runs.values() if run.id not in there]
     wanted = sum(len(found) for series in made.by_figure for found in series.values())
     machine = machine_for(todo, lambda text: click.secho(text, fg="yellow", err=True))
@@ -200,6 +207,7 @@ def run(
     keep = _only(figures, only)
     made = planning.make(figures, stand_in)
     _tell_missing(made)
+    _tell_doubts(figures)
     folders = runner.Folders(results_dir)
     where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(made, n, results_dir) for n in range(len(figures))):
@@ -249,10 +257,33 @@ def run(
 def _tell_missing(made: Any) -> None:
     for why in dict.fromkeys(text for missing in made.missing for text in missing.values()):
         click.secho(f"left out: {why}", fg="yellow", err=True)
-    for name in sorted({source.dataset for source in made.sources.values() if source.state == "stand-in"}):
-        click.secho(
-            f"stand-in data for {name}: marked on every figure, never counts for a claim", fg="yellow", err=True
-        )
+    for name, note in sorted({(s.dataset, s.note) for s in made.sources.values() if s.state == "stand-in"}):
+        said = f"stand-in data for {name}: marked on every figure, never counts for a claim ({note})"
+        click.secho(said, fg="yellow", err=True)
+
+
+def _loaders(figure: Figure) -> dict[str, Loader]:
+    """The datasets of a figure, by the names that its spec has for them; a file of the user's own by its own name."""
+    found = {}
+    for setting in figure.settings():
+        entry, alias = registry.datasets()[setting.dataset], setting.names.get("dataset", setting.dataset)
+        own = label(entry.cls.files, setting.dataset_params)
+        found[f"{alias} ({own})" if own and alias != own else alias] = entry.make(**setting.dataset_params)
+    return found
+
+
+def _data_lines(figure: Figure) -> Iterator[str]:
+    """The shapes of a figure's data, as far as they are known without computing."""
+    for name, loader in _loaders(figure).items():
+        sizes = [f"{key} = {value:,}" for key, value in loader.shape().items() if isinstance(value, int)]
+        if sizes:
+            yield f"data {name}: {', '.join(sizes)}"
+
+
+def _tell_doubts(figures: Sequence[Figure]) -> None:
+    doubts = (doubt for figure in figures for loader in _loaders(figure).values() for doubt in loader.doubts())
+    for doubt in dict.fromkeys(doubts):
+        click.secho(f"note: {doubt}", fg="yellow", err=True)
 
 
 def _tell_kernels() -> None:

@@ -67,17 +67,19 @@ def _show(one: State, used: list[str]) -> None:
 @data.command("import")
 @click.argument("name")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-def import_(name: str, paths: tuple[Path, ...]) -> None:
+@click.option("--variant", is_flag=True, help="Take a copy that has far fewer or more than the official one, too.")
+def import_(name: str, paths: tuple[Path, ...], variant: bool) -> None:
     """Take a file, an archive or a folder as dataset NAME, in any usual layout, after checking that it is that.
 
-    A copy whose content differs from the official one is kept as a variant, and what differs is recorded.
+    A copy whose content differs from the official one is kept as a variant, and what differs is recorded; a table of
+    ratings with other counts altogether is refused. Data of your own need no import: a spec names their file.
 
     \b
     fedrepro data import mnist ~/data/mnist
     fedrepro data import cifar10 cifar-10-python.tar.gz
     fedrepro data import omniglot images_background.zip images_evaluation.zip
     """
-    _report(adopt(name, paths))
+    _report(adopt(name, paths, variant=variant))
 
 
 @data.command("fetch")

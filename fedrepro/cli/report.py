@@ -183,4 +183,8 @@ def show(
         click.secho(f"({one.id}) {one.title}".strip(), bold=True)
         for line in listing.aligned(tuple(row) for row in rows):
             click.echo(f"  {line}")
-    click.echo(f"\n{footer(source, ())}")
+    click.echo()
+    for data, sizes in source.sidecar.sizes.items():
+        if sizes:
+            click.echo(f"data {data}: {', '.join(f'{key} = {value:,}' for key, value in sizes.items())}")
+    click.echo(footer(source, ()))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import copies, parsed
+from fedrepro.data import copies, own, parsed
 from fedrepro.data.loading import find
 from fedrepro.errors import UserError
 
@@ -22,7 +22,7 @@ def fingerprint(dataset: str, params: Mapping[str, Any]) -> str:
     entry = find(dataset)
     if entry.source is not None:
         return copies.fingerprint(entry.source, {**entry.parameters(), **params})
-    files = _files(params)
+    files = own.files(entry.cls.files, params)
     if not files:
         return ""
     return hashlib.sha256("".join(_hash_once(file, _mark(file)) for file in files).encode()).hexdigest()
@@ -54,7 +54,7 @@ def _marks(dataset: str, params: Mapping[str, Any]) -> list[tuple[Path, Mark]]:
     if entry.source is not None:
         files = copies.arrays(entry.source, {**entry.parameters(), **params})
     else:
-        files = _files(params)
+        files = own.files(entry.cls.files, params)
     return [(file, _mark(file)) for file in files]
 
 
@@ -73,12 +73,6 @@ def _on_disk(dataset: str, params: Mapping[str, Any]) -> str:
 @functools.lru_cache(maxsize=64)
 def _part(part: Path, marks: tuple[Mark, ...]) -> str:
     return parsed.fingerprint(part)
-
-
-def _files(params: Mapping[str, Any]) -> list[Path]:
-    """The files of the user's own that parameters name."""
-    files = [Path(str(params[key])) for key in ("path", "labels") if params.get(key)]
-    return [files[0], *(file for file in files[1:] if file.is_file())] if files else []
 
 
 Mark = tuple[int, ...]

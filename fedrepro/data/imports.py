@@ -15,12 +15,16 @@ from fedrepro.data.home import locked, place, room_for, staging, swap
 from fedrepro.data.source import Findings, Source, sources
 from fedrepro.errors import UserError
 
+NEAR = 0.05
+"""How far a variant's counts may be off, as a share of the official ones; further off it is another dataset."""
+
 FEW = 32  # a folder of more files than this is kept as one zip
 
 
-def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.State:
+def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: bool = False) -> copies.State:
     """Take files, archives or folders as the copy of dataset ``name``, in place of an earlier one.
 
+    variant : take what has far fewer or far more than the official content too, as a part of it that one knows of.
     Raises UserError where they are not that dataset, are damaged, or do not fit; nothing is left behind then, and an
     earlier copy stays.
     """
@@ -37,6 +41,8 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported") -> copies.
         new = work / "new"
         new.mkdir()
         found, used = _parse(name, paths, new / f"parsed-{entry.version}", memory)
+        if not variant:
+            _refuse_another(name, entry, paths, found)
         room_for(sum(file.stat().st_size for file in used), f"the copy of {name}")
         records = _keep(used, new / "files")
         official = all(_published(entry, record) for record in records)
@@ -50,7 +56,10 @@ def _parse(name: str, paths: Sequence[Path], out: Path, memory: int) -> tuple[Fi
     """Read the copy into arrays under ``out``: what was found, and which files held something of it."""
     shown = ", ".join(str(path) for path in paths)
     found = apart.call(read, name, [str(path) for path in paths], str(out), what=shown, memory=memory)
-    return Findings(found["differs"], found["facts"]), {Path(file): inside for file, inside in found["used"].items()}
+    counts = {what: (int(ours), int(theirs)) for what, (ours, theirs) in found["counts"].items()}
+    return Findings(found["differs"], found["facts"], counts), {
+        Path(file): inside for file, inside in found["used"].items()
+    }
 
 
 def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
@@ -74,7 +83,23 @@ def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
         if any(str(path) in str(error) for path in paths):
             raise
         raise UserError(f"{shown} cannot be taken as {entry.name}: {error}") from error
-    return {"differs": found.differs, "facts": found.facts, "used": {str(f): inside for f, inside in used.items()}}
+    said = {"differs": found.differs, "facts": found.facts, "counts": found.counts}
+    return {**said, "used": {str(f): inside for f, inside in used.items()}}
+
+
+def _refuse_another(name: str, entry: Source, paths: Sequence[Path], found: Findings) -> None:
+    """Raise UserError where counts are so far off that this is not the dataset, nor a known variant of it."""
+    off = [
+        f"{ours:,} {what} in place of {theirs:,}"
+        for what, (ours, theirs) in found.counts.items()
+        if abs(ours - theirs) > NEAR * theirs
+    ]
+    if off:
+        shown = ", ".join(str(path) for path in paths)
+        raise UserError(
+            f"{shown} is not {entry.title}: {'; '.join(off)}. Ratings of your own are no copy of it: use the dataset "
+            f"ratings-file (`fedrepro describe ratings-file`). If it is a part of {name} that you made, add --variant"
+        )
 
 
 def _looks_like(entry: Source, paths: Sequence[Path]) -> str:

@@ -25,10 +25,14 @@ class Remote:
 
 @dataclass
 class Findings:
-    """What reading a copy showed: how it differs from the official content, and facts worth keeping."""
+    """What reading a copy showed: how it differs from the official content, and facts worth keeping.
+
+    ``counts``: what can be counted in it, with what the official content has; far off, it is another dataset.
+    """
 
     differs: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """A matrix of the user's own: .npz, .npy, .mat, .csv or .mtx, with labels where there are any.
 
-``path`` is relative to the working directory. ``key`` names the matrix inside .npz and .mat files (default: ``X``,
-``fea``, ``data``, ``features``, or the only matrix). ``labels`` is a variable of the same file, a column name of the
-CSV, or the path of another file (.npy, .npz, .mat, .csv, .txt) with one label per sample. ``orientation`` says where
+``path`` is relative to the folder of the spec, from Python to the working directory. ``key`` names the matrix inside
+.npz and .mat files (default: ``X``, ``fea``, ``data``, ``features``, or the only matrix). ``labels`` is a variable of
+the same file, a column name of the CSV, or the path of another file (.npy, .npz, .mat, .csv, .txt) with one label per
+sample; ``client`` is the same for who holds each sample, for the partition ``given``. ``orientation`` says where
 samples stand: ``columns`` (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay sparse.
-A .npy file is mapped, never read as a whole: it may be larger than memory (``mapped``). Every other file is read in a
-process of its own (``fedrepro.data.apart``), which leaves plain arrays.
+``rescale`` divides X by one number: the initial point of the clustering problem depends on the scale of X, as its
+penalties do. A .npy file is mapped, never read as a whole: it may be larger than memory (``mapped``). Every other file
+is read in a process of its own (``fedrepro.data.apart``), which leaves plain arrays.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import arrays
-from fedrepro.data import apart
+from fedrepro.data import apart, own
 from fedrepro.datasets import mapped
-from fedrepro.datasets.types import Samples
+from fedrepro.datasets.own_types import OwnSamples, numbered
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.files import nameless_folder
 from fedrepro.parameters import one_of
@@ -44,96 +46,177 @@ class MatrixFile(Loader):
 
     path : the file, ending in .npz, .npy, .mat, .csv or .mtx; it must exist, and is read by ``load`` only.
     key : the name of the matrix in the file; None to find it. labels : a variable of the file, a column of the CSV, or
-    another file with one label per sample; None for none. orientation : where samples stand, columns or rows.
+    another file with one label per sample; None for none. client : the same for the client of each sample, to share
+    out by the partition ``given``. orientation : where samples stand, columns or rows. rescale : what X is divided by:
+    none, max (the largest absolute value) or mean (the mean absolute value).
     """
+
+    files = ("path", "labels", "client")
 
     path: str
     key: str | None = None
     labels: str | None = None
+    client: str | None = None
     orientation: str = "columns"
+    rescale: str = "none"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         one_of("orientation", self.orientation, ("columns", "rows"))
+        one_of("rescale", self.rescale, ("none", "max", "mean"))
         if not isinstance(self.path, str) or Path(self.path).suffix.lower() not in ENDINGS:
             raise ParameterError("path", f"must name a file ending in {', '.join(ENDINGS)}, not {self.path!r}")
-        if not Path(self.path).is_file():
-            raise ParameterError("path", f"{self.path} does not exist (relative paths start in {Path.cwd()})")
+        if not own.found(self.path).is_file():
+            raise ParameterError("path", f"{self.path} does not exist (relative paths start in {own.start(self.path)})")
+        for name in ("labels", "client"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ParameterError(name, f"must be a name or a file, not {getattr(self, name)!r}")
 
     def shape(self) -> dict[str, int | None]:
-        """Only the file tells; without labels no classes. Raises ParameterError for labels that are nowhere."""
-        if self.labels is not None:
-            _find_labels(Path(self.path), self.labels)
-        return {"M": None, "N": None, "K": None if self.labels is not None else 0}
+        """M, N, the K classes (0 without labels) and P clients where they are given, as the file's head tells.
+
+        Raises ParameterError where the file holds no such matrix, or where labels do not match the samples.
+        """
+        known = _look(own.marks(self), self)
+        rows, columns = known["rows"], known["columns"]
+        M, N = (columns, rows) if self.orientation == "rows" else (rows, columns)
+        for name in ("labels", "client"):
+            if known[name] is not None and known[name] != N:
+                raise ParameterError(name, _mismatch(name, self.path, known[name], M, N, self.orientation))
+        clients = {} if self.client is None else {"P": known["different client"]}
+        return {"M": M, "N": N, "K": known["different labels"] or 0, **clients}
 
     def expected(self) -> dict[str, float]:
-        """About as many numbers as the file has bytes for, in a square."""
-        side = max(10.0, (Path(self.path).stat().st_size / 8.0) ** 0.5)
-        return {"M": side, "N": side, "K": 10}
+        """The density of a sparse matrix."""
+        known = _look(own.marks(self), self)
+        return {"K": 10} | ({} if known["density"] is None else {"density": known["density"]})
 
-    def load(self) -> Samples:
+    def doubts(self) -> list[str]:
+        """That there are more features than samples, where no labels say which are which."""
+        shape = self.shape()
+        M, N = int(shape["M"] or 0), int(shape["N"] or 0)
+        if self.labels is not None or self.client is not None or M <= N:
+            return []
+        return [_readings(self.path, M, N, self.orientation)]
+
+    def load(self) -> OwnSamples:
         """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
 
-        Of a .npy file X is a read-only map, of the file or, where its samples are not one after another in float64, of
-        a copy without a name (8 M N bytes of disk, until X is dropped).
+        Of a .npy file X is a read-only map, of the file or, where its samples are not one after another in float64 or
+        are rescaled, of a copy without a name (8 M N bytes of disk, until X is dropped).
 
         Raises ParameterError where the file holds no such matrix, holds NaN or infinity, is empty, or where labels do
         not match the samples.
         """
         with nameless_folder() as folder:
-            try:
-                memory = apart.fair([Path(name) for name in (self.path, self.labels) if name and Path(name).is_file()])
-                given = (self.path, self.key, self.labels, self.orientation, str(folder))
-                held = apart.call(read, *given, what=self.path, memory=memory)
-            except ParameterError:
-                raise
-            except UserError as error:
-                raise ParameterError("path", str(error)) from error
+            held = _apart(self, read, self.orientation, str(folder))
             found = {name: np.load(folder / f"{name}.npy") for name in held}
-        X = _matrix(found) if "data" in found or "X" in found else _mapped(self.path, self.orientation)
-        y, values = _labels(self.path, found.get("labels"), X.shape[1])
-        facts: dict[str, Any] = {"file": Path(self.path).name, "orientation": self.orientation}
-        if values is not None:
-            facts["label_values"] = values
-        return Samples(X, y, None if values is None else len(values), facts)
+        path = own.found(self.path)
+        X = _matrix(found) if "data" in found or "X" in found else _mapped(str(path), self.orientation)
+        X, unit = _rescaled(X, self.rescale)
+        sizes = (X.shape[0], X.shape[1], self.orientation)
+        y, values = _labels("labels", self.path, found.get("labels"), *sizes)
+        client, clients = _labels("client", self.path, found.get("client"), *sizes)
+        facts: dict[str, Any] = {"file": path.name, "orientation": self.orientation}
+        facts |= {} if self.rescale == "none" else {"divided by": unit}
+        facts |= {} if values is None else {"label_values": values}
+        facts |= {} if clients is None else {"clients": clients}
+        return OwnSamples(X, y, None if values is None else len(values), facts, client)
 
 
-def _find_labels(path: Path, labels: Any) -> None:
-    """Raise ParameterError where neither the file nor a variable of it has this name, as far as its head tells."""
-    if not isinstance(labels, str):
-        raise ParameterError("labels", f"must be a name or a file, not {labels!r}")
-    if Path(labels).is_file() or path.suffix.lower() == ".mat":
-        return
+def _apart(wanted: MatrixFile, function: Any, *more: Any) -> Any:
+    """What a function of this module says of the file, called in a process of its own."""
+    named = [own.found(name) for name in (wanted.path, wanted.labels, wanted.client) if name]
+    others = [_other(wanted.path, name) for name in (wanted.labels, wanted.client)]
+    path = str(own.found(wanted.path))
     try:
-        names = _names(path)
-    except (OSError, ValueError, zipfile.BadZipFile):
-        return  # which ``load`` says better
-    if labels not in names:
-        said = f"{path} has no variable '{labels}'{nearest(labels, names)}, and there is no such file"
-        raise ParameterError("labels", said)
+        memory = apart.fair([name for name in named if name.is_file()])
+        return apart.call(function, path, wanted.key, *others, *more, what=path, memory=memory)
+    except ParameterError:
+        raise
+    except UserError as error:
+        raise ParameterError("path", str(error)) from error
 
 
-def _names(path: Path) -> list[str]:
-    """What may be named as labels in a table or an archive; nothing in other files."""
-    if path.suffix.lower() == ".npz":
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    if path.suffix.lower() != ".csv":
-        return []
-    import pandas as pd
-
-    first = pd.read_csv(path, header=None, nrows=1).iloc[0]
-    return [str(v) for v in first] if any(isinstance(v, str) for v in first) else []
+def _other(path: str, name: str | None) -> str | None:
+    """Another file by its path, a variable or column by its name."""
+    if name is None:
+        return None
+    file = own.found(name)
+    return str(file) if file.is_file() else str(name)
 
 
-def read(path: str, key: str | None, labels: str | None, orientation: str, out: str) -> list[str]:
-    """Leave the matrix (but a map) and the labels as plain arrays in the folder ``out``; their names are returned.
+@functools.lru_cache(maxsize=256)
+def _look(marks: Any, wanted: MatrixFile) -> dict[str, Any]:
+    """What ``look`` says of the file, asked once of each version of it."""
+    return dict(_apart(wanted, look))
+
+
+def look(path: str, key: str | None, labels: str | None, client: str | None) -> dict[str, Any]:
+    """The sizes of the matrix as it stands in the file, its density, and how many labels and clients there are.
+
+    For ``apart.call``; entries are not looked at.
+    """
+    file = Path(path)
+    content = variables("path", file, (labels, client))
+    matrix = content[_pick(file, content, key)]
+    if np.ndim(matrix) != 2 and not hasattr(matrix, "tocsc"):
+        _numbers(path, matrix)
+    rows, columns = (int(side) for side in matrix.shape)
+    full = hasattr(matrix, "tocsc") and rows and columns
+    density = float(matrix.nnz) / (rows * columns) if full else None
+    known: dict[str, Any] = {"rows": rows, "columns": columns, "density": density}
+    for name, wanted in (("labels", labels), ("client", client)):
+        values = None if wanted is None else plain(name, _label_values(name, path, content, wanted))
+        known |= {name: None, f"different {name}": None}
+        if values is not None:
+            known |= {name: len(values), f"different {name}": len(np.unique(values))}
+    return known
+
+
+_COUNTED = {"labels": "labels", "client": "client ids"}
+
+
+def _mismatch(name: str, path: str, count: int, M: int, N: int, orientation: str) -> str:
+    """That labels or clients are not as many as samples, with what both orientations would make of the file."""
+    other = "rows" if orientation == "columns" else "columns"
+    hint = f"; they match where samples stand in {other}: set orientation: {other}" if count == M else ""
+    return (
+        f"{_COUNTED[name]} of {count:,} samples do not match {path}: with samples in {orientation} it has N = {N:,} "
+        f"samples of M = {M:,} features, in {other} N = {M:,} samples of M = {N:,} features{hint}"
+    )
+
+
+def _readings(path: str, M: int, N: int, orientation: str) -> str:
+    other = "rows" if orientation == "columns" else "columns"
+    return (
+        f"{path} is read with samples in {orientation}: N = {N:,} samples of M = {M:,} features. With orientation: "
+        f"{other} it would be N = {M:,} samples of M = {N:,} features"
+    )
+
+
+def _rescaled(X: Any, rescale: str) -> tuple[Any, float]:
+    """X divided by one number, and the number. Raises ParameterError where it is 0."""
+    if rescale == "none":
+        return X, 1.0
+    if isinstance(X, np.memmap) or isinstance(getattr(X, "base", None), np.memmap):
+        unit = mapped.magnitude(X, rescale)
+    else:
+        values = np.abs(X.data if hasattr(X, "tocsc") else X)
+        unit = float(values.max(initial=0.0) if rescale == "max" else values.sum() / (X.shape[0] * X.shape[1]))
+    if unit == 0.0:
+        raise ParameterError("rescale", "X is zero everywhere; there is nothing to divide by")
+    return (X / unit if not isinstance(X, np.memmap) else mapped.divided(X, unit)), unit
+
+
+def read(path: str, key: str | None, labels: str | None, client: str | None, orientation: str, out: str) -> list[str]:
+    """Leave the matrix (but a map), labels and clients as plain arrays in the folder ``out``; returns their names.
 
     A dense matrix is ``X``, (M, N) float64; a sparse one is its canonical CSC form, ``data``, ``indices``, ``indptr``
     and ``shape``.
     """
     file, found = Path(path), dict[str, Any]()
-    content = _content("path", file, labels)
+    content = variables("path", file, (labels, client))
     matrix = content[_pick(file, content, key)]
     if not isinstance(matrix, np.memmap):
         X = _numbers(path, matrix)
@@ -144,8 +227,9 @@ def read(path: str, key: str | None, labels: str | None, orientation: str, out: 
             found = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
         else:
             found = {"X": X}
-    if labels is not None:
-        found["labels"] = _plain(_label_values(path, content, labels))
+    for name, wanted in (("labels", labels), ("client", client)):
+        if wanted is not None:
+            found[name] = plain(name, _label_values(name, path, content, wanted))
     for name, array in found.items():
         np.save(Path(out) / f"{name}.npy", array, allow_pickle=False)
     return list(found)
@@ -166,7 +250,7 @@ def _mapped(path: str, orientation: str) -> np.ndarray:
     return mapped.by_sample(X.T if orientation == "rows" else X)
 
 
-def _content(parameter: str, path: Path, labels: str | None) -> dict[str, Any]:
+def variables(parameter: str, path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     """The variables of a file by name."""
     reader = {".npz": _npz, ".npy": _npy, ".mat": _mat, ".csv": _csv, ".mtx": _mtx}[path.suffix.lower()]
     try:
@@ -179,19 +263,19 @@ def _content(parameter: str, path: Path, labels: str | None) -> dict[str, Any]:
         raise ParameterError(parameter, f"{path} cannot be read as {path.suffix} ({error})") from error
 
 
-def _label_values(path: str, content: dict[str, Any], labels: str) -> Any:
+def _label_values(parameter: str, path: str, content: dict[str, Any], labels: str) -> Any:
     """The labels, from the same file or from another."""
     if Path(labels).is_file():
-        return _label_file(Path(labels))
+        return one_each(parameter, Path(labels))
     if labels not in content:
         raise ParameterError(
-            "labels", f"{path} has no variable '{labels}'{nearest(labels, content)}, and there is no such file"
+            parameter, f"{path} has no variable '{labels}'{nearest(labels, content)}, and there is no such file"
         )
     return content[labels]
 
 
 def _pick(path: Path, content: dict[str, Any], key: str | None) -> str:
-    names = _shown(content)
+    names = shown(content)
     if key is not None:
         if key not in content:
             raise ParameterError("key", f"{path} has no variable '{key}'{nearest(key, content)} (it holds {names})")
@@ -204,13 +288,13 @@ def _pick(path: Path, content: dict[str, Any], key: str | None) -> str:
     raise ParameterError("key", f"say which variable of {path} is the matrix (it holds {names})")
 
 
-def _shown(names: Iterable[str]) -> str:
+def shown(names: Iterable[str]) -> str:
     """Names of variables, as far as they are fit to print."""
     text = "".join(c if c.isprintable() else "?" for c in ", ".join(names)) or "nothing"
     return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
-def _npz(path: Path, labels: str | None) -> dict[str, Any]:
+def _npz(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     with np.load(path, allow_pickle=False) as archive:
         if {"format", "shape", "data"} <= set(archive.files):
             from scipy.sparse import load_npz
@@ -219,20 +303,20 @@ def _npz(path: Path, labels: str | None) -> dict[str, Any]:
         return {name: archive[name] for name in archive.files}
 
 
-def _npy(path: Path, labels: str | None) -> dict[str, Any]:
+def _npy(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     try:
         return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
     except ValueError:  # nothing to map (objects, no entries), which reading says better
         return {"X": np.load(path, allow_pickle=False)}
 
 
-def _mat(path: Path, labels: str | None) -> dict[str, Any]:
+def _mat(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     from fedrepro.data.formats.matlab import matlab
 
     return matlab(str(path), path.read_bytes())
 
 
-def _mtx(path: Path, labels: str | None) -> dict[str, Any]:
+def _mtx(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     from scipy.io import mmread
 
     with threadpool_limits(limits=1):  # each of its threads would take memory of its own
@@ -281,8 +365,8 @@ _ENTRIES = {
 """What a line of a Matrix Market file is made of."""
 
 
-def _csv(path: Path, labels: str | None) -> dict[str, Any]:
-    """The table; a first row with any text is a header, and the column named by ``labels`` is not part of X."""
+def _csv(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
+    """The table; a first row with any text is a header, and the columns named by ``labels`` are not part of X."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
@@ -294,11 +378,12 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
         )
     names = first if header else [str(c) for c in table.columns]
     table.columns = names
-    if names.count(str(labels)) > 1:
-        raise ParameterError("labels", f"{path} has {names.count(str(labels))} columns '{labels}'")
     inside = {}
-    if header and labels in names:
-        inside[str(labels)] = table.pop(str(labels)).to_numpy()
+    for name in dict.fromkeys(str(one) for one in labels if one is not None):
+        if names.count(name) > 1:
+            raise ParameterError("labels", f"{path} has {names.count(name)} columns '{name}'")
+        if header and name in names:
+            inside[name] = table.pop(name).to_numpy()
     text = [name for name, kind in zip(table.columns, table.dtypes, strict=True) if kind.kind not in "biuf"]
     if text:
         raise ParameterError("path", f"{path}: column '{text[0]}' holds text; name it with labels: or take it out")
@@ -307,8 +392,8 @@ def _csv(path: Path, labels: str | None) -> dict[str, Any]:
 
 def _is_header(path: Path, first: list[str]) -> bool:
     """Whether the first row names columns: by words, by words and distinct whole numbers, never by numbers alone."""
-    text = [cell for cell in first if cell and not _is_number(cell)]
-    numbers = [cell for cell in first if _is_number(cell)]
+    text = [cell for cell in first if cell and not is_number(cell)]
+    numbers = [cell for cell in first if is_number(cell)]
     if text and (len(set(numbers)) < len(numbers) or not all(cell.strip().isdigit() for cell in numbers)):
         raise ParameterError(
             "path", f"{path}: '{text[0][:40]}' in its first row is no number, but the row is no header either"
@@ -316,7 +401,7 @@ def _is_header(path: Path, first: list[str]) -> bool:
     return bool(text)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
@@ -353,52 +438,49 @@ def _numbers(path: str, matrix: Any) -> Any:
     return matrix
 
 
-def _labels(path: str, found: np.ndarray | None, N: int) -> tuple[np.ndarray | None, list | None]:
+def _labels(
+    name: str, path: str, found: np.ndarray | None, M: int, N: int, orientation: str
+) -> tuple[np.ndarray | None, list | None]:
     if found is None:
         return None, None
     if len(found) != N:
-        raise ParameterError(
-            "labels",
-            f"{len(found):,} labels do not match the {N:,} samples of {path}; "
-            "if samples stand in rows, set orientation: rows",
-        )
-    values, y = np.unique(found, return_inverse=True)
-    return y.astype(np.int64), values.tolist()
+        raise ParameterError(name, _mismatch(name, path, len(found), M, N, orientation))
+    return numbered(found)
 
 
-def _plain(labels: Any) -> np.ndarray:
+def plain(parameter: str, labels: Any) -> np.ndarray:
     """Labels as an array (N,) of numbers or of words, none missing."""
     found = np.asarray(labels).ravel()
     if found.dtype.kind == "O":  # words in cells, as MATLAB and pandas have them
         cells = [one.item() if isinstance(one, np.ndarray) and one.size == 1 else one for one in found]
         if any(one is None or (isinstance(one, float) and one != one) for one in cells):
-            raise ParameterError("labels", "some labels are missing (NaN)")
+            raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
         found = np.array(cells, dtype=str) if all(isinstance(one, str) for one in cells) else found
     if found.dtype.kind not in "biufSU":
-        raise ParameterError("labels", f"hold values of type {found.dtype}; numbers or words are needed")
+        raise ParameterError(parameter, f"hold values of type {found.dtype}; numbers or words are needed")
     if found.dtype.kind == "f" and not np.isfinite(found).all():
-        raise ParameterError("labels", "some labels are missing (NaN)")
+        raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
     return found
 
 
-def _label_file(path: Path) -> Any:
+def one_each(parameter: str, path: Path) -> Any:
     ending = path.suffix.lower()
     if ending not in LABEL_ENDINGS:
-        raise ParameterError("labels", f"{path} must end in .npy, .npz, .mat, .csv or .txt")
+        raise ParameterError(parameter, f"{path} must end in .npy, .npz, .mat, .csv or .txt")
     if ending in (".csv", ".txt"):
-        return _label_lines(path)
-    content = _content("labels", path, None)
+        return _label_lines(parameter, path)
+    content = variables(parameter, path, ())
     known = [name for name in LABEL_KEYS if name in content]
     if known or len(content) == 1:
         return content[known[0] if known else next(iter(content))]
-    raise ParameterError("labels", f"{path} holds several variables ({_shown(content)}); keep one, or name it 'labels'")
+    raise ParameterError(parameter, f"{path} holds several variables ({shown(content)}); keep one, or name it 'labels'")
 
 
-def _label_lines(path: Path) -> np.ndarray:
+def _label_lines(parameter: str, path: Path) -> np.ndarray:
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise ParameterError("labels", f"{path} is not text in UTF-8 ({error})") from error
+        raise ParameterError(parameter, f"{path} is not text in UTF-8 ({error})") from error
     try:
         return np.array([float(line) for line in lines])
     except ValueError:

@@ -91,3 +91,19 @@ def _written(blocks: Iterator[np.ndarray], shape: tuple[int, int]) -> np.ndarray
             file.write(np.ascontiguousarray(block, dtype=np.float64).data)
         file.flush()
         return _at_random(np.memmap(file, np.float64, "r", shape=(N, M)).T)
+
+
+def magnitude(X: np.ndarray, kind: str) -> float:
+    """The largest absolute value (``max``) or the mean one of a matrix, block by block along its memory."""
+    flipped = X.flags.f_contiguous and not X.flags.c_contiguous
+    A = X.T if flipped else X
+    largest, total = 0.0, 0.0
+    for part in _pieces(A, _BLOCK_BYTES):
+        block = np.abs(A[part])
+        largest, total = max(largest, float(block.max())), total + float(block.sum())
+    return largest if kind == "max" else total / X.size
+
+
+def divided(X: np.ndarray, unit: float) -> np.ndarray:
+    """A map of a nameless copy of a map made by ``by_sample``, divided by a number."""
+    return _written((X[:, part].T / unit for part in _pieces(X.T, _BLOCK_BYTES)), X.shape)

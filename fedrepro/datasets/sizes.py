@@ -13,6 +13,7 @@ import numpy as np
 
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.datasets.imc_instances import Instance
+from fedrepro.datasets.own_types import Entries, Measured
 from fedrepro.datasets.types import Images, Ratings, Samples, Views
 
 IN_RUNS = "says"  # no run asks for it; see fedrepro.runs.code
@@ -24,7 +25,9 @@ def size(data: Any) -> dict[str, int]:
     Samples: M, N, and the K classes that occur. Ratings: users, items, ratings. Views: I views, J rows to train with, N
     columns where all views have as many, and the rows held back, named as in the data's facts (test ...). Images:
     images, classes, groups, size (height), and train and test where there is a split. Random instances: M clients, N
-    items. Biased regression: M clients, N numbers a client.
+    items. Biased regression: M clients, N numbers a client. Entries: M clients, N items, entries, k numbers of side
+    information. Regression: M clients, samples, d inputs, k numbers of side information, N inputs of the
+    largest client.
     """
     return next((measure(data) for kind, measure in _MEASURES.items() if isinstance(data, kind)), {})
 
@@ -36,6 +39,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "images": ("images", "classes", "groups", "size", "train", "test"),
     "imc": ("M", "N"),
     "shift": ("M", "N"),
+    "entries": ("M", "N", "entries", "k"),
+    "regression": ("M", "N", "samples", "d", "k"),
 }
 """By the registered kind of a dataset, every name that ``size`` may give."""
 
@@ -76,6 +81,16 @@ def _biased(data: Biased) -> dict[str, int]:
     return {"M": int(M), "N": int(n * d)}
 
 
+def _entries(data: Entries) -> dict[str, int]:
+    M, k = data.Z.shape
+    return {"M": int(M), "N": int(data.items), "entries": len(data.value), "k": int(k)}
+
+
+def _measured(data: Measured) -> dict[str, int]:
+    (n, d), (M, k) = data.x.shape, data.z.shape
+    return {"M": int(M), "N": int(np.bincount(data.client).max() * d), "samples": int(n), "d": int(d), "k": int(k)}
+
+
 _MEASURES: dict[type, Callable[[Any], dict[str, int]]] = {
     Samples: _samples,
     Ratings: _ratings,
@@ -83,4 +98,6 @@ _MEASURES: dict[type, Callable[[Any], dict[str, int]]] = {
     Images: _images,
     Instance: _instance,
     Biased: _biased,
+    Entries: _entries,
+    Measured: _measured,
 }

@@ -103,7 +103,7 @@ def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
         "class": _where(entry.cls),
         "data": entry.data_kind,
         "datasets": [d.name for d in registry.datasets().values() if d.kind == entry.data_kind],
-        "methods": [a.name for a in registry.algorithms().values() if a.problem == entry.name],
+        "methods": [a.name for a in registry.algorithms().values() if registry.runs_on(a, entry)],
         "always_recorded": list(entry.default_metrics),
         "source": _source(entry.cls),
     }

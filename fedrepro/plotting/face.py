@@ -19,6 +19,9 @@ MARGIN, TAG = 0.12, 0.32
 STATES = {"present": "real", "none needed": "generated"}
 """How a reader calls the states in which planning finds a dataset."""
 
+OWN = "own file"
+"""The state of a file of the user's own, which is called by its name."""
+
 
 def tags(source: Source) -> list[str]:
     """What sets these results apart from the published experiment, most serious first."""
@@ -103,17 +106,22 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
 
 
 def _datasets(source: Source) -> list[str]:
-    """Each dataset used with its kind: ``mnist (real)``, generated, variant, stand-in, absent."""
+    """Each dataset used with its kind: ``mnist (real)``, ``x.csv (own file)``, generated, variant, stand-in, absent."""
     sidecar = source.sidecar
-    names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in source.figure.settings()]
+    settings = source.figure.settings()
+    files = dict.fromkeys(f"{label} ({OWN})" for s in settings if (label := words.called(s.dataset, s.dataset_params)))
+    own = {s.dataset for s in settings if words.called(s.dataset, s.dataset_params)}
+    names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in settings]
+    names = [name for name in names if name not in own]
     kinds = {d.dataset: STATES.get(d.state, d.state) for d in sidecar.datasets}
     kinds |= dict.fromkeys(sidecar.stand_ins, "stand-in")
     for name in names:
         entry = registry.datasets().get(name)
         if name not in kinds and entry is not None:
-            kinds[name] = "real" if entry.source else "generated"
+            kinds[name] = "real" if entry.source or entry.cls.bundled else "generated"
     called = {name: words.dataset(name) for name in names}
-    return [f"{called[name]} ({kinds[name]})" if name in kinds else called[name] for name in called]
+    known = [f"{called[name]} ({kinds[name]})" if name in kinds else called[name] for name in called]
+    return [*known, *files]
 
 
 class Header:

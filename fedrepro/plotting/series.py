@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro import registry
+from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
@@ -100,7 +101,10 @@ def collapsed(curve: Curve, panel: Panel) -> str:
     method, data = registry.algorithms().get(setting.algorithm), registry.datasets().get(setting.dataset)
     if method is None or data is None:  # results of something that is no longer registered
         return ""
-    facts = data.make(**setting.dataset_params).shape()
+    try:
+        facts = data.make(**setting.dataset_params).shape()
+    except UserError:  # a file of the user's own that is no longer there
+        return ""
     return " (T steps as one map)" if method.cls(**setting.params).collapsed(**facts) else ""
 
 

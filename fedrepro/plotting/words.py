@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fedrepro import registry
+from fedrepro.data.own import label
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Figure, Panel
 
@@ -59,25 +61,32 @@ DATASETS: dict[str, str] = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
     "europarl": "Europarl",
+    "digits": "small digits",
+    "entries-file": "own entries",
     "file": "own file",
     "gcca-sparse": "sparse views",
     "gcca-synthetic": "synthetic views",
     "gcca-toy": "2-D views",
+    "images-file": "own images",
     "imc": "inductive matrices",
     "mnist": "MNIST",
     "movielens-10m": "MovieLens 10M",
     "movielens-1m": "MovieLens 1M",
     "netflix": "Netflix",
     "omniglot": "Omniglot",
+    "ratings-file": "own ratings",
+    "regression-file": "own samples",
     "shift": "biased clients",
     "synpuf": "SynPUF",
     "synthetic": "synthetic",
     "tcga": "TCGA",
     "tdt2": "TDT2",
+    "views-file": "own views",
 }
 PARTITIONS: dict[str, str] = {
     "alphabets": "by alphabet",
     "dirichlet": "Dirichlet",
+    "given": "clients as given",
     "iid_images": "i.i.d.",
     "similarity": "non-i.i.d.",
     "two_digits": "two digits a client",
@@ -164,7 +173,7 @@ def aliases(curves: Iterable[Curve], plain: bool = False, kinds: Iterable[str] =
             if alias:
                 known[alias] = (str(getattr(setting, kind)), getattr(setting, f"{kind}_params"))
         for alias, (name, params) in known.items():
-            own = names.get(name, alias)
+            own = (kind == "dataset" and called(name, params)) or names.get(name, alias)
             rivals = [other for registered, other in known.values() if registered == name]
             differ = [n for n in params if len({repr(other.get(n)) for other in rivals}) > 1]
             told = [pair(n, params[n], plain) for n in differ]
@@ -298,6 +307,12 @@ def _number(raw: str) -> Any:
 def dataset(name: str) -> str:
     """What a reader calls a registered dataset."""
     return DATASETS.get(name, name)
+
+
+def called(name: str, params: Mapping[str, Any]) -> str:
+    """What a reader calls the file of the user's own that a dataset with these parameters reads; '' for others."""
+    entry = registry.datasets().get(name)
+    return label(entry.cls.files, params) if entry is not None else ""
 
 
 def plain(text: str) -> str:

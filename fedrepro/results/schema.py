@@ -70,8 +70,8 @@ class RunNote:
 class Content:
     """A dataset in the state it was in.
 
-    dataset : its registered name. state : present, variant, stand-in, or none needed (generated). fingerprint : a hash
-    of what was read; empty where nothing was. note : in which way it is not the published file.
+    dataset : its registered name. state : present, variant, stand-in, own file, or none needed (generated).
+    fingerprint : a hash of what was read; empty where nothing was. note : in which way it is not the published file.
     """
 
     dataset: str

@@ -37,7 +37,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
     "Method": {"cost", "collapsed", "meets", "one_shot", "silent"},
     "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring"},
-    "Loader": {"shape", "expected", "making"},
+    "Loader": {"shape", "expected", "making", "doubts", "files", "bundled"},
     "Sharing": {"sharing"},
 }
 """Members of classes of these protocols (``fedrepro.protocols``) that predict and describe; no run asks for them."""

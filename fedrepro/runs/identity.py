@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.data import own
 from fedrepro.runs import code, execute
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
@@ -33,7 +34,10 @@ class Run:
 
 @dataclass
 class Source:
-    """Where a setting's data comes from: ``state`` present, variant, none needed, stand-in, or absent (with why)."""
+    """Where a setting's data comes from: ``state`` present, variant, own file, none needed, stand-in, or absent.
+
+    ``note`` says why it is absent, and what a file of the user's own is called.
+    """
 
     dataset: str
     state: str
@@ -44,6 +48,12 @@ class Source:
     def usable(self) -> bool:
         """Whether runs on it can be computed."""
         return self.state not in ("absent", "damaged")
+
+
+def source_key(setting: Setting) -> str:
+    """What tells the data of one setting from those of others; two specs may call two files alike."""
+    cls = registry.datasets()[setting.dataset].cls
+    return canonical([setting.dataset, own.placed(cls.files, dict(setting.dataset_params))])
 
 
 def identify(setting: Setting, trial: int, source: Source) -> Run:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from fedrepro import registry
 from fedrepro.data import fingerprint as data_fingerprint
+from fedrepro.data import own
 from fedrepro.data import state as data_state
 from fedrepro.errors import DataAbsent
-from fedrepro.runs.identity import Run, Source, identify
+from fedrepro.runs.identity import Run, Source, identify, source_key
 from fedrepro.runs.store import Store
-from fedrepro.seeds import canonical
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -30,7 +30,7 @@ class Plan:
 
     def source(self, setting: Setting) -> Source:
         """Where the data of a setting comes from."""
-        return self.sources[canonical([setting.dataset, dict(setting.dataset_params)])]
+        return self.sources[source_key(setting)]
 
     def todo(self, store: Store) -> list[Run]:
         """The runs that are not finished, first trials of every setting first, so that partial results are even."""
@@ -48,9 +48,7 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
         series: dict[str, list[Run]] = {}
         lacking: dict[str, str] = {}
         for setting in figure.settings():
-            source = sources_.setdefault(
-                canonical([setting.dataset, dict(setting.dataset_params)]), _source(setting, stand_in)
-            )
+            source = sources_.setdefault(source_key(setting), _source(setting, stand_in))
             if not source.usable:
                 lacking[setting.series] = source.note
                 continue
@@ -64,7 +62,10 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
 def _source(setting: Setting, stand_in: bool) -> Source:
     entry = registry.datasets()[setting.dataset]
     if entry.source is None:
-        return Source(setting.dataset, "none needed", data_fingerprint(entry.name, dict(setting.dataset_params)))
+        content = data_fingerprint(entry.name, dict(setting.dataset_params))
+        if entry.cls.files:
+            return Source(setting.dataset, "own file", content, own.label(entry.cls.files, setting.dataset_params))
+        return Source(setting.dataset, "present" if entry.cls.bundled else "none needed", content)
     found = data_state(entry.source)
     lacking = f"the dataset {entry.source} is {found.state}"
     if found.state in ("present", "variant"):
@@ -74,7 +75,8 @@ def _source(setting: Setting, stand_in: bool) -> Source:
         except DataAbsent as error:  # the part these parameters ask for is not there
             lacking = str(error).split(";")[0]
     if stand_in and entry.stand_in is not None:
-        return Source(setting.dataset, "stand-in", "stand-in", f"made to resemble {entry.source}")
+        note = entry.stand_in_note or f"made to resemble {entry.source}"
+        return Source(setting.dataset, "stand-in", "stand-in", note)
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
     more = ", or run with --stand-in" if entry.stand_in is not None else ""
     return Source(setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}")

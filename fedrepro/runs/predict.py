@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.data import own
 from fedrepro.files import atomically
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs import groups
@@ -108,7 +109,8 @@ def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
 def facts(run: Run) -> dict[str, Any]:
     """The sizes of a run's data and problem, as far as possible without reading it; none is None."""
     setting = run.setting
-    params = [dict(each) for each in (setting.problem_params, setting.dataset_params, setting.partition_params)]
+    of_dataset = own.placed(registry.datasets()[setting.dataset].cls.files, dict(setting.dataset_params))
+    params = [dict(setting.problem_params), of_dataset, dict(setting.partition_params)]
     return dict(_facts(setting.problem, setting.dataset, json.dumps(params)))
 
 

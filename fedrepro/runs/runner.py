@@ -24,7 +24,6 @@ from fedrepro.runs.remote import Cluster
 from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
 from fedrepro.runs.task import discard, evict
-from fedrepro.seeds import canonical
 
 
 @dataclass
@@ -177,10 +176,7 @@ def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, s
 
 def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:
     """The fingerprint of the data of each problem."""
-    return {
-        run.problem_id: plan.sources[canonical([run.setting.dataset, dict(run.setting.dataset_params)])].fingerprint
-        for run in todo
-    }
+    return {run.problem_id: plan.source(run.setting).fingerprint for run in todo}
 
 
 def _timed(plan: Plan) -> frozenset[str]:

@@ -39,6 +39,7 @@ from fedrepro.results.read import (
 )
 from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs import code
+from fedrepro.runs.identity import source_key
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.find import within
@@ -272,9 +273,7 @@ def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]
 
 
 def _uses(figure: Figure, key: str) -> bool:
-    from fedrepro.seeds import canonical
-
-    return any(canonical([s.dataset, dict(s.dataset_params)]) == key for s in figure.settings())
+    return any(source_key(s) == key for s in figure.settings())
 
 
 def setting_facts(setting: Setting) -> dict[str, Any]:

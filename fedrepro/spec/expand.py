@@ -15,7 +15,7 @@ from fedrepro.spec import keys
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
-from fedrepro.spec.resolve import Point, Resolver, problem_values
+from fedrepro.spec.resolve import Found, Point, Resolver, problem_values
 
 MOST_ROUNDS = 10_000_000
 MOST_RECORDED = 200_000
@@ -152,8 +152,8 @@ class Expander:
         self._check_artifacts(artifacts, problem, dataset.shape if dataset else {})
         if problem is None or dataset is None or not found:
             return None
-        self._fit(entry, problem, dataset.entry, point, item)
-        facts = {**dataset.shape, "P": partition.params.get("P") if partition else 1}
+        self._fit(entry, problem, dataset, point, item)
+        facts = {**dataset.shape, "P": partition.params.get("P", dataset.shape.get("P")) if partition else 1}
         facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
         if facts.get("K") == 0:
             collect.error(item, f"the problem '{problem.name}': give K: the dataset '{dataset.alias}' has no labels")
@@ -215,20 +215,25 @@ class Expander:
         self,
         entry: registry.Algorithm,
         problem: registry.ProblemEntry,
-        dataset: registry.Dataset,
+        dataset: Found,
         point: Point,
         item: Node,
     ) -> None:
         """Method and dataset must be of the problem's kind."""
-        if entry.problem != problem.name:
+        if not registry.runs_on(entry, problem):
             self.collect.error(
                 item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
             )
-        if dataset.kind != problem.data_kind:
+        kind = dataset.shape.get("kind", dataset.entry.kind)
+        if kind != problem.data_kind:
+            others = [
+                p.name for p in registry.problems().values() if p.data_kind == kind and registry.runs_on(entry, p)
+            ]
+            more = f" (for these data there is '{others[0]}')" if others else ""
             self.collect.error(
                 point.get("dataset") or item,
-                f"the dataset '{dataset.name}' holds {dataset.kind}; the problem "
-                f"'{problem.name}' needs {problem.data_kind}",
+                f"the dataset '{dataset.entry.name}' holds {kind}; the problem "
+                f"'{problem.name}' needs {problem.data_kind}{more}",
             )
 
     def _metrics(self, panel: Node, problem: registry.ProblemEntry, y: str) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.data import own
 from fedrepro.datasets.sizes import NAMES
 from fedrepro.errors import nearest
 from fedrepro.parameters import flag
@@ -106,6 +108,7 @@ class Resolver:
         params = self._params(entry, node, "dataset")
         if params is None:
             return None
+        params = own.named(entry.cls.files, params, str(Path(self.collect.path).resolve().parent))
         shape = self.collect.attempt(
             lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
         )

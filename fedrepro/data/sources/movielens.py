@@ -55,7 +55,12 @@ def _parser(known: Known) -> Callable[[Iterator[Entry], Writer], Findings]:
             last = int(user.max()), int(item.max())
             again = repeated(user, item)
             users, items = write(out, user, item, value)
-            return Findings(_differences(known, len(value), users, items, last, again, value))
+            counts = {
+                "ratings": (len(value), known.ratings),
+                "users": (users, known.users),
+                "items": (items, known.items),
+            }
+            return Findings(_differences(known, len(value), users, items, last, again, value), counts=counts)
         raise UserError("no ratings.dat")
 
     return parse

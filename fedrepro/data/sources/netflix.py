@@ -133,7 +133,8 @@ def _write(out: Writer, films: Pieces) -> Findings:
     out.save("all", "user_id", raw)
     out.save("all", "item_id", np.array(numbers, dtype=np.int32))
     counts = [(total, RATINGS, "ratings"), (len(raw), USERS, "users"), (len(numbers), ITEMS, "films")]
-    return Findings([f"{found:,} {what} in place of {right:,}" for found, right, what in counts if found != right])
+    differs = [f"{found:,} {what} in place of {right:,}" for found, right, what in counts if found != right]
+    return Findings(differs, counts={what: (found, right) for found, right, what in counts})
 
 
 SOURCES = (

@@ -1,0 +1,63 @@
+"""The handwritten digits that scikit-learn comes with: 1,797 real images of 8 x 8 pixels, no download.
+
+They are the test half of "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak, 1998; UCI Machine Learning
+Repository, CC BY 4.0): 43 people's digits, each pixel the number of inked dots, 0 to 16, of a square of 4 x 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.datasets.types import Samples
+from fedrepro.parameters import number, whole
+from fedrepro.protocols import Cost, Loader, Work
+from fedrepro.registry import Dataset, add_dataset
+
+COUNT, PIXELS, K = 1797, 64, 10
+
+
+@dataclass(frozen=True)
+class Digits(Loader):
+    """Small images of handwritten digits, pixels / scale, one image per column in the library's order.
+
+    n : images, the first ones, 10 .. 1,797. scale : what pixel values 0 .. 16 are divided by, 1e-6 .. 1e6.
+    """
+
+    bundled = "scikit-learn"
+
+    n: int = COUNT
+    scale: float = 16
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("n", self.n, K, COUNT)
+        number("scale", self.scale, least=1e-6, most=1e6)
+
+    def shape(self) -> dict[str, int | None]:
+        """M = 64, N = n, K = 10: the first ten images are of the digits 0 to 9."""
+        return {"M": PIXELS, "N": self.n, "K": K}
+
+    def making(self) -> Cost:
+        """Reading them all."""
+        return Cost(Work(singles=20.0 * COUNT * PIXELS, calls=1e4), holds=2e6, libraries=("sklearn",))
+
+    def load(self) -> Samples:
+        """X (64, n) float64, labels (n,) the digits."""
+        from sklearn.datasets import load_digits
+
+        found = load_digits()
+        X = np.ascontiguousarray(found.data[: self.n].T, dtype=np.float64) / np.float64(self.scale)
+        facts = {"source": "scikit-learn's load_digits: real images, 8 x 8 pixels"}
+        return Samples(X, found.target[: self.n].astype(np.int64), K, facts)
+
+
+add_dataset(
+    Dataset(
+        name="digits",
+        cls=Digits,
+        kind="samples",
+        summary="1,797 handwritten digits of 8 x 8 pixels, which scikit-learn comes with: real, no download",
+    )
+)

@@ -1,0 +1,82 @@
+"""Data of the user's own, as arrays in memory: what ``types`` has, with what only a user knows of them.
+
+Who holds what (``client``), which entries are to test with (``test``, ``split``), and side information. The partition
+``given`` takes the clients from here; the problems named below take the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fedrepro.datasets.types import Images, Ratings, Samples
+
+
+@dataclass
+class OwnSamples(Samples):
+    """Samples whose clients may be given: client (N,) ids 0 .. P-1, or None."""
+
+    client: np.ndarray | None = None
+
+
+@dataclass
+class SplitRatings(Ratings):
+    """Ratings whose split (problem ``completion-split``) and users' clients may be given.
+
+    test : (n,) true for a rating to test with, or None. client : (users,) ids 0 .. P-1, or None.
+    """
+
+    test: np.ndarray | None = None
+    client: np.ndarray | None = None
+
+
+@dataclass
+class ClientImages(Images):
+    """Images whose clients and side information (problem ``personal-side``) may be given.
+
+    client : (n,) ids 0 .. M-1, or None. side : (M, q) numbers of each client, or None.
+    """
+
+    client: np.ndarray | None = None
+    side: np.ndarray | None = None
+
+
+@dataclass
+class Entries:
+    """A few entries of a matrix whose columns are clients (kind ``entries``; problem ``imc-observed``).
+
+    client : (n,) ids 0 .. M-1. item : (n,) ids 0 .. items-1. value : (n,) entry (item, client) of the matrix.
+    Z : (M, k) side information of each client. test : (n,) true for an entry to test with; None to draw them.
+    """
+
+    client: np.ndarray
+    item: np.ndarray
+    value: np.ndarray
+    Z: np.ndarray
+    items: int
+    test: np.ndarray | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Measured:
+    """Regression data of clients (kind ``regression``; problem ``regression``).
+
+    x : (n, d) inputs. y : (n,) responses. client : (n,) ids 0 .. M-1. z : (M, k) side information of each client.
+    test : (n,) true for a sample to test with; None to draw them.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    client: np.ndarray
+    z: np.ndarray
+    test: np.ndarray | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def numbered(values: np.ndarray) -> tuple[np.ndarray, list]:
+    """Numbers 0 .. K-1 in the sorted order of the values found, and these values."""
+    found, place = np.unique(values, return_inverse=True)
+    return place.astype(np.int64).ravel(), found.tolist()

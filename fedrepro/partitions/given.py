@@ -1,0 +1,57 @@
+"""Clients as the data say: who holds each sample, user or image is known, and nothing is drawn.
+
+For data of the user's own, which name them (``client:`` of their datasets); every source of arrays may have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.datasets.types import Images
+from fedrepro.errors import ParameterError
+from fedrepro.parameters import number
+from fedrepro.protocols import Sharing
+from fedrepro.registry import Partition, add_partition
+
+
+@dataclass(frozen=True)
+class Given(Sharing):
+    """The clients that the data name.
+
+    test : of images without a split of their own, the share of each client's that are to test with, drawn at random,
+    at least one and never all; above 0 and below 1.
+    """
+
+    test: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        number("test", self.test, above=0.0, most=0.99)
+
+    def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
+        """The client of each sample or user, (n,); of images client and part, (n, 2).
+
+        Raises ParameterError where the data name none.
+        """
+        client = getattr(data, "client", None)
+        if client is None:
+            raise ParameterError("partition", "'given' takes the clients that the data name, and these name none")
+        if not isinstance(data, Images):
+            return np.asarray(client)
+        part = self._drawn(client, rng) if data.split is None else np.asarray(data.split)
+        return np.stack([client, part], axis=1)
+
+    def _drawn(self, client: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        part = np.zeros(len(client), dtype=np.int64)
+        for one in np.unique(client):
+            own = rng.permutation(np.flatnonzero(client == one))
+            if len(own) < 2:
+                raise ParameterError("partition", f"client {one} has one image; it needs one to train and one to test")
+            part[own[: min(len(own) - 1, max(1, round(self.test * len(own))))]] = 1
+        return part
+
+
+add_partition(Partition("given", Given, "Clients as the data name them; nothing is drawn"))

@@ -1,0 +1,29 @@
+"""Every public name has an example in its docstring, and what the example prints is what it says."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import fedrepro
+
+COMPILED = ("PersonalAveraging", "Ditto", "PerFedSIConcat", "PerFedSIMask", "AltMaxVarDeep", "CuteMaxVarDeep")
+"""Examples that train networks, and compile them first."""
+
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in COMPILED else [])
+    for name in fedrepro.__all__
+    if not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_of_a_public_name_runs(name: str) -> None:
+    thing = getattr(fedrepro, name)
+    found = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, None, None)
+    assert found.examples, f"the docstring of fedrepro.{name} has no example (>>> ...)"
+    said: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(found, out=said.append)
+    assert result.failed == 0, "".join(said)
+    assert any(name in example.source for example in found.examples), "the example does not use it"
