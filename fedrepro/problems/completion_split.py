@@ -22,6 +22,7 @@ from fedrepro.problems.completion import Completion
 from fedrepro.problems.rating_buckets import _columns, _select
 from fedrepro.registry import ProblemEntry, add_problem
 
+ARTIFACTS = completion.ARTIFACTS
 PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() if name not in ("train", "items")}
 
 
@@ -91,8 +92,8 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
 add_problem(
     ProblemEntry(
         cls=SplitCompletion,
-        data_kind="split ratings",
+        data_kind="split-ratings",
         summary="Matrix completion with training and test ratings as the data name them",
-        artifacts=completion.ARTIFACTS,
+        artifacts=ARTIFACTS,
     )
 )

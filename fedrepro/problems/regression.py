@@ -90,7 +90,7 @@ class Regression(Shift):
         """Not known of data that were not generated: raises UserError."""
         raise UserError("the true theta and biases are known of generated data only; use the problem shift for them")
 
-    b = theta  # type: ignore[assignment]
+    b = theta
 
     def design(self, side: bool) -> np.ndarray:
         """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used, all scaled."""
