@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -39,7 +40,7 @@ class Progress:
         self.what, self.pieces, self.seconds, self.quiet = what, pieces, seconds, quiet
         self.total = float(pieces) if total is None else total
         self.stream = sys.stderr if stream is None else stream
-        self.terminal = self.stream.isatty()
+        self.terminal = _is_terminal(self.stream)
         self.every = 1.0 if self.terminal else every
         self.done, self.amount = 0, 0.0
         self._stop = threading.Event()
@@ -93,9 +94,17 @@ class Progress:
             self._bar.close()
 
 
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether a bar can be shown: some terminals, as those of containers, have no lines, and show none."""
+    try:
+        return min(os.get_terminal_size(stream.fileno())) > 0
+    except (OSError, ValueError):  # no terminal, or not even a file
+        return False
+
+
 def told(text: str) -> None:
     """A line on standard output, above a bar where there is one."""
-    if sys.stderr.isatty():
+    if _is_terminal(sys.stderr):
         from tqdm import tqdm
 
         tqdm.write(text, file=sys.stdout)

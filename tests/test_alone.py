@@ -135,6 +135,15 @@ def test_a_panel_in_ones_own_axes_leaves_the_rest_of_the_figure_alone(small: Pat
     plt.close(fig)
 
 
+def test_curves_that_leave_the_frame_are_named_in_the_caption_where_a_title_may_stand() -> None:
+    fig, ax = plt.subplots()
+    said = draw_panel(ax, ROOT / "experiments" / "gcca" / "fig4.yaml", "a", tier="paper", results=ROOT / "results")
+    assert "▲: leaves the frame; ▲ CuteMaxVar, q = 2: up to " in said
+    assert ax.lines[-1].get_marker() == "^"
+    assert not ax.artists, "nothing stands above the axes"
+    plt.close(fig)
+
+
 def test_what_one_pair_of_axes_cannot_show_is_refused(small: Path, done: Path) -> None:
     fig, ax = plt.subplots()
     for panel, said in (("t", "is a table"), ("z", "has no panel 'z'")):

@@ -9,23 +9,23 @@ import re
 import struct
 import termios
 import time
-
-import pytest
+from typing import TextIO
 
 from fedrepro.progress import Progress
 
 SERIES = "fedcgds m=10 Q1=100 Q2=100 gamma1=0.5 gamma2=0.5 @ bals / bals rounds=2000"
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+def terminal(lines: int) -> tuple[int, TextIO]:
+    """One of 80 columns: what reads it, and what writes it."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, 80, 0, 0))
+    return ours, os.fdopen(theirs, "w", encoding="utf-8")
 
 
 def test_a_terminal_of_80_columns_shows_a_bar_the_times_and_what_was_done() -> None:
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+    ours, stream = terminal(lines=24)
+    with stream:
         with Progress("runs", 59, 200.0, stream=stream) as progress:
             for _ in range(30):
                 progress.step(SERIES, 200 / 59)
@@ -52,8 +52,17 @@ def test_a_log_has_a_line_every_so_often_also_while_nothing_is_done() -> None:
     assert "\r" not in stream.getvalue()
 
 
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_quiet_progress_says_nothing(stream: io.StringIO) -> None:
+def test_a_terminal_without_lines_gets_those_of_a_log() -> None:
+    ours, stream = terminal(lines=0)
+    with stream:
+        with Progress("runs", 4, every=0.05, stream=stream):
+            time.sleep(0.1)
+        assert os.read(ours, 65536).decode().startswith("runs: 0/4 (0%), 0:00 gone")
+    os.close(ours)
+
+
+def test_quiet_progress_says_nothing() -> None:
+    stream = io.StringIO()
     with Progress("runs", 1, stream=stream, quiet=True, every=0.01) as progress:
         time.sleep(0.05)
         progress.step("a")

@@ -168,7 +168,7 @@ def _room_of(ax: Axes) -> Room:
     box = ax.get_window_extent()
     dpi = ax.get_figure(root=True).dpi  # type: ignore[union-attr]
     size = FontProperties(size=matplotlib.rcParams["axes.labelsize"]).get_size_in_points()
-    return Room(box.width / dpi + LABELS, box.height / dpi + LABELS, size, 0.85 * size)
+    return Room(box.width / dpi + LABELS, box.height / dpi + LABELS, size, 0.85 * size, above=False)
 
 
 def _drawable(one: Panel, source: Source, room: Room) -> Prepared:

@@ -29,12 +29,16 @@ SIZE = (4.3, 3.4)
 
 @dataclass(frozen=True)
 class Room:
-    """The room of a panel with its labels in inches, and the size of its letters, and of its smallest, in points."""
+    """The room of a panel with its labels in inches, and the size of its letters, and of its smallest, in points.
+
+    above : whether something may be written above the axes; else it is among the notes.
+    """
 
     width: float = SIZE[0]
     height: float = SIZE[1]
     font: float = style.FONT
     tiny: float = style.TINY
+    above: bool = True
 
 
 ROOM = Room()

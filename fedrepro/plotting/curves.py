@@ -34,7 +34,7 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)
     leaving = _leaving(drawn, limits, panel)
-    strip = _strip([text for _, text in leaving], room)
+    strip = _strip([text for _, text in leaving], room) if room.above else []
 
     def draw(ax: Axes, title: str) -> None:
         canvas.finish(ax, panel, title, above=STRIP * len(strip), room=room)
@@ -52,15 +52,17 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
 
     entries = (*(lines.entry(line) for line in drawn), *canvas.published_entries(panel))
     size = (room.width, room.height + STRIP * len(strip))
-    notes = tuple(_notes(panel, drawn, limits, bool(leaving)))
+    notes = tuple(_notes(panel, drawn, limits, leaving, room.above))
     moving = [line for line in drawn if not line.level] or drawn
     absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
     tall = 0.8 + STRIP * len(strip)
     return Prepared(size, canvas.in_cell(draw), entries, notes, decoration=tall, absent=absent, draw=draw)
 
 
-def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: bool) -> list[str]:
-    """What the footer must say of the panel."""
+def _notes(
+    panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: Sequence[tuple[int, str]], above: bool
+) -> list[str]:
+    """What the footer must say of the panel; ``above``: the curves that leave it are named above it."""
     bands = {line.name: a.spread for line in drawn if (a := line.average) and a.spread}
     kinds = list(dict.fromkeys(bands.values()))
     notes = [f"band: {kind}" for kind in kinds]
@@ -73,7 +75,8 @@ def _notes(panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: b
     if any(line.strays for line in drawn):
         notes.append("×: diverged")
     if leaving:
-        notes.append("▲: leaves the frame, with its largest value")
+        notes.append("▲: leaves the frame" + (", with its largest value" if above else ""))
+    notes += [] if above else [f"▲ {text}" for _, text in leaving]
     if limits and limits.near:
         notes.append("the first rounds leave the frame")
     if axes.of(panel).reads is Reads.TIMING:
