@@ -192,10 +192,11 @@ def test_every_picture_says_what_it_was_drawn_from_and_whence_whether_that_is_st
 def test_times_that_are_drawn_and_options_are_part_of_it(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     small.write_text(small.read_text().replace("x: uplink_scalars", "x: seconds"))
     fedrepro("run", small, "--jobs", 1, "--set", "rounds=3", "--plot")
-    picture = tmp_path / "plots" / "quick" / "beyond" / "small.png"
+    own = Path("set") / "rounds=3" / "quick" / "beyond"
+    picture = tmp_path / "plots" / own / "small.png"
     facts = provenance.read(picture)
     assert facts["results_of"].endswith("--tier quick --set rounds=3")
-    base = tmp_path / "results" / "quick" / "beyond" / "small"
+    base = tmp_path / "results" / own / "small"
     assert set(provenance.states(facts, tmp_path / "results").values()) == {"the same"}
     sidecar = json.loads(base.with_suffix(".json").read_text())
     runs = next(iter(sidecar["timing"].values()))

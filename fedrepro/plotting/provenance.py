@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.results.read import content_hash, points_file, read_sidecar, results_file, stem
+from fedrepro.results.read import content_hash, place, points_file, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import FOLDER, find_spec, project, within
 from fedrepro.spec.model import Figure
@@ -42,9 +42,10 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
     facts = {
         "fedrepro": VERSION,
         "figure": name,
-        "command": shlex.join(["fedrepro", "plot", short, "--tier", figure.tier, *chosen]),
+        "command": shlex.join(["fedrepro", "plot", short, "--tier", figure.tier, *chosen, *changed]),
         "results_of": shlex.join(["fedrepro", "run", short, "--tier", figure.tier, *changed]),
         "tier": figure.tier,
+        "sets": list(sidecar.sets),
         "commit": sidecar.made.commit + (" with changes" if sidecar.made.dirty else ""),
         "spec": spec,
         "spec_sha256": _hash(Path(figure.path)),
@@ -168,7 +169,10 @@ def _of_svg(path: Path, content: bytes) -> list[str]:
 def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
     """Whether the spec and the results at hand are those a picture was drawn from: by what, ``SAME`` or not."""
     found = {"spec": _state(facts["spec_sha256"], _spec_at_hand(facts))}
-    here = _contents(results / facts["tier"] / facts["figure"], "times_sha256" in facts)
+    paper, _, name = facts["figure"].partition("/")
+    spec = project() / facts["spec"]
+    base = place(results, facts["tier"], paper, name, facts.get("sets", ()), spec if spec.is_file() else "")
+    here = _contents(base, "times_sha256" in facts)
     for key in ("results_sha256", "points_sha256", "times_sha256"):
         if key in facts or key in here:
             found[key.removesuffix("_sha256")] = _state(facts.get(key, ""), here.get(key, ""))

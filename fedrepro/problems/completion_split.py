@@ -37,6 +37,15 @@ class SplitCompletion(Completion):
     range : [lowest, highest] rating allowed, or None. threads : clients worked on at a time; None for the default.
 
     Raises UserError where data cannot work, ParameterError where a parameter cannot.
+
+    Example:
+    >>> import numpy as np
+    >>> from fedrepro import SplitCompletion, SplitRatings
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> ratings = SplitRatings(user, item, 1.0 + (user + item) % 5, 12, 8, test=np.arange(96) % 4 == 0)
+    >>> U0, V0 = SplitCompletion(ratings, client=np.arange(12) % 3, r=2).initial(trial=1)
+    >>> U0.shape, V0.shape
+    ((12, 2), (8, 2))
     """
 
     name = "completion-split"

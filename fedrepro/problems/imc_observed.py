@@ -55,6 +55,16 @@ class ObservedIMC(IMC):
     at least 0 and below 1; not used where the data say which. init : size of the initial entries, greater than 0.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+
+    Example:
+    >>> import numpy as np
+    >>> from fedrepro import Entries, ObservedIMC
+    >>> rng = np.random.default_rng(0)
+    >>> client, item = np.repeat(np.arange(8), 4), np.concatenate([rng.permutation(6)[:4] for _ in range(8)])
+    >>> entries = Entries(client, item, rng.random(32), Z=rng.standard_normal((8, 3)), items=6)
+    >>> problem = ObservedIMC(entries, r=2, test=0.25)
+    >>> problem.d, problem.M
+    (6, 8)
     """
 
     name = "imc-observed"

@@ -18,7 +18,7 @@ import numpy as np
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import one_of
 from fedrepro.problems import personal
-from fedrepro.problems.personal import _FILES, Personal, _Arrays, _arrays
+from fedrepro.problems.personal import _FILES, ARTIFACTS, Personal, _Arrays, _arrays
 from fedrepro.registry import ProblemEntry, add_problem
 
 PARAMETERS = {name: default for name, default in personal.PARAMETERS.items() if name not in ("side", "side_epochs")}
@@ -35,6 +35,15 @@ class PersonalSide(Personal):
     client m. precision : of all arithmetic: ``single`` or ``double``.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+
+    Example:
+    >>> import numpy as np
+    >>> from fedrepro import ClientImages, PersonalSide
+    >>> rng = np.random.default_rng(0)
+    >>> pixels, part = rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 4 // 3
+    >>> images = ClientImages(pixels, np.arange(24) % 2, split=part, side=np.eye(3))
+    >>> PersonalSide(images, np.arange(24) // 8, widths=[2, 2, 2, 2]).M
+    3
     """
 
     name = "personal-side"
@@ -81,6 +90,6 @@ add_problem(
         cls=PersonalSide,
         data_kind="images",
         summary="Federated image classification with side information that the data give",
-        artifacts=personal.ARTIFACTS,
+        artifacts=ARTIFACTS,
     )
 )

@@ -52,6 +52,15 @@ class Regression(Shift):
     where the data say which.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+
+    Example:
+    >>> import numpy as np
+    >>> from fedrepro import Measured, Regression
+    >>> rng = np.random.default_rng(0)
+    >>> client = np.repeat(np.arange(4), 5)
+    >>> data = Measured(rng.random((20, 3)), rng.random(20), client, z=rng.random((4, 2)))
+    >>> Regression(data, test=0.2).M
+    4
     """
 
     name = "regression"
