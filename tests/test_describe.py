@@ -294,7 +294,7 @@ def test_a_dataset_shows_its_shape_files_and_stand_in(tmp_path: Path, monkeypatc
     text = told("mnist")
     assert "  shape     M = 784, N = 10000, K = 10\n" in text
     assert "  files     absent: import the IDX files" in text
-    assert "  stand-in  Drawn blobs in place of digits" in text
+    assert "  stand-in  Small handwritten digits that scikit-learn comes with, enlarged" in text
     adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     assert "  files     variant: 40 test images in place of 10,000" in told("mnist")
     text = told("synpuf", "gcca-toy")
@@ -342,9 +342,9 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("shift", ["problem shift", "dataset shift"]),
         ("Shift", ["problem shift"]),
         ("TwoDigits", ["partition two_digits"]),
-        ("objective", ["metric clustering.objective", "metric completion.objective"]),
+        ("objective", [f"metric {p}.objective" for p in ("clustering", "completion", "completion-split")]),
         ("completion.objective", ["metric completion.objective"]),
-        ("users", ["partition users", "metric completion.users"]),
+        ("users", ["partition users", "metric completion.users", "metric completion-split.users"]),
         ("columns", ["panel option columns", "panel option columns"]),
         ("table.columns", ["panel option columns"]),
         ("bars.lines", ["panel option lines"]),

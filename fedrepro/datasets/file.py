@@ -384,6 +384,11 @@ def _csv(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
             raise ParameterError("labels", f"{path} has {names.count(name)} columns '{name}'")
         if header and name in names:
             inside[name] = table.pop(name).to_numpy()
+        elif not Path(name).is_file():
+            raise ParameterError(
+                "labels" if name == labels[0] else "client",
+                f"{path} has no variable '{name}'{nearest(name, names)}, and there is no such file",
+            )
     text = [name for name, kind in zip(table.columns, table.dtypes, strict=True) if kind.kind not in "biuf"]
     if text:
         raise ParameterError("path", f"{path}: column '{text[0]}' holds text; name it with labels: or take it out")
@@ -402,6 +407,7 @@ def _is_header(path: Path, first: list[str]) -> bool:
 
 
 def is_number(cell: str) -> bool:
+    """Whether a cell of a table can be read as a number."""
     try:
         float(cell)
     except ValueError:
@@ -464,6 +470,7 @@ def plain(parameter: str, labels: Any) -> np.ndarray:
 
 
 def one_each(parameter: str, path: Path) -> Any:
+    """What a file says of each sample, user or rating: its only variable or column, or the one called as labels are."""
     ending = path.suffix.lower()
     if ending not in LABEL_ENDINGS:
         raise ParameterError(parameter, f"{path} must end in .npy, .npz, .mat, .csv or .txt")

@@ -106,4 +106,4 @@ def magnitude(X: np.ndarray, kind: str) -> float:
 
 def divided(X: np.ndarray, unit: float) -> np.ndarray:
     """A map of a nameless copy of a map made by ``by_sample``, divided by a number."""
-    return _written((X[:, part].T / unit for part in _pieces(X.T, _BLOCK_BYTES)), X.shape)  # type: ignore[arg-type]
+    return _written((X[:, part].T / unit for part in _pieces(X.T, _BLOCK_BYTES)), X.shape)

@@ -22,6 +22,7 @@ from fedrepro.problems.completion import Completion
 from fedrepro.problems.rating_buckets import _columns, _select
 from fedrepro.registry import ProblemEntry, add_problem
 
+ARTIFACTS = completion.ARTIFACTS
 PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() if name not in ("train", "items")}
 
 
@@ -40,7 +41,7 @@ class SplitCompletion(Completion):
 
     name = "completion-split"
     parameters = PARAMETERS
-    stored_parameters = ("range",)
+    stored_parameters = ("range",)  # type: ignore[assignment]
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
 
     def __init__(self, data: Any, client: Any = None, *, threads: int | None = None, **parameters: Any) -> None:
@@ -84,15 +85,15 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
     if train.count == 0:
         raise ParameterError("split", "leaves no rating to train with")
     columns = _columns(train, whole.starts, data.items)
-    names = ("col_ptr", "col_row", "col_code")
-    return dataclasses.replace(whole, train=train, test=rest, **dict(zip(names, columns, strict=True)))
+    ptr, rows, codes = columns
+    return dataclasses.replace(whole, train=train, test=rest, col_ptr=ptr, col_row=rows, col_code=codes)
 
 
 add_problem(
     ProblemEntry(
         cls=SplitCompletion,
-        data_kind="split ratings",
+        data_kind="split-ratings",
         summary="Matrix completion with training and test ratings as the data name them",
-        artifacts=completion.ARTIFACTS,
+        artifacts=ARTIFACTS,
     )
 )

@@ -126,12 +126,12 @@ class ObservedIMC(IMC):
                 raise ParameterError("r", f"must be at most the {facts[name]} {what}, not {values['r']}")
 
     @classmethod
-    def of(cls, data: Entries, client: np.ndarray | None, parameters: Mapping[str, Any]) -> ObservedIMC:
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> ObservedIMC:
         """The problem on ``Entries``; every column is a client's."""
         return cls(data, **parameters)
 
     @classmethod
-    def prepare(cls, folder: Path, data: Entries, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Entries`` and which of them are held back, for ``stored``."""
         made = cls(data, r=1, test={**PARAMETERS, **parameters}["test"])
         for name in _FILES:

@@ -21,6 +21,7 @@ from fedrepro.problems import personal
 from fedrepro.problems.personal import _FILES, Personal, _Arrays, _arrays
 from fedrepro.registry import ProblemEntry, add_problem
 
+ARTIFACTS = personal.ARTIFACTS
 PARAMETERS = {name: default for name, default in personal.PARAMETERS.items() if name not in ("side", "side_epochs")}
 
 
@@ -81,6 +82,6 @@ add_problem(
         cls=PersonalSide,
         data_kind="images",
         summary="Federated image classification with side information that the data give",
-        artifacts=personal.ARTIFACTS,
+        artifacts=ARTIFACTS,
     )
 )

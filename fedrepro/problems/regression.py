@@ -90,7 +90,7 @@ class Regression(Shift):
         """Not known of data that were not generated: raises UserError."""
         raise UserError("the true theta and biases are known of generated data only; use the problem shift for them")
 
-    b = theta  # type: ignore[assignment]
+    b = theta
 
     def design(self, side: bool) -> np.ndarray:
         """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used, all scaled."""
@@ -131,12 +131,12 @@ class Regression(Shift):
         number("test", {**PARAMETERS, **parameters}["test"], least=0.0, most=0.99)
 
     @classmethod
-    def of(cls, data: Measured, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Regression:
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Regression:
         """The problem on ``Measured``, which says which sample is whose."""
         return cls(data, **parameters)
 
     @classmethod
-    def prepare(cls, folder: Path, data: Measured, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Measured`` and which samples are held back, for ``stored``."""
         made = cls(data, **parameters)
         for name in _FILES:
