@@ -407,14 +407,15 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     assert "column 'kind' holds text; name it with labels: or take it out" in errors_of(small, text)[0]
     bare = small.parent / "bare.csv"
     bare.write_text("a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n")
-    found = errors_of(small, text.replace(str(table), str(bare)))
+    both = (str(table), str(bare))
+    found = errors_of(small, text.replace(*both))
     assert found[0].startswith("18:9: the problem 'clustering': give K: the dataset 'syn' has no labels")
     found = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
     said = f"{table} has no variable 'kinds', did you mean 'kind'?, and there is no such file"
     assert f"the dataset 'file': labels {said}" in found[0]
     small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
     assert load(small, "quick").panels
-    small.write_text(text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}"))
+    small.write_text(text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}").replace(*both))
     assert load(small, "quick").panels
 
 

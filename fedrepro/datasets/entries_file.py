@@ -30,7 +30,8 @@ class EntriesFile(Loader):
     """Observed entries in a file, and the side information of the clients.
 
     path : the file. side : the clients' side information, a variable of the file or another file.
-    client, item, value : the names of columns or variables. split : the column that says which entries are to test with; None to draw them.
+    client, item, value : the names of columns or variables. split : the column that says which entries are to test
+    with; None to draw them.
     rows : of the side information: ``as given``, or ``unit``, each divided by its Euclidean norm, as the paper has it.
     """
 
