@@ -65,7 +65,7 @@ def test_an_example_runs_and_says_what_it_ran_on(path, tmp_path, fedrepro) -> No
     ends = frame[frame["metric"] == metric].groupby(["series", "trial"])["value"].last().groupby("series").mean()
     best = ends.max() if metric == "accuracy" else ends.min()
     assert low <= best <= high
-    shown = fedrepro("show", folder / path.name).output
+    shown = fedrepro("show", folder / path.name, "--results", table.parents[2]).output
     assert LABELS[path.stem] in shown
     assert "generated" not in shown
     assert re.search(r"data [\w-]+: \w+ = \d", shown)

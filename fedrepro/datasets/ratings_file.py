@@ -96,7 +96,7 @@ class RatingsFile(Loader):
 
 def _more(data: SplitRatings) -> dict[str, Any]:
     clients = {} if data.client is None else {"P": int(data.client.max()) + 1}
-    return clients | ({} if data.test is None else {"kind": "split ratings"})
+    return clients | ({} if data.test is None else {"kind": "split-ratings"})
 
 
 def _refuse_twice(path: str, user: np.ndarray, item: np.ndarray, pairs: np.ndarray) -> None:
