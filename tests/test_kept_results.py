@@ -309,3 +309,10 @@ def test_compressed_arrays_are_read_drawn_and_left_as_they_stand(
     fedrepro("run", spec, "-j", 1, "--fresh")
     assert len(computed) == 4
     assert files(tmp_path, "arrays") == before  # the same content: what is compressed stays so
+
+
+def test_fewer_trials_by_an_option_are_partial_and_nothing_else(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1, "--tier", "paper", "--set", "trials=2")
+    said = fedrepro("verdict", small, "--tier", "paper").output
+    assert "(partial)" in said
+    assert "changed" not in said

@@ -71,8 +71,8 @@ def _short_of_the_paper(figure: Figure, sidecar: Sidecar, used: list[Curve], tri
             yield STAND_IN, f"on a stand-in for {name}, which says nothing about the paper"
     if figure.tier != "paper":
         yield figure.tier, f"at the {figure.tier} tier"
-    if sidecar.sets:
-        yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.sets)
+    if sidecar.changes:
+        yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.changes)
     for one in sidecar.variants:
         if one.dataset in names:
             yield VARIANT, f"on a variant of {one.dataset}" + (f" ({one.note})" if one.note else "")

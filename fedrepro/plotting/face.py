@@ -31,7 +31,7 @@ def tags(source: Source) -> list[str]:
         result.append("STAND-IN DATA")
     if sidecar.variants or _sizes(source):
         result.append("VARIANT DATA")
-    if sidecar.sets:
+    if sidecar.changes:
         result.append("CHANGED SETTINGS")
     fewest, most, wanted = _trials(source)
     if not sidecar.complete or (sidecar.trials_done is not None and fewest < wanted):
@@ -95,7 +95,7 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
-    parts += [f"changed by --set {item}" for item in sidecar.sets]
+    parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += [f"{words.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)
     missing = sidecar.missing

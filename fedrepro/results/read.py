@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
-from fedrepro.results.schema import COLUMNS, Sidecar
+from fedrepro.results.schema import COLUMNS, Sidecar, changes
 from fedrepro.spec import nodes
 from fedrepro.spec.find import is_of_project, stored_under, within
 from fedrepro.spec.model import Figure
@@ -44,10 +44,8 @@ def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = 
     There lie the results of a spec with options (but for the number of trials, which adds to what there is), under
     their names, and of a spec at ``path`` that says it is a figure of the project and is another file.
     """
-    changes = [option for option in sets if option.partition("=")[0].strip() != "trials"]
-    if path and not is_of_project(path, paper, figure):
-        changes.insert(0, within(path))
-    name = _file_name(",".join(changes))
+    other = [within(path)] if path and not is_of_project(path, paper, figure) else []
+    name = _file_name(",".join([*other, *changes(sets)]))
     if name and root.parts[-2:] != (OWN, name):
         root = root / OWN / name
     return root / tier / paper / figure

@@ -153,6 +153,11 @@ class Sidecar:
     points_sha256: str = ""
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """The options that change what was computed."""
+        return changes(self.sets)
+
+    @property
     def variants(self) -> tuple[Content, ...]:
         """The datasets that are known variants of what was published."""
         return tuple(one for one in self.datasets if one.state == "variant")
@@ -189,6 +194,11 @@ class Sidecar:
             if not _is(getattr(made, name), kind):
                 raise ValueError(f"the sidecar is not as it should be: {name}")
         return made
+
+
+def changes(sets: Iterable[str]) -> tuple[str, ...]:
+    """The options among ``sets`` that change runs: not the number of trials, which says how many there are."""
+    return tuple(option for option in sets if option.partition("=")[0].strip() != "trials")
 
 
 def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
