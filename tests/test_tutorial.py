@@ -41,6 +41,7 @@ def test_the_tutorial_ends_with_a_figure_of_ones_own(tmp_path: Path, data_home: 
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert told.returncode == 0, told.stdout + told.stderr
+    assert (tmp_path / "plots/quick/mine/digits.png").stat().st_size > 10_000
     assert (tmp_path / "plots/smoke/fedc/fig1.png").stat().st_size > 10_000
     assert (tmp_path / "plots/quick/beyond/first.png").stat().st_size > 10_000
     assert (tmp_path / "results/quick/beyond/first.csv").exists()

@@ -1,0 +1,81 @@
+"""Projects: specs by name from any folder, results where the project is, what ``init`` lays down and a wheel holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedrepro.spec import find
+
+from .conftest import ROOT
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def study(tmp_path: Path, fedrepro: Call) -> Path:
+    """A project that ``init`` laid down."""
+    said = fedrepro("init", tmp_path / "study")
+    assert said.exit_code == 0, said.output
+    return tmp_path / "study"
+
+
+def test_a_project_has_the_papers_specs_and_an_example_that_runs(
+    study: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(find.specs(study / "experiments")) == len(find.specs(ROOT / "experiments")) + 1
+    assert {path.name for path in study.iterdir()} == {"Makefile", ".gitignore", "experiments"}
+    below = study / "experiments" / "mine"
+    monkeypatch.chdir(below)  # from anywhere in the project
+    ran = fedrepro("run", "mine/first", "-q", "--results", study / "results")
+    assert ran.exit_code == 0, ran.output
+    assert find.project().resolve() == study
+    from fedrepro.results import load
+
+    assert set(load("mine/first")["algorithm"]) == {"fedcavg", "fedcgds"}
+    assert load("mine/first").attrs["sidecar"]["spec"] == "experiments/mine/first.yaml"
+
+
+def test_init_changes_nothing_that_is_there(study: Path, tmp_path: Path, fedrepro: Call) -> None:
+    again = fedrepro("init", study)
+    assert again.exit_code == 2
+    assert "is a project already (" in again.output
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "Makefile").write_text("mine")
+    said = fedrepro("init", tmp_path / "other")
+    assert said.exit_code == 2
+    assert "has Makefile already; nothing was changed. Name a folder that is empty or new" in said.output
+    assert (tmp_path / "other" / "Makefile").read_text() == "mine"
+    assert not (tmp_path / "other" / "experiments").exists()
+
+
+def test_without_a_project_the_package_s_specs_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find.project() == Path()
+    assert find.find_spec("fedc/fig5").resolve() == (ROOT / "experiments" / "fedc" / "fig5.yaml").resolve()
+    assert find.within(find.find_spec("fedc/fig5")) == "experiments/fedc/fig5.yaml"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
+def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path], cwd=ROOT, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    installed = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*")}
+    assert {"fedrepro/py.typed", "fedrepro/experiments/fedc/fig5.yaml"} <= installed
+    assert any(name.endswith("licenses/LICENSE") for name in installed)
+    (tmp_path / "away").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    words = [sys.executable, "-m", "fedrepro", "run", "fedc/fig2", "--tier", "smoke", "-q"]
+    subprocess.run(words, cwd=tmp_path / "away", env=environment, check=True)
+    assert (tmp_path / "away" / "results" / "smoke" / "fedc" / "fig2.csv").exists()
