@@ -199,7 +199,7 @@ MASKED = {
 """By problem, the arrays of its data."""
 
 
-@pytest.mark.parametrize(("problem", "field"), [(p, field) for p in registry.problems() for field in MASKED[p]])
+@pytest.mark.parametrize(("problem", "field"), [(p, field) for p in MASKED for field in MASKED[p]])
 def test_no_problem_reads_what_a_mask_hides(problem: str, field: str) -> None:
     cls, (data, client), parameters = tiny_problem(problem)
     given = getattr(data, field)
@@ -209,6 +209,48 @@ def test_no_problem_reads_what_a_mask_hides(problem: str, field: str) -> None:
         setattr(data, field, np.ma.masked_array(given))
     name = "view 2" if field == "views" else field
     with pytest.raises(UserError, match=f"^{name}: is a masked array, and what its mask hides would be read as data"):
+        cls.of(data, client, parameters)  # type: ignore[attr-defined]
+
+
+def own(problem: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Data of the user's own, who holds them, and parameters of a problem on them."""
+    from fedrepro import ClientImages, Entries, Measured, SplitRatings
+
+    draw, ids = np.random.default_rng(0), np.arange(24)
+    if problem == "completion-split":
+        user, item = np.divmod(np.arange(96), 8)
+        stars, test = 1.0 + (user + item) % 5, np.arange(96) % 4 == 0
+        return SplitRatings(user, item, stars, 12, 8, test=test), np.arange(12) % 3, {"r": 2}
+    if problem == "imc-observed":
+        entries = Entries(ids // 4, ids % 4, draw.random(24), Z=draw.random((6, 3)), items=4)
+        return entries, None, {"r": 2, "test": 0.25}
+    if problem == "regression":
+        return Measured(draw.random((24, 3)), draw.random(24), ids // 6, z=draw.random((4, 2))), None, {"test": 0.2}
+    pixels = draw.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8)
+    images = ClientImages(pixels, ids % 2, split=ids % 4 // 3, side=np.eye(3))
+    return images, ids // 8, {"widths": [2, 2, 2, 2]}
+
+
+OWN = {
+    "completion-split": ("user", "item", "value"),
+    "imc-observed": ("client", "item", "value", "Z"),
+    "personal-side": ("pixels", "labels", "side"),
+    "regression": ("x", "y", "client", "z"),
+}
+"""By problem on data of the user's own, the arrays of its data."""
+
+
+def test_the_arrays_of_every_problem_are_known() -> None:
+    assert set(MASKED) | set(OWN) == set(registry.problems())
+
+
+@pytest.mark.parametrize(("problem", "field"), [(p, field) for p in OWN for field in OWN[p]])
+def test_no_problem_on_own_data_reads_what_a_mask_hides(problem: str, field: str) -> None:
+    data, client, parameters = own(problem)
+    cls = registry.problems()[problem].cls
+    cls.of(data, client, parameters)  # type: ignore[attr-defined]
+    setattr(data, field, np.ma.masked_array(getattr(data, field)))
+    with pytest.raises(UserError, match=f"{field}: is a masked array"):
         cls.of(data, client, parameters)  # type: ignore[attr-defined]
 
 
@@ -266,6 +308,8 @@ def test_a_partition_writes_into_nothing(name: str) -> None:
         data.group = data.labels % 2
     if name == "two_digits":
         data.labels = np.arange(len(data.labels)) % 3
+    if name == "given":
+        data.client = np.arange(data.X.shape[1]) % 3
     freeze(data)
     before = prints(data)
     partition = registry.partitions()[name].make(**PARTITIONS.get(name, {}))

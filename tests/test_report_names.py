@@ -69,8 +69,9 @@ def project(name: str) -> Path:
 
 def compute(spec: Path, name: str, fedrepro: Call) -> None:
     """Results of the figure, of which some are said to have failed, to diverge, and to be missing."""
-    note = "note='{}'".format(name.replace("'", "''"))
-    done = fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", "results", "--set", note)
+    note = "note: '{}'\n".format(name.replace("'", "''"))
+    spec.write_text(spec.read_text().partition("note: ")[0] + note)
+    done = fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", "results")
     assert done.exit_code == 0, done.output
     path = Path("results/quick/beyond/one.json")
     sidecar = json.loads(path.read_text())

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import one_of
 from fedrepro.problems import personal
@@ -76,6 +77,7 @@ def _with_side(images: Any, client: Any, parameters: Mapping[str, Any]) -> _Arra
     side = getattr(images, "side", None)
     if side is None:
         raise UserError("side: these images have no side information of their own; use the problem personal")
+    unmasked(side=side)
     z = np.asarray(side, dtype=np.float64)
     if z.ndim != 2 or 0 in z.shape or len(z) != len(arrays.z):
         raise UserError(f"side: must have a row for each of the {len(arrays.z)} clients, (M, q), not shape {z.shape}")
