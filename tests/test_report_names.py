@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,10 +70,12 @@ def project(name: str) -> Path:
 
 def compute(spec: Path, name: str, fedrepro: Call) -> None:
     """Results of the figure, of which some are said to have failed, to diverge, and to be missing."""
-    note = "note: '{}'\n".format(name.replace("'", "''"))
-    spec.write_text(spec.read_text().partition("note: ")[0] + note)
-    done = fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", "results")
+    note = "note='{}'".format(name.replace("'", "''"))
+    done = fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", "results", "--set", note)
     assert done.exit_code == 0, done.output
+    (own,) = Path("results/set").iterdir()  # put in the figure's own place
+    shutil.copytree(own / "quick", "results/quick", dirs_exist_ok=True)
+    shutil.rmtree(own)
     path = Path("results/quick/beyond/one.json")
     sidecar = json.loads(path.read_text())
     run = {"series": sidecar["settings"][0]["series"], "trial": 1, "why": name}
