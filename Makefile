@@ -15,7 +15,7 @@ DEAR   := gcca/fig9 fedmf/fig2 fedc/fig1 perfedsi/fig1 perfedsi/fig2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help all answers check verdict test mutants lint types docs bench clean archive
+.PHONY: help all answers check verdict test fuzz mutants lint types docs bench clean archive
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,7 +36,10 @@ verdict: $(VENV)/.core ## print which claims of the papers held
 	$(BIN)/fedrepro verdict --tier paper
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not fuzz"
+
+fuzz: $(VENV)/.dev ## break 9,000 specs, data files, records and results, and see that none is read wrongly: minutes
+	$(BIN)/python -m pytest -n 2 -m fuzz
 
 mutants: $(VENV)/.dev ## plant each bug of tests/mutants in a copy of the tree and see whether its tests fail
 	$(BIN)/python -m tests.mutants

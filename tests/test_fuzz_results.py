@@ -12,6 +12,7 @@ import gzip
 import io
 import json
 import re
+import resource
 import shutil
 import time
 from collections.abc import Iterator
@@ -33,8 +34,11 @@ SEEDS = (
     129, 135, 145, 151, 158,
 )  # fmt: skip
 MANY = 2000
+BLOCK = 250
 AT_MOST = 5.0
 """Seconds that a command may take."""
+BYTES = 2 * 10**9
+"""Memory that this process may take at most."""
 
 SPEC = "".join(line for line in SMALL.splitlines(keepends=True) if "fedcgds" not in line and "b: {" not in line)
 SPEC = SPEC.replace("rounds: 5", "rounds: 2").replace("problem: {", "artifacts: [labels]\nproblem: {")
@@ -59,6 +63,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ("compare", "results/quick/beyond/small.csv", "other.csv", "--all"),
     "plan": ("plan", "small.yaml", "--results", "results"),
     "run": ("run", "small.yaml", "--results", "results", "-j", "1", "--quiet"),
+    "plot": ("plot", "small.yaml", "--results", "results", "--plots", "plots", "-j", "1"),
+    "report": ("report", "small.yaml", "--results", "results", "--out", "plots", "--no-pictures"),
 }
 
 
@@ -234,6 +240,7 @@ def check(home: Home, seed: int) -> None:
         return
     asked = {"record": ["run"], "failure": ["run"], "timings": ["plan", "run"], "problem": ["run"], "array": ["run"]}
     names = asked.get(kind) or [("verdict", "show", "compare", "plan", "run")[turn % 5]]
+    names += ["plot", "report"] if kind not in asked and turn % 8 == 7 else []  # these take a second each
     if kind in ("record", "failure", "problem", "array"):  # what is there is not looked at unless results lack
         for name in ("small.json", "small.csv"):
             Path("results/quick/beyond", name).unlink()
@@ -264,8 +271,10 @@ def test_kept_seeds(home: Home, seed: int) -> None:
         check(home, seed)
 
 
-@pytest.mark.slow
-def test_two_thousand_mutations(home: Home) -> None:
+@pytest.mark.fuzz
+@pytest.mark.parametrize("start", range(0, MANY, BLOCK))
+def test_two_thousand_mutations(home: Home, start: int) -> None:
     with contextlib.chdir(home.root):
-        for seed in range(MANY):
+        for seed in range(start, start + BLOCK):
             check(home, seed)
+    assert 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < BYTES

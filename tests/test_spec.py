@@ -447,8 +447,11 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     assert f"the dataset 'file': labels {said}" in found[0]
     small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
     assert load(small, "quick").panels
-    small.write_text(text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}").replace(*both))
+    bare_with_K = text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}").replace(*both)
+    small.write_text(bare_with_K)
     assert load(small, "quick").panels
+    found = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: dirichlet, P: 2}", bare_with_K))
+    assert "'dirichlet' shares samples out by class, and this dataset has no labels" in found[0]
 
 
 @pytest.mark.parametrize(

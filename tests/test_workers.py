@@ -18,7 +18,7 @@ from click.testing import Result
 
 from fedrepro import files, processes
 from fedrepro.errors import UserError
-from fedrepro.runs import execute, local, task
+from fedrepro.runs import execute, local, runner, task
 from fedrepro.runs.store import Store
 
 Call = Callable[..., Result]
@@ -93,6 +93,18 @@ def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
     assert list(zip(failed["series"], failed["trial"], strict=True)) == [("fedcgds m=2 Q1=3 Q2=4 @ syn / unf", 1)]
     monkeypatch.undo()
     assert "1 runs computed, 15 reused, 0 failed" in fedrepro("run", small, other, "-j", 1).output
+
+
+@pytest.mark.slow
+def test_one_worker_with_long_work_is_a_process_of_its_own(
+    fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "SOON", 0.0)
+    monkeypatch.setattr(execute, "attempt", functools.partial(dying, "SIGSEGV"))
+    ran = fedrepro("run", small, "-j", 1)
+    assert ran.exit_code == 1, ran.output
+    assert "7 runs computed, 0 reused, 1 failed" in ran.output
+    assert "trial 1: failed: its process crashed (SIGSEGV)" in ran.stderr
 
 
 def test_what_a_process_died_of_is_said_with_what_to_do() -> None:

@@ -2,7 +2,7 @@
 
 Levels, best first: ``paper`` (the paper tier: published sizes, the paper's data, all trials), ``partial`` (not all
 trials), ``variant`` (a known variant of the data, or another size than the paper's, or one that is not known),
-``changed`` (computed with ``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (made-up data, which say
+``changed`` (computed with ``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (other data, which say
 nothing about the paper), ``none``. Several may apply: the worst is the level, and all are named. Only ``paper`` says
 *reproduced*, *not reproduced* or *within noise*; below it a claim *holds*, *fails* or is *undecided* at its level.
 """
@@ -35,7 +35,7 @@ MEANS = {
     CHANGED: "computed with changed settings",
     QUICK: "smaller data, fewer rounds and trials",
     SMOKE: "a few rounds on tiny data",
-    STAND_IN: "made-up data in place of absent ones: says nothing about the paper",
+    STAND_IN: "other data in place of absent ones: says nothing about the paper",
     NONE: "no results it could be read off",
 }
 

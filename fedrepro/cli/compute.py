@@ -153,7 +153,7 @@ def plan(
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
-    help="Parallel workers (default: all cores, or the scheduler's; 1: this process itself).",
+    help="Parallel workers (default: all cores, or the scheduler's; 1: one, in this process if it takes seconds).",
 )
 @click.option(
     "--scheduler",

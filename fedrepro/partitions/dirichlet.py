@@ -33,8 +33,10 @@ class Dirichlet(Sharing):
         number("alpha", self.alpha, above=0.0)
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where P clients are too many for N samples."""
+        """Raise ParameterError where P clients are too many for N samples, or where there are no labels (K = 0)."""
         clients_fit(self.P, N)
+        if K == 0:
+            labels_of(None, "dirichlet")
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
         """The client of each sample, (N,); no draw is ever rejected. Raises ParameterError without labels."""

@@ -16,7 +16,6 @@ Source: perfedsi (4), (11), (12), section 3 and Appendix C.4.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -25,11 +24,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedrepro import seeds
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Entries
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import number, one_of, whole
+from fedrepro.problems import held_back
 from fedrepro.problems.imc import IMC, State
 from fedrepro.protocols import Metric
 from fedrepro.registry import ProblemEntry, add_problem
@@ -79,7 +78,11 @@ class ObservedIMC(IMC):
         _check(entries)
         client, item = np.asarray(entries.client), np.asarray(entries.item)
         value, Z = np.asarray(entries.value, dtype=np.float64), np.asarray(entries.Z, dtype=np.float64)
-        held = _drawn(client, item, value, test) if entries.test is None else np.asarray(entries.test, dtype=bool)
+        held = (
+            held_back.drawn(self.name, client, test, (client, item, value))
+            if entries.test is None
+            else np.asarray(entries.test, dtype=bool)
+        )
         self._set_up(client, item, value, Z, int(entries.items), held, r, init)
 
     def _set_up(
@@ -182,17 +185,6 @@ def _check(entries: Entries) -> None:
     pairs = client.astype(np.int64) * int(entries.items) + item
     if len(np.unique(pairs)) < len(pairs):
         raise UserError("entries: a pair of client and item stands there more than once; keep one entry a pair")
-
-
-def _drawn(client: np.ndarray, item: np.ndarray, value: np.ndarray, test: float) -> np.ndarray:
-    """Of each client the first floor(test * count) of a random order, which depends on the data alone."""
-    content = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in (client, item, value)))
-    draw = seeds.generator("partition", problem="imc-observed", test=float(test), content=content.hexdigest())
-    held = np.zeros(len(client), dtype=bool)
-    for one in np.unique(client):
-        own = draw.permutation(np.flatnonzero(client == one))
-        held[own[: int(test * len(own) + 1e-9)]] = True
-    return held
 
 
 def _even(client: np.ndarray, item: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -18,18 +18,17 @@ Source: perfedsi (3), (8), Appendix B.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fedrepro import seeds
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import number, one_of
+from fedrepro.problems import held_back
 from fedrepro.problems.shift import Shift, State
 from fedrepro.protocols import Metric
 from fedrepro.registry import ProblemEntry, add_problem
@@ -75,7 +74,11 @@ class Regression(Shift):
         _check(data)
         x, y = np.asarray(data.x, dtype=np.float64), np.asarray(data.y, dtype=np.float64)
         client, z = np.asarray(data.client), np.asarray(data.z, dtype=np.float64)
-        held = _drawn(x, y, client, test) if data.test is None else np.asarray(data.test, dtype=bool)
+        held = (
+            held_back.drawn(self.name, client, test, (x, y, client))
+            if data.test is None
+            else np.asarray(data.test, dtype=bool)
+        )
         self._set_up(x, y, client, z, held)
 
     def _set_up(self, x: np.ndarray, y: np.ndarray, client: np.ndarray, z: np.ndarray, held: np.ndarray) -> None:
@@ -175,17 +178,6 @@ def _check(data: Measured) -> None:
         raise UserError("samples: x, y and z must be finite numbers")
     if data.test is not None and np.shape(data.test) != y.shape:
         raise UserError(f"test: must hold true or false of each sample, {y.shape}, not {np.shape(data.test)}")
-
-
-def _drawn(x: np.ndarray, y: np.ndarray, client: np.ndarray, test: float) -> np.ndarray:
-    """Of each client the first floor(test * count) of a random order, which depends on the data alone."""
-    content = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in (x, y, client)))
-    draw = seeds.generator("partition", problem="regression", test=float(test), content=content.hexdigest())
-    held = np.zeros(len(y), dtype=bool)
-    for one in np.unique(client):
-        own = draw.permutation(np.flatnonzero(client == one))
-        held[own[: int(test * len(own) + 1e-9)]] = True
-    return held
 
 
 add_problem(

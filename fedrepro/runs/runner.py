@@ -25,6 +25,9 @@ from fedrepro.runs.restore import restore
 from fedrepro.runs.store import Store
 from fedrepro.runs.task import discard, evict
 
+SOON = 20.0
+"""Seconds of predicted work that one worker does in the command's own process, where a crash would end the command."""
+
 
 @dataclass
 class Outcome:
@@ -71,9 +74,9 @@ def run(
     """Compute what the plan lacks and write the results of each of its figures; ``told`` hears of each once.
 
     ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy), each in a
-    process of its own; 1: in this process. ``only``
-    gives for each figure the series to compute (None for all). What finishes is kept whatever happens: a kill loses at
-    most the runs in flight, Ctrl-C ends cleanly, a second command for the same figure waits for the first.
+    process of its own; 1: in this process where that takes ``SOON``. ``only`` gives for each figure the series to
+    compute (None for all). What finishes is kept whatever happens: a kill loses at most the runs in flight, Ctrl-C ends
+    cleanly, a second command for the same figure waits for the first.
     """
     store = Store(folders.store)
     wanted = {
@@ -137,10 +140,8 @@ def _compute(
     if cluster is None:
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
-        alone = jobs == 1
-        answers = (
-            _here(together, folders) if alone else local.answers(together, folders.store, folders.scratch, workers)
-        )
+        here = jobs == 1 and sum(costs.values()) < SOON
+        answers = _here(together, folders) if here else local.answers(together, folders.store, folders.scratch, workers)
     else:
         workers = cluster.ready()
         together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))

@@ -1,0 +1,25 @@
+"""What a problem on the user's own data holds back for testing, where the data do not say it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedrepro import seeds
+
+
+def drawn(problem: str, client: np.ndarray, test: float, content: Sequence[np.ndarray]) -> np.ndarray:
+    """Which entries or samples are held back, (n,) of bool: floor(test * n_p) of client p's n_p, in random order.
+
+    problem : its name. client : (n,) ids. test : the share held back, 0 .. 1. content : the arrays of the data, on
+    which alone the order depends.
+    """
+    text = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in content)).hexdigest()
+    draw = seeds.generator("partition", problem=problem, test=float(test), content=text)
+    held = np.zeros(len(client), dtype=bool)
+    for one in np.unique(client):
+        own = draw.permutation(np.flatnonzero(client == one))
+        held[own[: int(test * len(own) + 1e-9)]] = True
+    return held
