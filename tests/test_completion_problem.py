@@ -235,7 +235,7 @@ def test_metrics_are_their_formulas(reg, scale):
         "items": data.items,
         "ratings": data.value.size,
     }
-    assert set(expected) == set(METRICS)
+    assert set(expected) == set(METRICS) - {"gap", "beta_scale"}  # tests/test_stationarity.py
     measured = problem.measure(state, tuple(expected))
     for name, value in expected.items():
         assert measured[name] == pytest.approx(value, rel=1e-12), name

@@ -399,7 +399,7 @@ def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> Non
         "error: 'Mnits' is no name that a spec can use, did you mean 'mnist'?",
         "'qqqq' is no name that a spec can use",
         "'clustering.objectiv' is no name that a spec can use, did you mean 'clustering.objective', "
-        f"'clustering.objective_raw' or 'clustering.rho'? {listed}",
+        f"'clustering.objective_raw' or 'clustering.zeta'? {listed}",
     ]
     assert fedrepro("describe").exit_code == 2
 

@@ -49,6 +49,7 @@ from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import clusters_fit, flag, number, one_of, whole
+from fedrepro.problems import clustering_stationarity as stationarity
 from fedrepro.problems import passes, sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
 from fedrepro.problems.passes import Pass
@@ -71,6 +72,30 @@ METRICS = {
         "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable while it stays under 2 gamma2",
     ),
     "rho": Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
+    "gap_h": Metric(
+        "gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"
+    ),
+    "gap_w": Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
+    "gap_w_averaging": Metric(
+        "gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"
+    ),
+    "moves_h": Metric(
+        "moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"
+    ),
+    "moves_w": Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
+    "phi": Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
+    "zeta": Metric(
+        "zeta",
+        "max_p ‖∇_W F_p − ∇_W F‖",
+        "lower",
+        "how far clients' gradients are apart, which zeta of fedmf (18) bounds",
+    ),
+    "curvature_spread": Metric(
+        "curvature_spread",
+        "largest local curvature / smallest",
+        "lower",
+        "max_p lambda_max(B_p) / min_p lambda_max(B_p): fedmf Theorem 1 asks gamma2 to grow with it",
+    ),
 }
 
 PARAMETERS: dict[str, Any] = {
@@ -86,6 +111,17 @@ ARTIFACTS = ("W", "H", "found", "labels", "embedding")
 
 _RESIDUAL_BELOW = 1e-4
 """Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
+
+_STATIONARITY: dict[str, Callable[[Any, Any], float]] = {
+    "gap_h": stationarity.gap_H,
+    "gap_w": lambda problem, state: stationarity.gap_W(problem, state, 0.5 * stationarity.GAMMA_SHARING),
+    "gap_w_averaging": lambda problem, state: stationarity.gap_W(problem, state, stationarity.GAMMA_AVERAGING),
+    "moves_h": stationarity.moves_H,
+    "moves_w": stationarity.moves_W,
+    "phi": stationarity.phi,
+    "zeta": stationarity.zeta,
+    "curvature_spread": stationarity.curvature_spread,
+}
 
 _BLOCK_BYTES = 1 << 24
 """Samples are passed over in blocks of about this size: read once from memory, then used from the last-level cache."""
@@ -254,10 +290,16 @@ class Clustering(Problem):
         """The objective from statistics at hand; scores from a table of labels (scikit-learn checks them at length)."""
         N, K, P = facts["N"], facts["K"], facts["P"]
         scored, checked = sum(name in SCORES for name in names), bool({"nmi", "ami", "ari"} & set(names))
-        local = Work(flops=2.0 * N * K * K + 60.0 * P * K**3, calls=10.0 * P) if "curvature_ratio" in names else Work()
+        grams = sum(name in names for name in ("curvature_ratio", "curvature_spread", "zeta"))
+        local = Work(flops=grams * (2.0 * N * K * K + 60.0 * P * K**3), calls=10.0 * P * grams)
         at_hand = Work(singles=N * K, calls=30.0)
         scores = Work(singles=20.0 * N * scored, calls=300.0 * scored)
-        return Cost(round=at_hand + local + scores, libraries=("sklearn",) if checked else ())
+        stepped = sum(name in ("gap_h", "moves_h") for name in names)
+        passed = stepped + sum(name in ("gap_w", "gap_w_averaging", "moves_w", "phi", "zeta") for name in names)
+        clients = Work(calls=20.0 * P) + passing(facts, N) if "zeta" in names else Work()
+        gaps = passing(facts, N, passed) + Work(flops=2.0 * stepped * N * K * K, singles=10.0 * stepped * N * K)
+        round_ = at_hand + local + scores + (gaps + clients if passed else Work())
+        return Cost(round=round_, libraries=("sklearn",) if checked else ())
 
     # Initial points
 
@@ -373,6 +415,8 @@ class Clustering(Problem):
                 values[name] = self.curvature_ratio(state)
             elif name == "rho":
                 values[name] = state.rho
+            elif name in _STATIONARITY:
+                values[name] = _STATIONARITY[name](self, state)
             else:
                 one_of("metrics", name, tuple(METRICS))
         return values
@@ -431,7 +475,7 @@ class Clustering(Problem):
         """
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
-            if bad.size and name != "curvature_ratio":
+            if bad.size and name not in ("curvature_ratio", "curvature_spread"):
                 return f"{name} is not finite in round {_round(values, int(bad[0]))}"
         for name in ("objective", "objective_raw"):
             column = values.get(name, np.empty(0))

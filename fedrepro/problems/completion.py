@@ -53,7 +53,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import number, one_of, whole
-from fedrepro.problems import rating_buckets
+from fedrepro.problems import completion_stationarity, rating_buckets
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import generator
@@ -85,6 +85,18 @@ METRICS = {
             "inner passes",
             "lower",
             "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
+        ),
+        Metric(
+            "gap",
+            "dist(0, ∂Φ)²",
+            "lower",
+            "squared distance from stationarity of fedmc (51): at V and what one more U step makes of U",
+        ),
+        Metric(
+            "beta_scale",
+            "max L_U² / min L_U",
+            "lower",
+            "over clients, L_U = ||U_i^T U_i||_F: 8 (8 + N)/m times this is a lower bound of beta in fedmc Theorem 4.7",
         ),
         Metric("users", "users", "higher", "users of the data, whatever the state"),
         Metric("items", "items", "higher", "items of the data, whatever the state"),
@@ -262,10 +274,14 @@ class Completion(Problem):
         )
         share = kinds * facts["train"] + ("rmse" in names) * (1.0 - facts["train"])
         sizes = (facts["users"] + facts["items"]) * facts["r"]
-        return Cost(
-            round=Work(singles=share * facts["ratings"] * (0.4 * facts["r"] + 1.0) + sizes, calls=60.0),
-            libraries=("numba",),
-        )
+        measured = Work(singles=share * facts["ratings"] * (0.4 * facts["r"] + 1.0) + sizes, calls=60.0)
+        if "gap" in names:  # three steps of every client, its own copies of V
+            r, P = facts["r"], facts["P"]
+            ratings = facts["train"] * facts["ratings"]
+            measured += Work(singles=3.0 * ratings * r + 4.0 * P * facts["items"] * r, calls=60.0 * P)
+        if "beta_scale" in names:
+            measured += Work(singles=facts["users"] * facts["r"] ** 2, calls=10.0 * facts["P"])
+        return Cost(round=measured, libraries=("numba",))
 
     # Initial points
 
@@ -447,6 +463,14 @@ class _Measured:
         cut = np.trunc(self.problem.levels)
         _freeze(cut)
         return np.sqrt(self.test(cut))
+
+    @property
+    def gap(self) -> float:
+        return completion_stationarity.gap(self.problem, self.state)
+
+    @property
+    def beta_scale(self) -> float:
+        return completion_stationarity.beta_scale(self.problem, self.state)
 
     @property
     def nnz_u(self) -> float:
