@@ -72,7 +72,8 @@ class Progress:
         gone = time.perf_counter() - self._began
         share = self.amount / self.total if self.total > 0 else 1.0
         left = gone * (1 - share) / share if share > 0 else self.seconds - gone if self.seconds is not None else None
-        rest = f", about {_clock(max(left, 0.0))} left" if left is not None else ""
+        rest = "" if left is None else f", about {_clock(left)} left" if left > 0 else ", longer than predicted"
+        rest = rest if self.done < self.pieces else ""
         return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} gone{rest}"
 
     def _tick(self) -> None:

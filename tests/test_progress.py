@@ -52,6 +52,14 @@ def test_a_log_has_a_line_every_so_often_also_while_nothing_is_done() -> None:
     assert "\r" not in stream.getvalue()
 
 
+def test_work_that_takes_longer_than_predicted_is_not_said_to_be_nearly_done() -> None:
+    with Progress("runs", 2, 10.0, seconds=0.0, stream=io.StringIO()) as progress:
+        assert progress.line().endswith("gone, longer than predicted")
+        progress.step("a", 5.0)
+        progress.step("b", 5.0)
+        assert progress.line().endswith("(100%), 0:00 gone")
+
+
 def test_a_terminal_without_lines_gets_those_of_a_log() -> None:
     ours, stream = terminal(lines=0)
     with stream:

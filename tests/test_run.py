@@ -277,6 +277,9 @@ def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path)
     assert ran.exit_code == 2
     assert "fedrepro data import mnist PATH" in ran.stderr
     assert "--stand-in" in ran.stderr
+    planned = fedrepro("plan", small).output
+    assert planned.count("cannot run") == planned.count("the dataset mnist is absent") == 1
+    assert " and 3 more: the dataset mnist is absent" in planned
     stood = fedrepro("run", small, "--stand-in", "--jobs", 1)
     assert stood.exit_code == 0, stood.output
     assert "stand-in: mnist" in stood.output

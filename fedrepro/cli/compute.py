@@ -117,8 +117,10 @@ def plan(
         )
         for line in _data_lines(figure):
             click.echo(f"  {line}")
-        for name, why in missing.items():
-            click.secho(f"  cannot run: {name}: {why}", fg="yellow")
+        for why in dict.fromkeys(missing.values()):
+            names = [name for name, reason in missing.items() if reason == why]
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            click.secho(f"  cannot run: {names[0]}{more}: {why}", fg="yellow")
     _tell_doubts(figures)
     todo = [run for run in made.runs.values() if run.id not in there]
     wanted = sum(len(found) for series in made.by_figure for found in series.values())

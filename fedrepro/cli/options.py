@@ -58,6 +58,19 @@ def _keys(node: nodes.Node, before: str = "") -> list[str]:
 
 
 spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
+
+
+def evidence_option(verb: str) -> Any:
+    """``--tier``, of commands that can take of every claim the best evidence there is."""
+    return click.option(
+        "--tier",
+        type=click.Choice(["best", *TIERS]),
+        default="best",
+        show_default=True,
+        help=f"Whose results to {verb}; best: of every claim the best evidence of the paper and the quick tier.",
+    )
+
+
 tier_option = click.option(
     "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="How much to compute."
 )

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro.claims.evidence import NONE, PAPER
-from fedrepro.cli.options import complete_spec, json_option, results_option, set_option
+from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
-from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
@@ -21,13 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
-@click.option(
-    "--tier",
-    type=click.Choice(["best", *TIERS]),
-    default="best",
-    show_default=True,
-    help="Whose results to judge; best: of every claim the best evidence of the paper and the quick tier.",
-)
+@evidence_option("judge")
 @set_option
 @json_option
 @results_option
