@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -192,3 +193,18 @@ def test_a_page_of_a_paper_has_its_claims_and_places() -> None:
     for key in registry.PAPERS:
         assert f"**{key}.1, " in pages[f"{key}.md"]
         assert list(papers.sources(key))
+
+
+def test_every_figure_has_its_hours() -> None:
+    sys.path.insert(0, str(ROOT / "docs" / "generate"))
+    try:
+        found = rows(importlib.import_module("hours").page())
+    finally:
+        sys.path.pop(0)
+    figures = {f"`{path.parent.name}/{path.stem}`" for path in (ROOT / "experiments").glob("*/*.yaml")}
+    figures -= {name for name in figures if name.endswith("/discrepancies`")}
+    taken = {row[0]: row[1:] for row in found[2:]}
+    assert set(taken) == figures
+    assert all(float(predicted) >= 0.0 for _, predicted, *_ in taken.values())
+    whole = json.loads((ROOT / "results" / "paper" / "gcca" / "fig8.json").read_text(encoding="utf-8"))
+    assert taken["`gcca/fig8`"][2:] == [f"{whole['seconds'] / 3600:.1f}", "30"]

@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import hours
 import papers
 import reference
 
@@ -31,6 +32,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made."""
     made = {f"reference/{name}": text for name, text in reference.pages().items()}
     made |= {f"papers/{name}": text for name, text in papers.pages().items()}
+    made |= {"hours.md": hours.page()}
     made |= {name: (ROOT / path).read_text(encoding="utf-8") for name, path in COPIED.items()}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
