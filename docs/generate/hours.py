@@ -27,10 +27,11 @@ def _lines() -> Iterator[str]:
     yield "# What each figure takes\n"
     yield (
         "Core-hours of the paper tier, in the order of what is dear. *Measured* is the sum of the seconds of the runs "
-        "whose results are in the repository (one core each, on machines that had other work too); runs lack where data "
-        "are absent or trials are left. *Predicted* is [arithmetic](predictions.md) with typical rates, the same on every machine; "
-        "`fedrepro plan FIGURE --tier paper` says it for yours and takes what is finished into account. "
-        "Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) are the same code on a GPU.\n"
+        "whose results are in the repository (one core each, on machines that had other work too); runs lack where "
+        "data are absent or trials are left. *Predicted* is [arithmetic](predictions.md) with typical rates, the same "
+        "on every machine; `fedrepro plan FIGURE --tier paper` says it for yours and takes what is finished into "
+        "account. Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) are the same code on a "
+        "GPU.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(
