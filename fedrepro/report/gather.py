@@ -27,6 +27,8 @@ from fedrepro.spec.tiers import TIERS
 BEST = "best"
 BEST_FIRST = TIERS[::-1]
 VERDICTS = evidence.VERDICTS
+LENT_WORDS = "tier, of which verdicts are shown: "
+LENT = "the {tier} " + LENT_WORDS
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Section:
 
     Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
     since the results were computed, also of those of another tier that a verdict is from, and which results are not
-    used, as they are not those that were written; ``unchecked`` why that cannot be told.
+    used, as they are not those that were written; ``unchecked`` why that cannot be told. ``others``: the results of
+    other tiers that verdicts are from.
     """
 
     path: Path
@@ -47,6 +50,18 @@ class Section:
     published: tuple[Published, ...]
     tiers: tuple[str, ...]
     check: Check | None = None
+    others: tuple[Source, ...] = ()
+
+    def read_from(self, row: judge.Row) -> Source | None:
+        """The results that a claim's verdict was read off."""
+        found = (one for one in (self.source, *self.others) if one is not None and one.figure.tier == row.tier)
+        return next(found, None) if row.level != evidence.NONE else None
+
+    def is_stale(self, row: judge.Row) -> bool:
+        """Whether something changed since the results were computed that a claim's verdict was read off."""
+        own = self.source is not None and self.source.figure.tier == row.tier
+        said = (why for why in self.stale if why.startswith(LENT.format(tier=row.tier)) or (own and LENT_WORDS not in why))
+        return any(True for _ in said)
 
     @property
     def name(self) -> str:
@@ -154,6 +169,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         tuple(published(source)),
         tuple(found),
         last[source.figure.tier],
+        tuple(shown[1:]),
     )
 
 
@@ -166,7 +182,7 @@ def _check(source: Source, root: Path) -> Check | None:
 def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
     stale, unchecked = freshness(source.figure, source.sidecar, check)
-    where = "" if source is main else f"the {source.figure.tier} tier, of which verdicts are shown: "
+    where = "" if source is main else LENT.format(tier=source.figure.tier)
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 

@@ -108,6 +108,7 @@ class FigureView:
     discrepancies: tuple[Link, ...]
     origin: Mapping[str, str]
     commands: tuple[str, ...]
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         discrepancies=tuple(Link(row.topic, _entry(row)) for row in report.touching(section.name)),
         origin=_origin(source.sidecar, section.check) if source else {},
         commands=_commands(section),
+        file=f"results/{figure.tier}/{section.name}.csv" if source else "",
     )
 
 
@@ -292,13 +294,15 @@ def groups(report: Report) -> tuple[Group, ...]:
     names = {section.name for section in report.sections}
     return tuple(
         Group(anchor("discrepancies", key), _title(key), tuple(
-            _discrepancy(report, row, names) for row in report.discrepancies if row.paper == key
+            discrepancy(report, row, names) for row in report.discrepancies if row.paper == key
         ))
         for key in dict.fromkeys(row.paper for row in report.discrepancies)
     )  # fmt: skip
 
 
-def _discrepancy(report: Report, row: Discrepancy, names: set[str]) -> DiscrepancyView:
+def discrepancy(report: Report, row: Discrepancy, names: set[str]) -> DiscrepancyView:
+    """A discrepancy with its effects; ``names``: the figures that have a place in the report."""
+
     def link(name: str) -> Link:
         return Link(name, figure_anchor(name) if name in names else "")
 
