@@ -108,7 +108,7 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(folder)
     spec = project(name)
     compute(spec, name, fedrepro)
-    done = fedrepro("report", spec, "--out", "out", "--jobs", 1)
+    done = fedrepro("report", spec, "--out", "out", "--single", "out/report.html", "--jobs", 1)
     assert done.exit_code == 0, done.output
     report = renamed(gather.gather([spec], "quick", Path("results"), Path("experiments")), name)
     (section,) = report.sections

@@ -249,10 +249,20 @@ def _rounds(
 
 def _unit(node: ast.expr, reader: judge.Reader) -> str:
     """The unit of a side in words: what all of its readings count, '' for ratios, logarithms and plain numbers."""
-    found = {_counts(function, keywords, reader) for _, function, keywords in language.readers(node)}
+    found = {_counts(function, keywords, reader) for function, keywords in _outer(node)}
     if len(found) != 1 or any(_divides(part) for part in ast.walk(node)):
         return ""
     return found.pop()
+
+
+def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """The calls that read a curve, without those that say which level another one reaches."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in language.READERS:
+        _, function, keywords = next(language.readers(node))
+        yield function, keywords
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _outer(child)
 
 
 def _divides(node: ast.AST) -> bool:

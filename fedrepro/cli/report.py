@@ -91,13 +91,21 @@ def report(
 
 
 @click.command()
-@click.argument("a", metavar="A.csv", type=click.Path(path_type=Path))
-@click.argument("b", metavar="B.csv", type=click.Path(path_type=Path))
+@click.argument("a", metavar="A", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--metric", help="Compare this metric only (default: all that were recorded).")
 @click.option("--all", "every", is_flag=True, help="List the curves that did not move as well.")
 @click.option("--check", is_flag=True, help="End with exit code 1 if a curve moved or has no counterpart.")
-def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> None:
-    """Say which curves differ between two results files of one figure, beyond the noise of their trials.
+@click.option(
+    "--html",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write pages into this folder too: what moved, verdicts and pictures side by side.",
+)
+def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, folder: Path | None) -> None:
+    """Say which curves differ between two sets of results, beyond the noise of their trials.
+
+    A and B are two results files of one figure, or two folders of them; of folders, the figures that both have.
 
     Trials of the same number are paired; a curve moved if the interval of the mean difference (95 % over up to ten
     rounds together) leaves zero out. Columns: curve, metric, end value in A and B, difference B - A with its interval.
@@ -107,13 +115,27 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> N
       fedrepro run fedc/fig5 --set problem.w_min=0 --results results-other
       fedrepro compare results/quick/fedc/fig5.csv results-other/quick/fedc/fig5.csv
       fedrepro compare old.csv new.csv --metric objective --all
+      fedrepro compare results/quick results-other/quick --html compared
     """
     from fedrepro.report import compare as comparing
+    from fedrepro.report import compare_pages, site
 
-    changes = comparing.compare(comparing.read(a), comparing.read(b), metric)
-    rows = comparing.lines(changes, every)
-    for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
-        click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+    both, only_a, only_b = compare_pages.pairs(a, b)
+    changes = []
+    for pair in both:
+        found = comparing.compare(comparing.read(pair.a), comparing.read(pair.b), metric)
+        rows = comparing.lines(found, every)
+        if len(both) > 1 and rows:
+            click.secho(pair.name, bold=True)
+        for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
+            click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+        changes += found
+    for side, names in (("A", only_a), ("B", only_b)):
+        if names:
+            click.echo(f"only in {side}: {', '.join(names)}")
+    if folder is not None:
+        site.write(folder, compare_pages.page(a, b, metric))
+        click.echo(folder / "index.html")
     states = [change.state for change in changes]
     click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
     if check and set(states) - {comparing.SAME, comparing.NOISE}:

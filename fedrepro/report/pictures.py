@@ -46,13 +46,14 @@ class Drawing:
     """A panel drawn: as HTML for a page, and its picture as a file of each format; none of a table, or without results.
 
     ``spot`` says where a point of the data lies in the picture, as shares of its width and height from the upper left,
-    and whether it lies inside the axes.
+    and whether it lies inside the axes. limits : of the x and the y axis.
     """
 
     markup: Markup
     files: Mapping[str, bytes] = field(default_factory=dict)
     width: int = 0
     spot: Callable[[float, float], tuple[float, float, bool] | None] = lambda x, y: None
+    limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
 def panel(source: Source, one: Panel, prefix: str) -> Markup:
@@ -79,7 +80,8 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
     else:
         png = base64.b64encode(files.get("png") or _save(picture, "png")).decode()
         markup = render("bitmap.html", label=label, width=f"{width}", data=png)
-    return Drawing(markup, files, width, _spots(picture))
+    shown = picture.axes[0]
+    return Drawing(markup, files, width, _spots(picture), (shown.get_xlim(), shown.get_ylim()))
 
 
 def _spots(picture: Any) -> Callable[[float, float], tuple[float, float, bool] | None]:

@@ -8,13 +8,13 @@ paper. A page loads what lies beside it, and the data of a figure's curves only 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -378,10 +378,12 @@ def marks_json(marks: Iterable[Mark]) -> str:
 
 def library() -> bytes:
     """The script that draws pictures to explore, of the package that carries it; nothing where that is not installed."""
-    try:
-        return resources.files("plotly").joinpath("package_data", LIBRARY).read_bytes()
-    except (ModuleNotFoundError, OSError):
-        return b""
+    found = importlib.util.find_spec("plotly")
+    for place in found.submodule_search_locations or () if found is not None else ():
+        path = Path(place) / "package_data" / LIBRARY
+        if path.is_file():
+            return path.read_bytes()
+    return b""
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -184,12 +184,16 @@ def _levels(section: Section) -> str:
     return ", ".join(level for level in evidence.LEVELS[1:-1] if level in found)
 
 
+def program(now: Made) -> str:
+    """The program that writes a page."""
+    dirty = " with uncommitted changes" if now.dirty else ""
+    return f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
+
+
 def made_by(now: Made, report: Report) -> str:
     """The foot of the page; ``now``: the program that writes it."""
-    dirty = " with uncommitted changes" if now.dirty else ""
     stale = sum(bool(section.stale) for section in report.sections)
-    program = f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
-    return f"{program}; {stale} of {len(report.sections)} figures stale."
+    return f"{program(now)}; {stale} of {len(report.sections)} figures stale."
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

@@ -120,6 +120,8 @@ def _shown(
     place = f"{views.figure_anchor(section.name)}-{views.anchor(panel.id)}"
     main = source is section.source
     drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
+    if main and panel.id in data and drawn.limits is not None:
+        data[panel.id]["limits"] = [[float(f"{v:.5g}") for v in pair] for pair in drawn.limits]
     try:
         rows = show.cells(source, panel) if panel.kind == "table" else show.ends(source, panel)
     except UserError:  # nothing of it is recorded

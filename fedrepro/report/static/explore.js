@@ -82,11 +82,17 @@ var fedrepro = (function () {
   function draw(place, panel, state, marks) {
     var label = panel.axes.filter(function (a) { return a[0] === state.axis; })[0][1];
     var axis = {gridcolor: ink('--rule'), linecolor: ink('--faint'), zeroline: false, exponentformat: 'power', automargin: true};
-    function along(title, log) { return Object.assign({}, axis, {title: {text: title}, type: log ? 'log' : 'linear'}); }
+    // At first what the picture on paper shows; a double click shows everything.
+    var first = panel.limits && state.axis === panel.x && state.logx === (panel.xscale === 'log') && state.logy === (panel.yscale === 'log');
+    function along(title, log, limits) {
+      var found = Object.assign({}, axis, {title: {text: title}, type: log ? 'log' : 'linear', autorange: !limits});
+      if (limits) found.range = log ? limits.map(Math.log10) : limits.slice();
+      return found;
+    }
     Plotly.react(place, traces(panel, state, marks), {
       paper_bgcolor: ink('--paper'), plot_bgcolor: ink('--paper'), font: {color: ink('--ink'), size: 12, family: 'system-ui, sans-serif'},
       margin: {l: 60, r: 12, t: 12, b: 50}, hovermode: 'closest', legend: {orientation: 'h', y: -0.22},
-      xaxis: along(label, state.logx), yaxis: along(panel.y, state.logy), uirevision: state.axis + state.logx + state.logy
+      xaxis: along(label, state.logx, first && panel.limits[0]), yaxis: along(panel.y, state.logy, first && panel.limits[1]), uirevision: state.axis + state.logx + state.logy
     }, {displaylogo: false, responsive: true, toImageButtonOptions: {format: 'png', scale: 2, filename: state.name}});
   }
   function csv(panel) {
