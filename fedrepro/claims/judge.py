@@ -157,12 +157,13 @@ class Reader:
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         panel, curve = language.select(function, keywords, self.claim, self.panels)
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
-        key = (curve.setting.series, metric, *self.numbers.tolist())
+        named = tuple(name for name in curve.setting.metrics if name in self.claim.check)  # as axes, perhaps
+        key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self._aligned:
-            self._aligned[key] = self._read(curve, metric)
+            self._aligned[key] = self._read(curve, metric, named)
         return self._aligned[key].over(self.chosen)
 
-    def _read(self, curve: Curve, metric: str) -> Series:
+    def _read(self, curve: Curve, metric: str, named: tuple[str, ...]) -> Series:
         there = self.frame[self.frame["series"] == curve.setting.series]
         own = there[there["trial"].isin(self.numbers)]
         rows = own[own["metric"] == metric]
@@ -174,7 +175,7 @@ class Reader:
             raise NotTestable(f"these results do not have the metric '{metric}'")
         others = {
             name: own[own["metric"] == name].set_index(["trial", "round"])["value"]
-            for name in curve.setting.metrics
+            for name in named
             if own["trial"][own["metric"] == name].nunique() == self.trials
         }
         better = problems()[curve.setting.problem].metrics[metric].better

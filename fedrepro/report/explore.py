@@ -22,7 +22,7 @@ from fedrepro.spec.axes import Axis, Reads
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import CurvesOptions
 
-LARGEST = 200_000
+LARGEST = 120_000
 """About how many characters the file of a figure may have."""
 
 EACH = 7

@@ -193,7 +193,10 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Sour
 
 def _rows(source: Source) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar)
-    return {row.claim.id: _explained(row, source) for row in rows}
+    runs = source.frame.drop_duplicates(["series", "trial"])
+    found = runs[runs["status"] == "diverged"].groupby("series", observed=True)["trial"].nunique()
+    diverged = {str(name): int(count) for name, count in found.items()}
+    return {row.claim.id: _explained(row, source, diverged) for row in rows}
 
 
 def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
@@ -209,15 +212,18 @@ def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
-def _explained(row: judge.Row, source: Source) -> judge.Row:
-    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge."""
+def _explained(row: judge.Row, source: Source, diverged: Mapping[str, int]) -> judge.Row:
+    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge.
+
+    diverged : by series, how many trials.
+    """
     why = row.why
     missing = source.sidecar.missing
     if row.verdict == evidence.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
     for curve in judge.curves(row.claim, source.figure):
-        rows = source.frame[source.frame["series"] == curve.setting.series]
-        runs = rows.groupby("trial")["status"].first()
-        if (runs == "diverged").any():
-            why += f"; '{curve.label}' diverges in {(runs == 'diverged').sum()} of {len(runs)} trials"
+        count = diverged.get(curve.setting.series, 0)
+        if count:
+            trials = source.frame.loc[source.frame["series"] == curve.setting.series, "trial"].nunique()
+            why += f"; '{curve.label}' diverges in {count} of {trials} trials"
     return dataclasses.replace(row, why=why)

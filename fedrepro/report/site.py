@@ -248,22 +248,23 @@ class Site:
     def __post_init__(self) -> None:
         self.entries = entries(self.report)
         self.overall = overall(self.report, self.experiments)
-        self.figures = {f.name: f for paper in views.papers(self.report, {}) for f in paper.figures}
+        self.papers = views.papers(self.report, {})
+        self.figures = {figure.name: figure for paper in self.papers for figure in paper.figures}
+        self.topics = {row.row.id: row for group in views.groups(self.report) for row in group.rows}
         self.library = library()
 
     def build(self) -> dict[str, bytes]:
         """Every file of the folder."""
         self._static()
         totals = [(title, len(own), line([e.row for e in own]), link) for title, own, link in self._totals()]
-        papers = views.papers(self.report, {})
-        self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals, papers=papers,
+        self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals, papers=self.papers,
                   verdicts=views.verdicts(self.report), levels=views.levels(self.report), means=MEANS,
                   promises=views.PROMISES, stale=sum(bool(s.stale) for s in self.report.sections))  # fmt: skip
         self.page("find.html", "find.html", "Find a claim, figure, method or discrepancy", **self._find())
         self.page("discrepancies.html", "discrepancies.html", "Discrepancies", groups=views.groups(self.report))
         notable = [e for e in self.entries if e.row.level == evidence.PAPER]
         self.page("summary.html", "summary.html", "Summary to print", overall=self.overall, totals=totals,
-                  notable=notable, papers=papers, verdicts=views.verdicts(self.report))  # fmt: skip
+                  notable=notable, papers=self.papers, verdicts=views.verdicts(self.report))  # fmt: skip
         for section in self.report.sections:
             self._figure(section)
         for before, entry, after in _around(self.entries):
@@ -306,7 +307,7 @@ class Site:
             "entries": self.entries,
             "figures": list(self.figures.values()),
             "methods": sorted(named, key=lambda one: one[0].lower()),
-            "discrepancies": [row for group in views.groups(self.report) for row in group.rows],
+            "discrepancies": list(self.topics.values()),
             "groups": groups,
             "verdicts": [v for v in VERDICTS if any(e.row.verdict == v for e in self.entries)],
             "levels": [v for v in LEVELS if any(e.row.level == v for e in self.entries)],
@@ -351,10 +352,7 @@ class Site:
             picture = next((f"{stem}.{ending}" for ending in ("svg", "png") if ending in one.files), "")
             explored = not lent and bool(self.library) and one.id in prepared.data
             panels.append({"panel": one, "picture": picture, "marks": found, "explored": explored})
-        touching = [
-            (views.discrepancy(self.report, discrepancy, {s.name for s in self.report.sections}))
-            for discrepancy in self.report.touching(section.name)
-        ]
+        touching = [self.topics[one.id] for one in self.report.touching(section.name)]
         check = section.check.words if section.check is not None and not lent else ""
         self.page(
             entry.page, "claim.html", f"{row.claim.id}: {row.claim.says}", entry=entry, row=row, section=section,

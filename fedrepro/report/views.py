@@ -298,15 +298,13 @@ def groups(report: Report) -> tuple[Group, ...]:
     names = {section.name for section in report.sections}
     return tuple(
         Group(anchor("discrepancies", key), _title(key), tuple(
-            discrepancy(report, row, names) for row in report.discrepancies if row.paper == key
+            _discrepancy(report, row, names) for row in report.discrepancies if row.paper == key
         ))
         for key in dict.fromkeys(row.paper for row in report.discrepancies)
     )  # fmt: skip
 
 
-def discrepancy(report: Report, row: Discrepancy, names: set[str]) -> DiscrepancyView:
-    """A discrepancy with its effects; ``names``: the figures that have a place in the report."""
-
+def _discrepancy(report: Report, row: Discrepancy, names: set[str]) -> DiscrepancyView:
     def link(name: str) -> Link:
         return Link(name, figure_anchor(name) if name in names else "")
 
