@@ -97,6 +97,7 @@ class Overall:
     parts: tuple[Part, ...]
     marks: tuple[tuple[str, int, str], ...]
     total: int
+    decided: int
     link: str
 
 
@@ -178,6 +179,7 @@ def _overall(
             if (count := sum(mark in entry.marks for entry in own))
         ),
         total=len(own),
+        decided=sum(entry.row.level == evidence.PAPER for entry in own),
         link=listed(paper=key),
     )
 
