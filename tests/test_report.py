@@ -351,8 +351,9 @@ def same_files(one: Path, two: Path) -> None:
 @pytest.mark.slow
 def test_a_report_of_another_process_is_the_same_file(computed: Path) -> None:
     for seed in ("1", "2"):
-        words = [sys.executable, "-m", "fedrepro", "report", "--jobs", "1", "--out", "out", "--single", "out/report.html"]
-        subprocess.run(words, env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        words = ["-m", "fedrepro", "report", "--jobs", "1", "--out", "out", "--single", "out/report.html"]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, *words], env=environment, check=True, capture_output=True)
         Path("out").rename(seed)
     same_files(Path("1"), Path("2"))
 

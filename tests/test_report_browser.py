@@ -1,4 +1,4 @@
-"""The report's pages in headless Chromium, from disk: they work by keyboard and by script, load nothing else, and are accessible."""
+"""The report's pages in headless Chromium, from disk: they work, load nothing from elsewhere, and are accessible."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
 
 
 def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> Row:
-    """The verdict on one claim from a figure's tidy frame and sidecar; ``known``: its curves as other claims read them."""
+    """The verdict on one claim from a figure's tidy frame and sidecar; ``known``: curves as others read them."""
     if claim.inapplicable:
         return untested(claim, figure, f"not applicable: {claim.inapplicable}")
     reader = Reader.of(claim, figure, frame, known)

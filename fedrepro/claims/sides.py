@@ -1,4 +1,4 @@
-"""What a check read: the values of both sides of its comparisons with their intervals, and where on the curves it looked.
+"""What a check read: both sides of its comparisons with their intervals, and where on the curves it looked.
 
 The verdict itself is ``judge``'s; this says for a reader of it what was compared with what.
 """
@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Spot:
-    """A point of a curve that the check read: the panel and metric, the round (between two of them as well), the value."""
+    """A point of a curve that the check read: the panel and metric, the round (or between two), the value."""
 
     panel: str
     curve: Curve

@@ -73,7 +73,7 @@ def _name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure of both sets. changes : of its curves. moved : those that did. verdicts : of each claim in A and in B."""
+    """A figure of both sets. changes : of its curves. moved : those that did. verdicts : of each claim in A and B."""
 
     name: str
     anchor: str

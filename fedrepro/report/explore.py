@@ -1,7 +1,7 @@
 """Curves as data for pictures that can be explored: every axis, every trial, thinned so that a figure's file is small.
 
 A curve is kept at the same recorded rounds for its mean, its band and its trials; along another axis than rounds these
-lie where the mean over trials of that axis is at the round. Where a figure has more numbers than ``LARGEST`` allows for,
+lie where the mean over trials of that axis is at the round. Where a figure has more numbers than ``LARGEST`` allows,
 fewer rounds are kept, the first and the last always, half of them spaced evenly and half by equal factors.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.plotting import lines, series, style, words
+from fedrepro.plotting import series, style, words
 from fedrepro.plotting.series import Source
 from fedrepro.report.pictures import lifted
 from fedrepro.spec import axes
@@ -69,7 +69,8 @@ def records(source: Source, curve: Curve, panel: Panel, wanted: Iterable[Axis], 
     rows = frame[(frame["series"] == curve.setting.series) & (frame["metric"] == (metric or panel.y))]
     if rows.empty:
         return None
-    parts = {int(number): part.sort_values("round", kind="stable") for number, part in rows.groupby("trial")}
+    ordered = rows.sort_values("round", kind="stable")
+    parts = {n: ordered[ordered["trial"] == n] for n in sorted(set(ordered["trial"].tolist()))}
     rounds = np.unique(rows["round"].to_numpy(dtype=float))
     values = np.stack([_aligned(part, part["value"].to_numpy(dtype=float), rounds) for part in parts.values()])
     along = {axis.name: _mean_place(source, curve, panel, axis, parts, rounds) for axis in wanted}

@@ -60,7 +60,9 @@ class Section:
     def is_stale(self, row: judge.Row) -> bool:
         """Whether something changed since the results were computed that a claim's verdict was read off."""
         own = self.source is not None and self.source.figure.tier == row.tier
-        said = (why for why in self.stale if why.startswith(LENT.format(tier=row.tier)) or (own and LENT_WORDS not in why))
+        said = (
+            why for why in self.stale if why.startswith(LENT.format(tier=row.tier)) or (own and LENT_WORDS not in why)
+        )
         return any(True for _ in said)
 
     @property

@@ -48,9 +48,7 @@ def _average(source: Source, panel: Panel, curve: Curve) -> Average | None:
     return series.average([lines.counted(run, panel) for run in runs])
 
 
-def _nearest(
-    panel: Panel, averages: Sequence[Average | None], x: float | None, y: float
-) -> tuple[float, str]:
+def _nearest(panel: Panel, averages: Sequence[Average | None], x: float | None, y: float) -> tuple[float, str]:
     """Value and label of the curve nearest to (x, y), or to the level y at its end; nan where there is none."""
     best, label, distance = float("nan"), "", float("inf")
     for curve, average in zip(panel.curves, averages, strict=True):

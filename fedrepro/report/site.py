@@ -39,8 +39,8 @@ MARKER = '<meta name="generator" content="fedrepro report">'
 """Says that a folder is a report, and may be replaced by a newer one."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self' file:; style-src 'self' 'unsafe-inline' file:; img-src 'self' file: data: blob:; "
-    "base-uri 'none'"
+    "default-src 'none'; script-src 'self' file:; style-src 'self' 'unsafe-inline' file:; "
+    "img-src 'self' file: data: blob:; base-uri 'none'"
 )
 """What the pages may load, enforced by the browser: nothing that is not in the folder."""
 
@@ -87,7 +87,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Overall:
-    """What is said of one paper first. marks : words, number of claims, link. changed : claims whose sentence is out."""
+    """What is said of one paper first. marks : words, claims, link. changed : claims whose sentence is out."""
 
     key: str
     name: str
@@ -150,11 +150,9 @@ def overall(report: Report, experiments: Path) -> tuple[Overall, ...]:
     present = {entry.group for entry in found} - {OWN}
     keys = [*(key for key in registry.PAPERS if key in present), *sorted(present - set(registry.PAPERS))]
     keys += [OWN] if any(entry.group == OWN for entry in found) else []
-    return tuple(
-        _overall(key, [e for e in found if e.group == key], summaries.load(experiments, "beyond" if key == OWN else key),
-                 verdicts, pages)
-        for key in keys
-    )  # fmt: skip
+    said = {key: summaries.load(experiments, "beyond" if key == OWN else key) for key in keys}
+    own = {key: [entry for entry in found if entry.group == key] for key in keys}
+    return tuple(_overall(key, own[key], said[key], verdicts, pages) for key in keys)
 
 
 def _overall(
@@ -259,8 +257,8 @@ class Site:
         """Every file of the folder."""
         self._static()
         totals = [(title, len(own), line([e.row for e in own]), link) for title, own, link in self._totals()]
-        self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals, papers=self.papers,
-                  verdicts=views.verdicts(self.report), levels=views.levels(self.report), means=MEANS,
+        self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals,
+                  papers=self.papers, verdicts=views.verdicts(self.report), levels=views.levels(self.report), means=MEANS,
                   promises=views.PROMISES, stale=sum(bool(s.stale) for s in self.report.sections))  # fmt: skip
         self.page("find.html", "find.html", "Find a claim, figure, method or discrepancy", **self._find())
         self.page("discrepancies.html", "discrepancies.html", "Discrepancies", groups=views.groups(self.report))
@@ -377,7 +375,7 @@ def marks_json(marks: Iterable[Mark]) -> str:
 
 
 def library() -> bytes:
-    """The script that draws pictures to explore, of the package that carries it; nothing where that is not installed."""
+    """The script that draws pictures to explore, of the package that carries it; nothing where that is absent."""
     found = importlib.util.find_spec("plotly")
     for place in found.submodule_search_locations or () if found is not None else ():
         path = Path(place) / "package_data" / LIBRARY
@@ -387,7 +385,7 @@ def library() -> bytes:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put a report's files into a folder, in place of an earlier report. Raises UserError where it holds anything else."""
+    """Put a report's files into a folder, in place of an earlier one. Raises UserError where it holds anything else."""
     index = folder / "index.html"
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not _is_report(index))):
         raise UserError(f"{folder}: holds other files than a report's; remove it, or name another folder with --out")

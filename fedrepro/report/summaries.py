@@ -48,7 +48,7 @@ class Sentence:
 
 
 def load(experiments: Path, paper: str) -> tuple[Sentence, ...]:
-    """The sentences of a paper, none where it has no such file. Raises UserError where the file is not as it should be."""
+    """The sentences of a paper, none where it has no such file. Raises UserError where the file is not one."""
     path = experiments / paper / NAME
     if not path.is_file():
         return ()

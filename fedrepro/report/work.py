@@ -81,7 +81,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Task:
-    """A figure to work out: with pictures or without, and the folder of results whose timings tell how long runs take."""
+    """A figure to work out: with pictures or without, and the folder of results, whose timings tell what runs take."""
 
     section: Section
     pictured: bool
@@ -114,9 +114,7 @@ def _read(section: Section, row: Row, known: dict[str, Known]) -> Read:
     return sides.read(own, source.figure, source.frame, known.setdefault(source.figure.tier, {}))
 
 
-def _shown(
-    section: Section, source: Source, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]
-) -> Shown:
+def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]) -> Shown:
     place = f"{views.figure_anchor(section.name)}-{views.anchor(panel.id)}"
     main = source is section.source
     drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
