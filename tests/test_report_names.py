@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,19 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     return {"written": Page(written)} | {kind: Page(html.page(report, panels)) for kind, panels in drawn.items()}
 
 
+def folder_tags(folder: Path) -> Counter[tuple[str, ...]]:
+    """All tags of the pages of such a project's report, with the names of their attributes; pictures' too."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for path in (folder / "out" / "report").rglob("*.html"):
+        page = Page(path.read_text(encoding="utf-8"))
+        assert len(page.ids) == len(set(page.ids))
+        found.update(page.tags)
+        found.update(page.drawn)
+    for path in (folder / "out" / "report").rglob("*.svg"):
+        found.update(tag for tag in Page(path.read_text(encoding="utf-8")).drawn if tag[0] not in ("path", "use"))
+    return found
+
+
 def words(page: Page, name: str) -> str:
     """What is read in a page, with ``Name`` for the name in every form in which a file or a check can hold it."""
     said = page.words + "\n".join(page.labels)
@@ -134,6 +148,7 @@ def test_names_are_words_whatever_stands_in_them(
 ) -> None:
     plain = pages("Name", tmp_path / "plain", fedrepro, monkeypatch)
     hostile = pages(HOSTILE, tmp_path / "hostile", fedrepro, monkeypatch)
+    assert folder_tags(tmp_path / "hostile") == folder_tags(tmp_path / "plain")
     for kind, page in hostile.items():
         assert page.tags == plain[kind].tags
         assert {tag for tag, *_ in page.drawn} <= SHAPES

@@ -258,8 +258,8 @@ class Site:
         self._static()
         totals = [(title, len(own), line([e.row for e in own]), link) for title, own, link in self._totals()]
         self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals,
-                  papers=self.papers, verdicts=views.verdicts(self.report), levels=views.levels(self.report), means=MEANS,
-                  promises=views.PROMISES, stale=sum(bool(s.stale) for s in self.report.sections))  # fmt: skip
+                  papers=self.papers, verdicts=views.verdicts(self.report), levels=views.levels(self.report),
+                  stale=sum(bool(s.stale) for s in self.report.sections))  # fmt: skip
         self.page("find.html", "find.html", "Find a claim, figure, method or discrepancy", **self._find())
         self.page("discrepancies.html", "discrepancies.html", "Discrepancies", groups=views.groups(self.report))
         notable = [e for e in self.entries if e.row.level == evidence.PAPER]
