@@ -53,6 +53,7 @@ types: $(VENV)/.dev ## check types
 
 docs: $(VENV)/.docs ## build the site into site/ (open site/index.html); a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/fedrepro report --tier paper --out site
 
 bench: $(VENV)/.core ## measure speed and memory against the aims
 	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
@@ -64,15 +65,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[deep]"
+	$(PIP) -e ".[deep,report]"
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[test,dev,deep,distributed]"
+	$(PIP) -e ".[test,dev,deep,distributed,report]"
 	touch $@ $(VENV)/.core
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[docs,deep]"
+	$(PIP) -e ".[docs,deep,report]"
 	touch $@
 
 archive: ## compress the large CSVs of the paper tier, as the repository keeps them

@@ -296,7 +296,7 @@ def test_an_error_in_a_file_of_discrepancies_names_its_place(project: Path) -> N
 
 
 def test_the_page_is_whole(computed: Path, fedrepro: Call) -> None:
-    result = fedrepro("report", "--jobs", 1, "--out", "out")
+    result = fedrepro("report", "--jobs", 1, "--out", "out", "--single", "out/report.html")
     assert result.exit_code == 0, result.output
     text = Path("out/report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -324,7 +324,7 @@ def test_what_a_claim_says_is_text_and_not_markup(computed: Path, fedrepro: Call
     written = "".join(f'    {key}: "{text}"\n' for key, text in markup.items())
     old = '    says: "more local steps help"\n    where: "nowhere"\n'
     spec.write_text(spec.read_text().replace(old, written))
-    fedrepro("report", "--no-pictures", "--out", "out")
+    fedrepro("report", "--no-pictures", "--out", "out", "--single", "out/report.html")
     text = Path("out/report.html").read_text(encoding="utf-8")
     for words in markup.values():
         assert words not in text
@@ -336,23 +336,30 @@ def test_two_reports_of_the_same_results_are_the_same_file(
 ) -> None:
     for out in ("one", "two"):  # ids that differ from one drawing to the next, as some of matplotlib's do
         monkeypatch.setitem(style.RC, "svg.hashsalt", out)
-        fedrepro("report", "--jobs", 1, "--out", out)
-    for name in ("report.html", "REPORT.md"):
-        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+        fedrepro("report", "--jobs", 1, "--out", out, "--single", f"{out}/report.html")
+    same_files(Path("one"), Path("two"))
+
+
+def same_files(one: Path, two: Path) -> None:
+    """Two folders hold the same files."""
+    names = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
+    assert names == [path.relative_to(two) for path in sorted(two.rglob("*")) if path.is_file()]
+    assert [name for name in names if (one / name).read_bytes() != (two / name).read_bytes()] == []
+    assert len(names) > 10
 
 
 @pytest.mark.slow
 def test_a_report_of_another_process_is_the_same_file(computed: Path) -> None:
     for seed in ("1", "2"):
-        words = [sys.executable, "-m", "fedrepro", "report", "--jobs", "1", "--out", "out"]
-        subprocess.run(words, env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        words = ["-m", "fedrepro", "report", "--jobs", "1", "--out", "out", "--single", "out/report.html"]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, *words], env=environment, check=True, capture_output=True)
         Path("out").rename(seed)
-    for name in ("report.html", "REPORT.md"):
-        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
+    same_files(Path("1"), Path("2"))
 
 
 def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedrepro: Call) -> None:
-    fedrepro("report", "--no-pictures", "--out", "out")
+    fedrepro("report", "--no-pictures", "--out", "out", "--single", "out/report.html")
     text = Path("out/REPORT.md").read_text(encoding="utf-8")
     counts = "0 reproduced; 0 not reproduced; 0 within noise; 0 holds; 0 fails; 1 undecided; 1 not tested."
     assert text.startswith(f"# Which claims held\n\n{counts}\n")
@@ -367,7 +374,7 @@ def test_markdown_has_no_markup_of_specs_and_one_line_for_a_title(computed: Path
     spec = Path("experiments/beyond/small.yaml")
     title = 'title: "<img src=x onerror=y>\\n# a < b | $\\\\lambda = 1$"'
     spec.write_text(re.sub("title: .*", lambda _: title, spec.read_text(), count=1))
-    fedrepro("report", "--no-pictures", "--out", "out")
+    fedrepro("report", "--no-pictures", "--out", "out", "--single", "out/report.html")
     text = Path("out/REPORT.md").read_text(encoding="utf-8")
     assert "## beyond/small: &lt;img src=x onerror=y> # a < b | $\\lambda = 1$\n" in text
     assert not re.search("<[a-z/!]", text)
@@ -388,7 +395,7 @@ def test_results_are_looked_for_under_names_of_files_only(
 
 
 def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
-    arguments = ("report", "--no-pictures", "--out", "out", "--fail-on")
+    arguments = ("report", "--no-pictures", "--out", "out", "--single", "out/report.html", "--fail-on")
     passed = fedrepro(*arguments, "not-reproduced", "--fail-on", "stale")
     assert passed.exit_code == 0
     failed = fedrepro(*arguments, "not-tested")
@@ -487,7 +494,7 @@ def chromium() -> str:
 @pytest.mark.parametrize("width", [1200, 400])
 def test_in_chromium(computed: Path, fedrepro: Call, width: int) -> None:
     browser = chromium()
-    fedrepro("report", "--jobs", 1, "--out", "out")
+    fedrepro("report", "--jobs", 1, "--out", "out", "--single", "out/report.html")
     text = Path("out/report.html").read_text(encoding="utf-8").replace("</body>", PROBE)
     page = computed / "frame.html"  # a frame, because browsers have a least width of windows
     page.write_text(

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -108,7 +109,7 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(folder)
     spec = project(name)
     compute(spec, name, fedrepro)
-    done = fedrepro("report", spec, "--out", "out", "--jobs", 1)
+    done = fedrepro("report", spec, "--out", "out", "--single", "out/report.html", "--jobs", 1)
     assert done.exit_code == 0, done.output
     report = renamed(gather.gather([spec], "quick", Path("results"), Path("experiments")), name)
     (section,) = report.sections
@@ -118,6 +119,19 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     written = (folder / "out" / "report.html").read_text(encoding="utf-8")
     return {"written": Page(written)} | {kind: Page(html.page(report, panels)) for kind, panels in drawn.items()}
+
+
+def folder_tags(folder: Path) -> Counter[tuple[str, ...]]:
+    """All tags of the pages of such a project's report, with the names of their attributes; pictures' too."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for path in (folder / "out" / "report").rglob("*.html"):
+        page = Page(path.read_text(encoding="utf-8"))
+        assert len(page.ids) == len(set(page.ids))
+        found.update(page.tags)
+        found.update(page.drawn)
+    for path in (folder / "out" / "report").rglob("*.svg"):
+        found.update(tag for tag in Page(path.read_text(encoding="utf-8")).drawn if tag[0] not in ("path", "use"))
+    return found
 
 
 def words(page: Page, name: str) -> str:
@@ -134,6 +148,7 @@ def test_names_are_words_whatever_stands_in_them(
 ) -> None:
     plain = pages("Name", tmp_path / "plain", fedrepro, monkeypatch)
     hostile = pages(HOSTILE, tmp_path / "hostile", fedrepro, monkeypatch)
+    assert folder_tags(tmp_path / "hostile") == folder_tags(tmp_path / "plain")
     for kind, page in hostile.items():
         assert page.tags == plain[kind].tags
         assert {tag for tag, *_ in page.drawn} <= SHAPES

@@ -348,7 +348,7 @@ def test_the_axis_of_time_in_turn(fedrepro: Callable[..., Result], tmp_path: Pat
 
     def along(axis: str, timing: Timing | None) -> list[float]:
         sidecar = Sidecar(timing={curve.setting.series: {1: timing}} if timing else {})
-        found = series._along(
+        found = series.along(
             Source(figure, rows, sidecar), curve, figure.panels[0], Axis(axis, "", Reads.TIMING), 1, rows
         )
         return found.tolist()

@@ -88,18 +88,19 @@ class NotTestable(UserError):
 
 def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
     """The verdict on every claim of a figure."""
-    return [judge(claim, figure, frame, sidecar) for claim in figure.claims]
+    known: Known = {}
+    return [judge(claim, figure, frame, sidecar, known) for claim in figure.claims]
 
 
-def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar) -> Row:
-    """The verdict on one claim from a figure's tidy frame and sidecar."""
+def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> Row:
+    """The verdict on one claim from a figure's tidy frame and sidecar; ``known``: curves as others read them."""
     if claim.inapplicable:
         return untested(claim, figure, f"not applicable: {claim.inapplicable}")
+    reader = Reader.of(claim, figure, frame, known)
     used = curves(claim, figure)
-    reader = _Reader(claim, figure, frame, _finished(frame, used))
     weighed = evidence.weigh(figure, sidecar, used, reader.trials)
     try:
-        found, text, numbers = _decide(list(_comparisons(language.parse(claim.check).body)), reader)
+        found, text, numbers = _decide(list(comparisons(language.parse(claim.check).body)), reader)
     except NotTestable as error:
         found, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
     verdict = evidence.verdict(found, weighed.level)
@@ -135,24 +136,34 @@ def _finished(frame: Any, used: list[Curve]) -> np.ndarray:
 # -- reading curves ----------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+Known = dict[tuple[Any, ...], Series]
+"""Curves of one figure's results that were read already, by series, metric and trials: claims share them."""
+
+
+class Reader:
     """Reads curves for one claim, averaged over the ``chosen`` of its trials."""
 
-    def __init__(self, claim: Claim, figure: Figure, frame: Any, numbers: np.ndarray) -> None:
+    def __init__(self, claim: Claim, figure: Figure, frame: Any, numbers: np.ndarray, known: Known | None) -> None:
         self.claim, self.frame, self.numbers, self.trials = claim, frame, numbers, len(numbers)
         self.panels: dict[str, Panel] = {p.id: p for p in figure.panels}
         self.chosen = np.arange(self.trials)
-        self._aligned: dict[tuple[str, str], Series] = {}
+        self._aligned: Known = {} if known is None else known
+
+    @classmethod
+    def of(cls, claim: Claim, figure: Figure, frame: Any, known: Known | None = None) -> Reader:
+        """A reader of the trials that all curves of the claim have finished."""
+        return cls(claim, figure, frame, _finished(frame, curves(claim, figure)), known)
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         panel, curve = language.select(function, keywords, self.claim, self.panels)
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
-        key = (curve.setting.series, metric)
+        named = tuple(name for name in curve.setting.metrics if name in self.claim.check)  # as axes, perhaps
+        key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self._aligned:
-            self._aligned[key] = self._read(curve, key[1])
+            self._aligned[key] = self._read(curve, metric, named)
         return self._aligned[key].over(self.chosen)
 
-    def _read(self, curve: Curve, metric: str) -> Series:
+    def _read(self, curve: Curve, metric: str, named: tuple[str, ...]) -> Series:
         there = self.frame[self.frame["series"] == curve.setting.series]
         own = there[there["trial"].isin(self.numbers)]
         rows = own[own["metric"] == metric]
@@ -164,7 +175,7 @@ class _Reader:
             raise NotTestable(f"these results do not have the metric '{metric}'")
         others = {
             name: own[own["metric"] == name].set_index(["trial", "round"])["value"]
-            for name in curve.setting.metrics
+            for name in named
             if own["trial"][own["metric"] == name].nunique() == self.trials
         }
         better = problems()[curve.setting.problem].metrics[metric].better
@@ -289,7 +300,7 @@ def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> An
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class Comparison:
     """``left < right``, or ``<=``; ``each``: of every trial by itself."""
 
     left: ast.expr
@@ -297,41 +308,41 @@ class _Comparison:
     strict: bool
     each: bool
 
-    def margin(self, reader: _Reader) -> np.ndarray:
+    def margin(self, reader: Reader) -> np.ndarray:
         """right - left at each round it asks for, (k,): positive where it holds; nan where both are infinite alike."""
-        low, high = (np.asarray(_value(side, reader), dtype=np.float64) for side in (self.left, self.right))
+        low, high = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (self.left, self.right))
         with np.errstate(invalid="ignore"):
             return np.atleast_1d(_together(np.subtract, high, low))
 
 
-def _comparisons(node: ast.expr, each: bool = False) -> Iterator[_Comparison]:
+def comparisons(node: ast.expr, each: bool = False) -> Iterator[Comparison]:
     """The comparisons of a check, all turned the same way."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
-            yield from _comparisons(value, each)
+            yield from comparisons(value, each)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == language.EACH:
-        yield from _comparisons(node.args[0], each=True)
+        yield from comparisons(node.args[0], each=True)
     elif isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
             low, high = (left, right) if isinstance(op, (ast.Lt, ast.LtE)) else (right, left)
-            yield _Comparison(low, high, isinstance(op, (ast.Lt, ast.Gt)), each)
+            yield Comparison(low, high, isinstance(op, (ast.Lt, ast.Gt)), each)
     else:
         raise NotTestable(f"'{ast.unparse(node)}' is not a comparison")
 
 
-def _value(node: ast.expr, reader: _Reader) -> Any:
+def evaluate(node: ast.expr, reader: Reader) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
         if name in language.READERS:
             return _read(node, name, reader)
-        return _PLAIN[name](*(_value(a, reader) for a in node.args))
+        return _PLAIN[name](*(evaluate(a, reader) for a in node.args))
     if isinstance(node, ast.BinOp):
-        left, right = _value(node.left, reader), _value(node.right, reader)
+        left, right = evaluate(node.left, reader), evaluate(node.right, reader)
         with np.errstate(divide="ignore", invalid="ignore"):
             return _together(_BINARY[type(node.op)], left, right)
     if isinstance(node, ast.UnaryOp):
-        return -_value(node.operand, reader)
+        return -evaluate(node.operand, reader)
     return np.asarray(language.constant(node), dtype=np.float64)
 
 
@@ -343,24 +354,24 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 }
 
 
-def _read(node: ast.Call, name: str, reader: _Reader) -> np.ndarray:
+def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
     _, _, keywords = next(language.readers(node))
     own = {k: v for k, v in keywords.items() if k in language.READERS[name]}
-    values = {k: _value(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in own.items()}
+    values = {k: evaluate(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in own.items()}
     return _READERS[name](reader.series(name, keywords), **values)
 
 
-def _decide(comparisons: list[_Comparison], reader: _Reader) -> tuple[str, str, tuple[Interval, ...]]:
+def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tuple[Interval, ...]]:
     """What the comparisons say together: it holds only if each does, at every round, and fails if any fails."""
     deciding = [_deciding(c, reader) for c in comparisons]
-    found = [_found(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
+    found = [found_in(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
     overall = FAILS if FAILS in found else NOISE if NOISE in found else HOLDS
     words = [_words(interval, c.each, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
     trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
     return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
 
 
-def _deciding(comparison: _Comparison, reader: _Reader) -> tuple[Interval, int]:
+def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
     """The interval of the round that decides a comparison; of ``each`` the worst trial's margin, and its number."""
 
     def read(chosen: np.ndarray) -> np.ndarray:
@@ -368,7 +379,7 @@ def _deciding(comparison: _Comparison, reader: _Reader) -> tuple[Interval, int]:
         return comparison.margin(reader)
 
     def rank(interval: Interval) -> tuple[int, float]:
-        return (FAILS, NOISE, HOLDS).index(_found(interval, comparison.strict)), interval.low
+        return (FAILS, NOISE, HOLDS).index(found_in(interval, comparison.strict)), interval.low
 
     if comparison.each:
         alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
@@ -389,7 +400,7 @@ def _words(margin: Interval, each: bool, trial: int) -> str:
     return f"{text} in the worst trial ({trial})" if each else text
 
 
-def _found(margin: Interval, strict: bool) -> str:
+def found_in(margin: Interval, strict: bool) -> str:
     if math.isnan(margin.value):
         return NOISE
     if margin.low > 0 or (margin.low >= 0 and not strict):

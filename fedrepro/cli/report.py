@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +11,6 @@ from fedrepro.cli import listing
 from fedrepro.cli.options import complete_panel, complete_spec, results_option, set_option
 from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from fedrepro.report.gather import Section
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
 FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested", "stale")
@@ -37,8 +31,9 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
     type=click.Path(path_type=Path, file_okay=False),
     default=lambda: project() / "plots",
     show_default="plots of the project",
-    help="Where report.html and REPORT.md go.",
+    help="Where the folder report and REPORT.md go.",
 )
+@click.option("--single", type=click.Path(path_type=Path, dir_okay=False), help="One page in one file too, to send.")
 @click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="End with exit code 1 if there is any.")
 @click.option("--no-pictures", is_flag=True, help="Leave the panels out: a matter of seconds.")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
@@ -47,30 +42,45 @@ def report(
     tier: str,
     results_dir: Path,
     out: Path,
+    single: Path | None,
     fail_on: tuple[str, ...],
     no_pictures: bool,
     jobs: int | None,
 ) -> None:
     """Write the report: which claims held and why, figure by figure, and the discrepancies.
 
-    Without SPEC: every figure. Nothing is computed; figures without results are listed as such, stale ones say so.
+    A folder of pages that opens from disk (report/index.html) and can be put on any web host, and REPORT.md. Without
+    SPEC: every figure. Nothing is computed; figures without results are listed as such, stale ones say so.
 
     \b
     Examples:
       fedrepro report
       fedrepro report --tier quick --out /tmp/report
+      fedrepro report --single report.html
       fedrepro report --fail-on not-reproduced --fail-on stale
       fedrepro report fedc/fig5 --no-pictures
     """
+    from fedrepro import processes
     from fedrepro.files import atomically
-    from fedrepro.report import gather, html, markdown
+    from fedrepro.report import gather, html, markdown, site, work
     from fedrepro.runs.runner import default_jobs
+    from fedrepro.runs.write import made
 
     found = gather.gather(find_some(specs), tier, results_dir, experiments())
-    drawn = {} if no_pictures else _drawn(found.sections, jobs or default_jobs())
-    for name, text in (("report.html", html.page(found, drawn)), ("REPORT.md", markdown.text(found, out))):
-        atomically(out / name, text.encode())
-        click.echo(f"{out / name} ({len(text.encode()) / 1e6:.1f} MB)")
+    tasks = [work.Task(section, not no_pictures, results_dir) for section in found.sections]
+    worked = processes.each(work.prepare, tasks, jobs or default_jobs())
+    prepared = {section.name: one for section, one in zip(found.sections, worked, strict=True)}
+    files = site.Site(found, prepared, experiments(), made()).build()
+    site.write(out / "report", files)
+    click.echo(f"{out / 'report' / 'index.html'} ({len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB)")
+    drawn = {name: {panel.id: panel.markup for panel in one.panels} for name, one in prepared.items()}
+    texts = [(out / "REPORT.md", markdown.text(found, out))]
+    texts += [(single, html.page(found, drawn, experiments()))] if single is not None else []
+    for path, text in texts:
+        atomically(path, text.encode())
+        click.echo(f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
+    if not no_pictures and not site.library():
+        click.echo(f"its pictures cannot be explored, for want of a library: {site.LIBRARY_EXTRA}")
     click.echo("; ".join(f"{found.count(v)} {v}" for v in gather.VERDICTS))
     bad = {v.replace(" ", "-"): found.count(v) for v in gather.VERDICTS}
     bad["stale"] = sum(bool(section.stale) for section in found.sections)
@@ -80,23 +90,22 @@ def report(
         sys.exit(1)
 
 
-def _drawn(sections: tuple[Section, ...], jobs: int) -> dict[str, dict[str, Markup]]:
-    """Every section's panels, drawn in parallel."""
-    from fedrepro import processes
-    from fedrepro.report import html
-
-    found = processes.each(html.draw, sections, jobs)
-    return {section.name: panels for section, panels in zip(sections, found, strict=True)}
-
-
 @click.command()
-@click.argument("a", metavar="A.csv", type=click.Path(path_type=Path))
-@click.argument("b", metavar="B.csv", type=click.Path(path_type=Path))
+@click.argument("a", metavar="A", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--metric", help="Compare this metric only (default: all that were recorded).")
 @click.option("--all", "every", is_flag=True, help="List the curves that did not move as well.")
 @click.option("--check", is_flag=True, help="End with exit code 1 if a curve moved or has no counterpart.")
-def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> None:
-    """Say which curves differ between two results files of one figure, beyond the noise of their trials.
+@click.option(
+    "--html",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write pages into this folder too: what moved, verdicts and pictures side by side.",
+)
+def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, folder: Path | None) -> None:
+    """Say which curves differ between two sets of results, beyond the noise of their trials.
+
+    A and B are two results files of one figure, or two folders of them; of folders, the figures that both have.
 
     Trials of the same number are paired; a curve moved if the interval of the mean difference (95 % over up to ten
     rounds together) leaves zero out. Columns: curve, metric, end value in A and B, difference B - A with its interval.
@@ -106,13 +115,27 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool) -> N
       fedrepro run fedc/fig5 --set problem.w_min=0 --results results-other
       fedrepro compare results/quick/fedc/fig5.csv results-other/quick/fedc/fig5.csv
       fedrepro compare old.csv new.csv --metric objective --all
+      fedrepro compare results/quick results-other/quick --html compared
     """
     from fedrepro.report import compare as comparing
+    from fedrepro.report import compare_pages, site
 
-    changes = comparing.compare(comparing.read(a), comparing.read(b), metric)
-    rows = comparing.lines(changes, every)
-    for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
-        click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+    both, only_a, only_b = compare_pages.pairs(a, b)
+    changes = []
+    for pair in both:
+        found = comparing.compare(comparing.read(pair.a), comparing.read(pair.b), metric)
+        rows = comparing.lines(found, every)
+        if len(both) > 1 and rows:
+            click.secho(pair.name, bold=True)
+        for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
+            click.secho(line, fg=COLOURS.get(row[0], "yellow"))
+        changes += found
+    for side, names in (("A", only_a), ("B", only_b)):
+        if names:
+            click.echo(f"only in {side}: {', '.join(names)}")
+    if folder is not None:
+        site.write(folder, compare_pages.page(a, b, metric))
+        click.echo(folder / "index.html")
     states = [change.state for change in changes]
     click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
     if check and set(states) - {comparing.SAME, comparing.NOISE}:

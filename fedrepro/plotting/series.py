@@ -68,7 +68,7 @@ def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metr
         part = rows[rows["trial"] == number]
         status = str(part["status"].iloc[0])
         part = part[part["metric"] == (metric or panel.y)].sort_values("round", kind="stable")
-        xs = _along(source, curve, panel, axes.find(panel, x), int(number), part)
+        xs = along(source, curve, panel, axes.find(panel, x), int(number), part)
         ys = part["value"].to_numpy(dtype=float)
         keep = np.isfinite(xs) & np.isfinite(ys)
         xs, ys = xs[keep], ys[keep]
@@ -77,7 +77,7 @@ def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metr
     return result
 
 
-def _along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: pd.DataFrame) -> np.ndarray:
+def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: pd.DataFrame) -> np.ndarray:
     """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
     if axis.reads is Reads.COLUMN:
         total = np.sum([rows[name].to_numpy(dtype=float) for name in axis.columns], axis=0)

@@ -27,6 +27,8 @@ from fedrepro.spec.tiers import TIERS
 BEST = "best"
 BEST_FIRST = TIERS[::-1]
 VERDICTS = evidence.VERDICTS
+LENT_WORDS = "tier, of which verdicts are shown: "
+LENT = "the {tier} " + LENT_WORDS
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Section:
 
     Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
     since the results were computed, also of those of another tier that a verdict is from, and which results are not
-    used, as they are not those that were written; ``unchecked`` why that cannot be told.
+    used, as they are not those that were written; ``unchecked`` why that cannot be told. ``others``: the results of
+    other tiers that verdicts are from.
     """
 
     path: Path
@@ -47,6 +50,20 @@ class Section:
     published: tuple[Published, ...]
     tiers: tuple[str, ...]
     check: Check | None = None
+    others: tuple[Source, ...] = ()
+
+    def read_from(self, row: judge.Row) -> Source | None:
+        """The results that a claim's verdict was read off."""
+        found = (one for one in (self.source, *self.others) if one is not None and one.figure.tier == row.tier)
+        return next(found, None) if row.level != evidence.NONE else None
+
+    def is_stale(self, row: judge.Row) -> bool:
+        """Whether something changed since the results were computed that a claim's verdict was read off."""
+        own = self.source is not None and self.source.figure.tier == row.tier
+        said = (
+            why for why in self.stale if why.startswith(LENT.format(tier=row.tier)) or (own and LENT_WORDS not in why)
+        )
+        return any(True for _ in said)
 
     @property
     def name(self) -> str:
@@ -154,6 +171,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         tuple(published(source)),
         tuple(found),
         last[source.figure.tier],
+        tuple(shown[1:]),
     )
 
 
@@ -166,7 +184,7 @@ def _check(source: Source, root: Path) -> Check | None:
 def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
     stale, unchecked = freshness(source.figure, source.sidecar, check)
-    where = "" if source is main else f"the {source.figure.tier} tier, of which verdicts are shown: "
+    where = "" if source is main else LENT.format(tier=source.figure.tier)
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 
@@ -177,7 +195,10 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Sour
 
 def _rows(source: Source) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar)
-    return {row.claim.id: _explained(row, source) for row in rows}
+    runs = source.frame.drop_duplicates(["series", "trial"])
+    found = runs[runs["status"] == "diverged"].groupby("series", observed=True)["trial"].nunique()
+    diverged = {str(name): int(count) for name, count in found.items()}
+    return {row.claim.id: _explained(row, source, diverged) for row in rows}
 
 
 def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
@@ -193,15 +214,18 @@ def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
-def _explained(row: judge.Row, source: Source) -> judge.Row:
-    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge."""
+def _explained(row: judge.Row, source: Source, diverged: Mapping[str, int]) -> judge.Row:
+    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge.
+
+    diverged : by series, how many trials.
+    """
     why = row.why
     missing = source.sidecar.missing
     if row.verdict == evidence.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
     for curve in judge.curves(row.claim, source.figure):
-        rows = source.frame[source.frame["series"] == curve.setting.series]
-        runs = rows.groupby("trial")["status"].first()
-        if (runs == "diverged").any():
-            why += f"; '{curve.label}' diverges in {(runs == 'diverged').sum()} of {len(runs)} trials"
+        count = diverged.get(curve.setting.series, 0)
+        if count:
+            trials = source.frame.loc[source.frame["series"] == curve.setting.series, "trial"].nunique()
+            why += f"; '{curve.label}' diverges in {count} of {trials} trials"
     return dataclasses.replace(row, why=why)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from markupsafe import Markup
 
-from fedrepro.report import pictures, views
+from fedrepro.report import pictures, site, views
 from fedrepro.report.gather import Report, Section
 from fedrepro.report.render import render, static
 
@@ -14,14 +15,18 @@ ALONE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 """What the page may load, enforced by the browser: nothing that is not in it."""
 
 
-def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> str:
-    """The whole page. ``drawn``: for each section's name its panels by id, as ``draw`` makes them."""
+def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]], experiments: Path | None = None) -> str:
+    """The whole page. ``drawn``: for each section's name its panels by id, as ``draw`` makes them.
+
+    experiments : where the papers' summaries lie.
+    """
     from fedrepro.runs.write import made
 
     whole = render(
         "page.html",
         alone=ALONE,
         css=static("report.css"),
+        overall=site.overall(report, experiments) if experiments is not None else (),
         script=static("report.js"),
         verdicts=views.verdicts(report),
         levels=views.levels(report),

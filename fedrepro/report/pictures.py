@@ -7,7 +7,8 @@ import colorsys
 import dataclasses
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from fedrepro.spec.model import Figure, Panel
 
 LARGEST = 300_000
 """Characters of SVG above which a panel becomes a PNG."""
+
+DOTS = 110
+"""Of PNGs, to the inch."""
 
 THEMED = {
     "#ffffff": "var(--paper)",
@@ -37,21 +41,89 @@ TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
 """The colours of the tags, which stay amber."""
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A panel drawn: as HTML for a page, and its picture as a file of each format; none of a table, or without results.
+
+    ``spot`` says where a point of the data lies in the picture, as shares of its width and height from the upper left,
+    and whether it lies inside the axes. limits : of the x and the y axis.
+    """
+
+    markup: Markup
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    width: int = 0
+    spot: Callable[[float, float], tuple[float, float, bool] | None] = lambda x, y: None
+    limits: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+
 def panel(source: Source, one: Panel, prefix: str) -> Markup:
     """The panel as HTML, a line of text where it has no results; ``prefix`` makes its ids unique in the page."""
+    return drawing(source, one, prefix, ()).markup
+
+
+def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
+    """The panel as HTML and as files of these formats; an SVG that would be too large is left out."""
     if one.kind == "table":
-        return table(source, one)
+        return Drawing(table(source, one))
     sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
     if why := lacking(one, prepare(one, source), source):
-        return Markup("<p>{}: {}</p>").format(titled(one), why)
+        return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
     picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
     tips = _name_curves(picture)
     label = f"{source.figure.title}: {titled(one)}"
     text = _save(picture, "svg").decode()
+    width = round(picture.get_size_inches()[0] * 96)
+    files = {name: _save(picture, name) for name in formats if name != "svg"}
+    if "png" in files:
+        files["png"] = _small(files["png"])
     if len(text) <= LARGEST:
-        return inline(text, prefix, label, tips)
-    width = f"{picture.get_size_inches()[0] * 96:.0f}"
-    return render("bitmap.html", label=label, width=width, data=base64.b64encode(_save(picture, "png")).decode())
+        markup = inline(text, prefix, label, tips)
+        files |= {"svg": _alone(markup).encode()} if "svg" in formats else {}
+    else:
+        png = base64.b64encode(files.get("png") or _save(picture, "png")).decode()
+        markup = render("bitmap.html", label=label, width=f"{width}", data=png)
+    shown = picture.axes[0]
+    return Drawing(markup, files, width, _spots(picture), (shown.get_xlim(), shown.get_ylim()))
+
+
+def _small(png: bytes) -> bytes:
+    """The same picture with at most 128 colours, a third of the bytes."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as picture:
+        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, format="PNG", optimize=True)
+    return out.getvalue()
+
+
+def _spots(picture: Any) -> Callable[[float, float], tuple[float, float, bool] | None]:
+    """Where points of the data lie in a picture (see ``Drawing``); None where its axes have no place for them."""
+    axes = picture.axes[0]
+
+    def spot(x: float, y: float) -> tuple[float, float, bool] | None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            across, up = picture.transFigure.inverted().transform(axes.transData.transform((x, y)))
+        if not (np.isfinite(across) and np.isfinite(up)):
+            return None
+        box = axes.get_position()
+        inside = box.x0 - 1e-3 <= across <= box.x1 + 1e-3 and box.y0 - 1e-3 <= up <= box.y1 + 1e-3
+        return float(np.clip(across, box.x0, box.x1)), 1 - float(np.clip(up, box.y0, box.y1)), bool(inside)
+
+    return spot
+
+
+STYLE = """<style>:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1d1f; --faint: #5b6167; --rule: #dcdfe2;
+  --plot: "DejaVu Sans", Verdana, "Bitstream Vera Sans", sans-serif; }
+@media (prefers-color-scheme: dark) { :root { --paper: #15181b; --ink: #e4e6e8; --faint: #a2a9b0; --rule: #343a40; } }
+* { stroke-linejoin: round; stroke-linecap: butt; } text { fill: var(--ink); } .tag text { fill: #2b1d00; }</style>"""
+"""What a picture that is a file of its own takes from the page's style sheet otherwise."""
+
+
+def _alone(markup: Markup) -> str:
+    """The picture as a file of its own."""
+    names = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head, _, rest = str(markup).replace("<svg", names, 1).partition(">")
+    return f"{head}>\n{STYLE}{rest}\n"
 
 
 def titled(one: Panel) -> str:
@@ -70,8 +142,12 @@ def _save(picture: Any, name: str) -> bytes:
     import matplotlib
 
     out = io.BytesIO()
-    with style.context(), matplotlib.rc_context({"svg.fonttype": "none"}):  # text stays text: smaller, and selectable
-        picture.savefig(out, format=name, metadata=METADATA[name])
+    fonts: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "pdf.fonttype": 3,
+    }  # text stays text; three times as fast as cutting fonts to size
+    with style.context(), matplotlib.rc_context(fonts):
+        picture.savefig(out, format=name, metadata=METADATA[name], dpi=DOTS)
     return out.getvalue()
 
 
@@ -157,11 +233,15 @@ def _both_themes(found: re.Match[str]) -> str:
     name, color = found.groups()
     if color.lower() in TAGS:
         return found.group(0)
+    return f"{name}: {color}; {name}: light-dark({color}, {lifted(color)})"
+
+
+def lifted(color: str) -> str:
+    """The lighter colour of the same hue that a dark page takes."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    lifted = colorsys.hls_to_rgb(hue, 0.5 + 0.4 * lightness, saturation)
-    light = "#" + "".join(f"{round(255 * value):02x}" for value in lifted)
-    return f"{name}: {color}; {name}: light-dark({color}, {light})"
+    light = colorsys.hls_to_rgb(hue, 0.5 + 0.4 * lightness, saturation)
+    return "#" + "".join(f"{round(255 * value):02x}" for value in light)
 
 
 def table(source: Source, one: Panel) -> Markup:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fedrepro.plotting import lines, series
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import Average, Source
 from fedrepro.spec import axes
-from fedrepro.spec.model import Panel
+from fedrepro.spec.model import Curve, Panel
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,30 @@ class Published:
 def published(source: Source) -> Iterator[Published]:
     """The published numbers of panels of curves, each with our nearest curve (tables hold theirs themselves)."""
     for panel in source.figure.panels:
-        if panel.kind != "curves" or not axes.of(panel).along:
+        if panel.kind != "curves" or not axes.of(panel).along or not any("y" in item for item in panel.published):
             continue
+        averages = [_average(source, panel, curve) for curve in panel.curves]
         for item in panel.published:
             if "y" not in item:
                 continue
             places = np.atleast_1d(item["x"]).tolist() if "x" in item else [None]
             for x, y in zip(places, np.atleast_1d(item["y"]).tolist(), strict=True):
-                ours, curve = _nearest(source, panel, x, float(y))
+                ours, curve = _nearest(panel, averages, x, float(y))
                 standing = bool(source.stands_in([c for c in panel.curves if c.label == curve]))
                 yield Published(panel.id, str(item.get("label", "")), x, float(y), ours, curve, standing)
 
 
-def _nearest(source: Source, panel: Panel, x: float | None, y: float) -> tuple[float, str]:
+def _average(source: Source, panel: Panel, curve: Curve) -> Average | None:
+    """A curve as the picture has it."""
+    runs = series.trials(source, curve, panel, x="round" if curve.role == "level" else panel.x)
+    return series.average([lines.counted(run, panel) for run in runs])
+
+
+def _nearest(panel: Panel, averages: Sequence[Average | None], x: float | None, y: float) -> tuple[float, str]:
     """Value and label of the curve nearest to (x, y), or to the level y at its end; nan where there is none."""
     best, label, distance = float("nan"), "", float("inf")
-    for curve in panel.curves:
+    for curve, average in zip(panel.curves, averages, strict=True):
         level = curve.role == "level"
-        runs = series.trials(source, curve, panel, x="round" if level else panel.x)
-        average = series.average([lines.counted(run, panel) for run in runs])
         if average is None or level != (x is None) or (x is not None and not average.x[0] <= x <= average.x[-1]):
             continue
         ours = float(average.mean[-1] if x is None else np.interp(x, average.x, average.mean))

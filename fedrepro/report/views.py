@@ -108,6 +108,7 @@ class FigureView:
     discrepancies: tuple[Link, ...]
     origin: Mapping[str, str]
     commands: tuple[str, ...]
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -183,12 +184,16 @@ def _levels(section: Section) -> str:
     return ", ".join(level for level in evidence.LEVELS[1:-1] if level in found)
 
 
+def program(now: Made) -> str:
+    """The program that writes a page."""
+    dirty = " with uncommitted changes" if now.dirty else ""
+    return f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
+
+
 def made_by(now: Made, report: Report) -> str:
     """The foot of the page; ``now``: the program that writes it."""
-    dirty = " with uncommitted changes" if now.dirty else ""
     stale = sum(bool(section.stale) for section in report.sections)
-    program = f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
-    return f"{program}; {stale} of {len(report.sections)} figures stale."
+    return f"{program(now)}; {stale} of {len(report.sections)} figures stale."
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -238,6 +243,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
         discrepancies=tuple(Link(row.topic, _entry(row)) for row in report.touching(section.name)),
         origin=_origin(source.sidecar, section.check) if source else {},
         commands=_commands(section),
+        file=f"results/{figure.tier}/{section.name}.csv" if source else "",
     )
 
 

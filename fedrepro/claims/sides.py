@@ -1,0 +1,279 @@
+"""What a check read: both sides of its comparisons with their intervals, and where on the curves it looked.
+
+The verdict itself is ``judge``'s; this says for a reader of it what was compared with what.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.claims import judge, language
+from fedrepro.claims.intervals import Interval, jackknife
+from fedrepro.spec import axes
+from fedrepro.spec.model import Claim, Curve, Figure, Panel
+
+SHOWN = 9
+"""Of a comparison at many rounds, how many are listed: the one that decides, and others spaced evenly."""
+
+_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One comparison at one place: both sides and the margin, each with its 95 % interval over trials.
+
+    place : the round or cost, '' where there is one place only. decides : whether the verdict rests on it. trial : the
+    trial that ``each`` found worst, 0 else.
+    """
+
+    place: str
+    left: Interval
+    right: Interval
+    margin: Interval
+    decides: bool
+    trial: int = 0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison as it is written, ``left`` ``sign`` ``right``, each side with its unit in words ('' for a ratio).
+
+    pairs : at the places that are listed, of ``count`` in all, of which it holds at ``held``.
+    """
+
+    left: str
+    sign: str
+    right: str
+    left_unit: str
+    right_unit: str
+    pairs: tuple[Pair, ...]
+    count: int
+    held: int
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A point of a curve that the check read: the panel and metric, the round (or between two), the value."""
+
+    panel: str
+    curve: Curve
+    metric: str
+    round: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Read:
+    """Everything a check read."""
+
+    compared: tuple[Compared, ...] = ()
+    spots: tuple[Spot, ...] = ()
+
+
+def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = None) -> Read:
+    """What the claim's check reads from these results; nothing where it cannot be read. ``known``: as for ``judge``."""
+    if claim.inapplicable:
+        return Read()
+    reader = judge.Reader.of(claim, figure, frame, known)
+    tree = language.parse(claim.check)
+    try:
+        compared = tuple(_compared(one, reader) for one in _written(tree.body))
+        reader.chosen = np.arange(reader.trials)
+        spots = {(s.panel, s.curve.setting.series, s.metric, s.round, s.value): s for s in _spots(tree, reader)}
+        return Read(compared, tuple(spots.values()))
+    except judge.NotTestable:
+        return Read()
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A comparison as its author wrote it, and as ``judge`` turns it."""
+
+    left: ast.expr
+    sign: str
+    right: ast.expr
+    turned: judge.Comparison
+
+
+def _written(node: ast.expr) -> Iterator[_Written]:
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Compare)]
+    turned = list(judge.comparisons(node))
+    sides = [
+        (left, _SIGNS[type(op)], right)
+        for part in parts
+        for left, op, right in zip([part.left, *part.comparators], part.ops, part.comparators, strict=False)
+    ]
+    for left, sign, right in sides:  # both lists name the same sides; only their order may differ
+        own = next(c for c in turned if {id(c.left), id(c.right)} == {id(left), id(right)})
+        yield _Written(left, sign, right, own)
+
+
+def _compared(one: _Written, reader: judge.Reader) -> Compared:
+    pairs, held = _each(one, reader) if one.turned.each else _averaged(one, reader)
+    panels = (_unit(one.left, reader), _unit(one.right, reader))
+    kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
+    return Compared(ast.unparse(one.left), one.sign, ast.unparse(one.right), *panels, tuple(kept), len(pairs), held)
+
+
+def _thinned(pairs: list[Pair]) -> list[Pair]:
+    spaced = set(np.linspace(0, len(pairs) - 1, SHOWN - 1).round().astype(int).tolist())
+    return [pair for number, pair in enumerate(pairs) if number in spaced or pair.decides]
+
+
+def _averaged(one: _Written, reader: judge.Reader) -> tuple[list[Pair], int]:
+    """The pairs of a comparison of averaged curves, and at how many places it holds."""
+
+    def side(node: ast.expr) -> Callable[[np.ndarray], np.ndarray]:
+        def value(chosen: np.ndarray) -> np.ndarray:
+            reader.chosen = chosen
+            return np.atleast_1d(np.asarray(judge.evaluate(node, reader), dtype=np.float64))
+
+        return value
+
+    def margin(chosen: np.ndarray) -> np.ndarray:
+        reader.chosen = chosen
+        return one.turned.margin(reader)
+
+    margins = jackknife(margin, reader.trials)
+    left, right = (_stretched(jackknife(side(node), reader.trials), len(margins)) for node in (one.left, one.right))
+    reader.chosen = np.arange(reader.trials)
+    places = _places(one, reader, len(margins))
+    ranks = [_rank(interval, one.turned.strict) for interval in margins]
+    decides = ranks.index(min(ranks))
+    rows = zip(places, left, right, margins, strict=True)
+    pairs = [Pair(*row, decides=number == decides) for number, row in enumerate(rows)]
+    return pairs, sum(judge.found_in(m, one.turned.strict) == judge.HOLDS for m in margins)
+
+
+def _stretched(found: list[Interval], count: int) -> list[Interval]:
+    return found * count if len(found) == 1 else found
+
+
+def _each(one: _Written, reader: judge.Reader) -> tuple[list[Pair], int]:
+    """The pairs of a comparison that every trial is asked for: of each trial the place where it is worst."""
+    pairs = []
+    for number in range(reader.trials):
+        reader.chosen = np.array([number])
+        margins = one.turned.margin(reader)
+        sides = [np.atleast_1d(np.asarray(judge.evaluate(n, reader), dtype=float)) for n in (one.left, one.right)]
+        alone = [Interval(m, m, m) for m in margins.tolist()]
+        ranks = [_rank(interval, one.turned.strict) for interval in alone]
+        at = ranks.index(min(ranks))
+        left, right = (float(side[at if side.size > 1 else 0]) for side in sides)
+        place = _places(one, reader, len(margins))[at]
+        trial = int(reader.numbers[number])
+        named = f"trial {trial}" + (f", {place}" if place else "")
+        pairs.append(Pair(named, Interval(left, left, left), Interval(right, right, right), alone[at], False, trial))
+    ranks = [_rank(pair.margin, one.turned.strict) for pair in pairs]
+    worst = ranks.index(min(ranks))
+    pairs[worst] = dataclasses.replace(pairs[worst], decides=True)
+    return pairs, sum(judge.found_in(pair.margin, one.turned.strict) == judge.HOLDS for pair in pairs)
+
+
+def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
+    order = (judge.FAILS, judge.NOISE, judge.HOLDS)
+    return order.index(judge.found_in(margin, strict)), margin.low
+
+
+def _places(one: _Written, reader: judge.Reader, count: int) -> list[str]:
+    """Where on the curves the values of a comparison were read: its rounds or costs; '' where it is no such place."""
+    calls = [call for node in (one.left, one.right) for call in language.readers(node)]
+    if all(function == "y" for _, function, _ in calls):
+        for _, function, keywords in calls:
+            rounds, costs = _asked(reader.series(function, keywords), keywords, reader)
+            named = [f"cost {c:,.0f}" for c in costs] if costs else [f"round {r:,g}" for r in rounds]
+            if len(named) == count:
+                return named
+    return [""] if count == 1 else [f"place {number}" for number in range(1, count + 1)]
+
+
+def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[list[float], list[float]]:
+    """The rounds at which ``y`` reads a curve, and the costs where it is asked by these."""
+    if "cost" in keywords:
+        costs = np.ravel(judge.evaluate(keywords["cost"], reader)).tolist()
+        at = np.maximum(np.searchsorted(series.axes["uplink_scalars"], costs, side="right") - 1, 0)
+        return series.rounds[at].astype(float).tolist(), costs
+    if "at" in keywords:
+        at = language.constant(keywords["at"])
+        asked = at if isinstance(at, list) else [at]
+    else:
+        since = language.constant(keywords["since"]) if "since" in keywords else 0
+        asked = series.recorded[series.recorded >= since].tolist()
+    return [float(series.rounds[-1] if r == "end" else r) for r in asked], []
+
+
+def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
+    """Every point that some call of the check read off an averaged curve."""
+    for node, function, keywords in language.readers(tree):
+        panel, curve = language.select(function, keywords, reader.claim, reader.panels)
+        metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        series = reader.series(function, keywords)
+        for place in _rounds(node, function, keywords, series, reader):
+            value = float(np.interp(place, series.rounds, series.values))
+            level = keywords.get("level")
+            if function == "reach" and level is not None:
+                value = float(np.ravel(judge.evaluate(level, reader))[0])
+            if math.isfinite(place) and math.isfinite(value):
+                yield Spot(panel.id, curve, metric, place, value)
+
+
+def _rounds(
+    node: ast.Call, function: str, keywords: Any, series: judge.Series, reader: judge.Reader
+) -> Iterator[float]:
+    """The rounds at which a call read the curve; none where it found nothing."""
+    if function == "y":
+        rounds = _asked(series, keywords, reader)[0]
+        last = float(series.rounds[-1])
+        kept = [min(r, last) for r in rounds]
+        yield from kept if len(kept) <= 4 * SHOWN else kept[:: max(len(kept) // (4 * SHOWN), 1)]
+    elif function == "total":
+        yield float(series.rounds[-1])
+    elif function in ("lowest", "highest"):
+        since = language.constant(keywords["since"]) if "since" in keywords else 0
+        there = np.flatnonzero(series.rounds >= since)
+        best = np.argmin if function == "lowest" else np.argmax
+        yield float(series.rounds[there[int(best(series.values[there]))]])
+    else:
+        axis = language.constant(keywords["axis"]) if "axis" in keywords else "round"
+        found = float(np.ravel(judge.evaluate(node, reader))[0])
+        if math.isfinite(found):
+            yield float(np.interp(found, series.along(axis), series.rounds))
+
+
+def _unit(node: ast.expr, reader: judge.Reader) -> str:
+    """The unit of a side in words: what all of its readings count, '' for ratios, logarithms and plain numbers."""
+    found = {_counts(function, keywords, reader) for function, keywords in _outer(node)}
+    if len(found) != 1 or any(_divides(part) for part in ast.walk(node)):
+        return ""
+    return found.pop()
+
+
+def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """The calls that read a curve, without those that say which level another one reaches."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in language.READERS:
+        _, function, keywords = next(language.readers(node))
+        yield function, keywords
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _outer(child)
+
+
+def _divides(node: ast.AST) -> bool:
+    over = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and any(language.readers(node.right))
+    return over or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "log10")
+
+
+def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:
+    panel: Panel = language.select(function, keywords, reader.claim, reader.panels)[0]
+    if function in ("total", "reach", "first"):
+        axis = language.constant(keywords["axis"]) if "axis" in keywords else "round"
+        return axes.find(panel, axis).label if axis != "round" else "rounds"
+    metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+    return axes.metric_label(panel, metric)

@@ -1,0 +1,160 @@
+"""Two sets of results side by side, as pages: which curves moved beyond noise, which verdicts with them, and pictures.
+
+A set is one results file or a folder of them: two machines, two versions of the code, a method of one's own in place of
+a paper's. Figures that both have are compared as ``compare`` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrepro.claims.judge import Row
+from fedrepro.errors import UserError
+from fedrepro.report import compare, gather, pictures, views
+from fedrepro.report.compare import NOISE, SAME, Change
+from fedrepro.report.gather import Section
+from fedrepro.report.render import render, static
+from fedrepro.report.site import MARKER, POLICY, file_name
+from fedrepro.results.read import PACKED
+from fedrepro.runs.write import made
+from fedrepro.spec.find import experiments
+from fedrepro.spec.tiers import TIERS
+
+UNSEEN = (SAME, NOISE)
+"""States of curves that did not move."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A figure that both sets have: its name, and the file of each."""
+
+    name: str
+    a: Path
+    b: Path
+
+
+def pairs(a: Path, b: Path) -> tuple[list[Pair], list[str], list[str]]:
+    """The figures that both sets have, then the names of those that only A has, and only B.
+
+    Raises UserError where one is a file and the other a folder, or where they have nothing in common.
+    """
+    if a.is_dir() != b.is_dir():
+        raise UserError(f"{a} and {b}: two files of results, or two folders with such files")
+    if not a.is_dir():
+        return [Pair(_name(a), a, b)], [], []
+    found, other = _files(a), _files(b)
+    both = [Pair(name, found[name], other[name]) for name in found if name in other]
+    if not both:
+        raise UserError(f"{a} and {b}: no figure is in both; results lie in TIER/PAPER/FIGURE.csv")
+    return both, [n for n in found if n not in other], [n for n in other if n not in found]
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The results files below a folder, by their place in it without the ending; of tiers, papers and figures alone."""
+    found: dict[str, Path] = {}
+    for ending in ("", *PACKED):
+        for depth in ("*.csv", "*/*.csv", "*/*/*.csv"):
+            for path in sorted(folder.glob(depth + ending)):
+                name = path.relative_to(folder).as_posix().removesuffix(ending).removesuffix(".csv")
+                odd = name.endswith((".points", ".stand-in")) or ".incomplete" in name or ".stand-in." in name
+                if not odd and not any(part.startswith(".") or part == "set" for part in name.split("/")):
+                    found.setdefault(name, path)
+    return dict(sorted(found.items()))
+
+
+def _name(path: Path) -> str:
+    stem = path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
+    return f"{path.parent.name}/{stem}" if path.parent.name else stem
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A figure of both sets. changes : of its curves. moved : those that did. verdicts : of each claim in A and B."""
+
+    name: str
+    anchor: str
+    changes: tuple[Change, ...]
+    moved: tuple[Change, ...]
+    counts: str
+    verdicts: tuple[tuple[Row, Row], ...]
+    panels: tuple[tuple[str, str, str], ...]
+
+
+def page(a: Path, b: Path, metric: str | None, pictured: bool = True) -> dict[str, bytes]:
+    """The files of a folder that shows what differs between A and B."""
+    both, only_a, only_b = pairs(a, b)
+    files = {f"static/{name}": str(static(name)).encode() for name in ("report.css", "site.css", "site.js")}
+    found = [_compared(pair, metric, pictured, files) for pair in both]
+    states = Counter(change.state for one in found for change in one.changes)
+    turned = sum(x.verdict != y.verdict for one in found for x, y in one.verdicts)
+    text = render(
+        "site/compare.html", root="", here="index.html", title="Two sets of results", policy=POLICY, marker=_marker(),
+        figure_page=str, made_by=views.program(made()), a=str(a), b=str(b), found=found, states=states, turned=turned,
+        only_a=only_a, only_b=only_b, lines=lambda changes: compare.lines(changes, True), unseen=UNSEEN,
+    )  # fmt: skip
+    return files | {"index.html": str(text).encode()}
+
+
+def _marker() -> Any:
+    from markupsafe import Markup
+
+    return Markup(MARKER)
+
+
+def _compared(pair: Pair, metric: str | None, pictured: bool, files: dict[str, bytes]) -> Compared:
+    changes = tuple(compare.compare(compare.read(pair.a), compare.read(pair.b), metric))
+    moved = tuple(change for change in changes if change.state not in UNSEEN)
+    counted = Counter(change.state for change in changes)
+    sections = [_section(path) for path in (pair.a, pair.b)]
+    anchor = views.anchor(*pair.name.split("/"))
+    return Compared(
+        pair.name, anchor, changes, moved, ", ".join(f"{n} {state}" for state, n in counted.items()),
+        tuple(_verdicts(sections)), tuple(_pictures(anchor, sections, moved, files)) if pictured else (),
+    )  # fmt: skip
+
+
+def _section(path: Path) -> Section | None:
+    """The figure of a results file, where it lies as results do and its spec is known; None else."""
+    stem = path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
+    tier, paper = path.absolute().parents[1].name, path.absolute().parent.name
+    spec = experiments() / paper / f"{stem}.yaml"
+    if tier not in TIERS or not spec.is_file():
+        return None
+    try:
+        return gather.section(spec, tier, path.absolute().parents[2])
+    except UserError:
+        return None
+
+
+def _verdicts(sections: Sequence[Section | None]) -> Iterator[tuple[Row, Row]]:
+    a, b = sections
+    if a is None or b is None:
+        return
+    others = {row.claim.id: row for row in b.claims}
+    yield from ((row, others[row.claim.id]) for row in a.claims if row.claim.id in others)
+
+
+def _pictures(
+    anchor: str, sections: Sequence[Section | None], moved: Sequence[Change], files: dict[str, bytes]
+) -> Iterator[tuple[str, str, str]]:
+    """Of every panel that shows a curve that moved: its title, and its picture in A and in B."""
+    series = {name for change in moved for name in (change.series, change.other)}
+    drawn: list[Mapping[str, tuple[str, str]]] = []
+    for side, section in zip("ab", sections, strict=True):
+        own: dict[str, tuple[str, str]] = {}
+        source = section.source if section is not None else None
+        for panel in source.figure.panels if source is not None else ():
+            if source is not None and series & {curve.setting.series for curve in panel.curves}:
+                found = pictures.drawing(source, panel, f"{anchor}-{side}", ("svg", "png")).files
+                ending = next((e for e in ("svg", "png") if e in found), "")
+                path = f"{side}/{file_name(anchor, panel.id)}.{ending}"
+                if ending:
+                    files[path] = found[ending]
+                    own[panel.id] = pictures.titled(panel), path
+        drawn.append(own)
+    a, b = drawn
+    yield from ((a[name][0], a[name][1], b[name][1]) for name in a if name in b)

@@ -1,0 +1,55 @@
+// Filters and search of find.html. Every page is readable without: it then lists everything.
+(function () {
+  'use strict';
+  var form = document.getElementById('filters');
+  if (!form) return;
+  var fields = Array.from(form.elements).filter(function (e) { return e.name; });
+  var items = Array.from(document.querySelectorAll('.found > li')).map(function (li) {
+    return {li: li, text: li.textContent.toLowerCase(), claim: 'verdict' in li.dataset};
+  });
+  var status = document.getElementById('found');
+
+  function asked() {
+    var all = new URLSearchParams(location.search);
+    new URLSearchParams(location.hash.slice(1)).forEach(function (value, key) { all.set(key, value); });
+    return all;
+  }
+  function fits(item, name, value) {
+    if (name === 'q') return value.toLowerCase().split(/\s+/).every(function (w) { return item.text.includes(w); });
+    if (!item.claim) return false;
+    if (name === 'paper' && value === 'papers') return item.li.dataset.paper !== 'own';
+    return (' ' + item.li.dataset[name] + ' ').includes(' ' + value + ' ');
+  }
+  function show() {
+    var wanted = fields.filter(function (e) { return e.value.trim(); });
+    var counts = {claims: 0, others: 0};
+    items.forEach(function (item) {
+      var fit = wanted.every(function (e) { return fits(item, e.name, e.value.trim()); });
+      item.li.hidden = !fit;
+      item.li.style.display = fit ? '' : 'none';
+      if (fit) counts[item.claim ? 'claims' : 'others'] += 1;
+    });
+    document.querySelectorAll('main > section').forEach(function (section) {
+      section.hidden = !section.querySelector('.found > li:not([hidden])');
+    });
+    status.textContent = counts.claims + (counts.claims === 1 ? ' claim' : ' claims') +
+      (counts.others ? ', ' + counts.others + ' figures, methods and discrepancies' : '');
+  }
+  function read() {
+    var all = asked();
+    fields.forEach(function (e) { e.value = all.get(e.name) || ''; });
+    show();
+  }
+  function keep() {
+    var all = new URLSearchParams();
+    fields.forEach(function (e) { if (e.value.trim()) all.set(e.name, e.value.trim()); });
+    try { history.replaceState(null, '', location.pathname + (all.size ? '#' + all : '')); } catch (e) { /* a file */ }
+    show();
+  }
+  form.hidden = false;
+  form.addEventListener('input', keep);
+  form.addEventListener('submit', function (event) { event.preventDefault(); });
+  form.addEventListener('reset', function () { setTimeout(keep, 0); });
+  window.addEventListener('hashchange', read);
+  read();
+})();

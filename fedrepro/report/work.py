@@ -1,0 +1,194 @@
+"""What the pages of one figure need and what takes time: its panels drawn, its curves as data, what its claims read.
+
+It is worked out for each figure by itself, so that several processes share it out (``prepare``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from fedrepro.claims import sides
+from fedrepro.claims.evidence import NONE
+from fedrepro.claims.judge import Known, Row
+from fedrepro.claims.sides import Read, Spot
+from fedrepro.errors import UserError
+from fedrepro.plotting import words
+from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting.series import Source
+from fedrepro.report import explore, pictures, raising, show, texts, views
+from fedrepro.report.gather import Section
+from fedrepro.report.pictures import Drawing
+from fedrepro.spec import axes, panels
+from fedrepro.spec.model import Panel
+from fedrepro.spec.panels import CurvesOptions
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point that a check read: where it lies in the panel's picture in per cent, what it is, and on which curve.
+
+    inside : whether the picture's axes show it. curve, round, value : the same for a picture that can be explored; the
+    curve is -1 where it has none.
+    """
+
+    left: float
+    top: float
+    inside: bool
+    words: str
+    curve: int
+    round: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A panel as the pages show it. files : by the ending of its name. rows : its end values, the header first.
+
+    markup : the panel for one page that holds everything. marks : by claim, what its check read there.
+    """
+
+    id: str
+    tier: str
+    title: str
+    kind: str
+    wide: bool
+    markup: Markup
+    files: Mapping[str, bytes]
+    width: int
+    rows: list[list[str]]
+    marks: Mapping[str, tuple[Mark, ...]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A figure, worked out. panels : those of the results that it shows, ``lent`` those of other tiers that verdicts
+    are from. data : of the curves that can be explored. reads : by claim. seconds : what ``raising`` predicts.
+    """
+
+    panels: tuple[Shown, ...] = ()
+    lent: tuple[Shown, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    reads: Mapping[str, Read] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A figure to work out: with pictures or without, and the folder of results, whose timings tell what runs take."""
+
+    section: Section
+    pictured: bool
+    root: Path
+
+
+def prepare(task: Task) -> Prepared:
+    """Everything of a figure that its pages need beside what was gathered."""
+    section, source = task.section, task.section.source
+    known: dict[str, Known] = {}
+    reads = {row.claim.id: _read(section, row, known) for row in section.claims}
+    seconds = raising.seconds(section, task.root)
+    if source is None or not task.pictured:
+        return Prepared(reads=reads, seconds=seconds)
+    data = explore.data(source, source.figure.panels)
+    shown = tuple(_shown(section, source, panel, reads, data) for panel in source.figure.panels)
+    lent = []
+    for other in section.others:
+        own = [row for row in section.claims if row.tier == other.figure.tier]
+        wanted = {spot.panel for row in own for spot in reads[row.claim.id].spots} | {row.claim.panel for row in own}
+        lent += [_shown(section, other, panel, reads, {}) for panel in other.figure.panels if panel.id in wanted]
+    return Prepared(shown, tuple(lent), data, reads, seconds)
+
+
+def _read(section: Section, row: Row, known: dict[str, Known]) -> Read:
+    source = section.read_from(row)
+    if source is None or row.level == NONE:
+        return Read()
+    own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
+    return sides.read(own, source.figure, source.frame, known.setdefault(source.figure.tier, {}))
+
+
+def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]) -> Shown:
+    place = f"{views.figure_anchor(section.name)}-{views.anchor(panel.id)}"
+    main = source is section.source
+    drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
+    if main and panel.id in data and drawn.limits is not None:
+        data[panel.id]["limits"] = [[float(f"{v:.5g}") for v in pair] for pair in drawn.limits]
+    try:
+        rows = show.cells(source, panel) if panel.kind == "table" else show.ends(source, panel)
+    except UserError:  # nothing of it is recorded
+        rows = []
+    files = dict(drawn.files)
+    if main and rows:
+        said = [(panel, rows)]
+        files["tex"] = texts.as_latex(said, _caption(source)).encode()
+        points = explore.table(data[panel.id]) if panel.id in data else None
+        files["csv"] = (texts.as_csv(said, "") if points is None else _csv(points)).encode()
+    own = {row.claim.id for row in section.claims if section.read_from(row) is source}
+    marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
+    return Shown(
+        panel.id, source.figure.tier, pictures.titled(panel), panel.kind, panel.kind in views.WIDE, drawn.markup, files,
+        drawn.width, rows, {name: found for name, found in marks.items() if found},
+    )  # fmt: skip
+
+
+def _caption(source: Source) -> str:
+    """What must be known of the results beside a table."""
+    return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
+
+
+def _csv(rows: list[list[str]]) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def _marks(
+    source: Source, panel: Panel, drawn: Drawing, spots: tuple[Spot, ...], data: Mapping[str, Any]
+) -> tuple[Mark, ...]:
+    """What a check read of a panel, as far as the panel's picture shows it."""
+    found = []
+    for spot in spots:
+        if spot.panel != panel.id or spot.metric != panel.y or panel.kind != "curves":
+            continue
+        x = _across(source, panel, spot)
+        place = None if x is None else drawn.spot(x, spot.value)
+        if place is None:
+            continue
+        number = panel.curves.index(spot.curve) if spot.curve in panel.curves else -1
+        name = words.plain(words.legends(panel, source.figure)[number]) if number >= 0 else spot.curve.label
+        listed = [c["series"] for c in data.get(panel.id, {}).get("curves", [])]
+        at = listed.index(spot.curve.setting.series) if spot.curve.setting.series in listed else -1
+        said = f"{name}: {spot.value:.5g} at round {spot.round:,.5g}"
+        left, top, inside = place
+        mark = Mark(round(100 * left, 2), round(100 * top, 2), inside, said, at, spot.round, spot.value)
+        found.append(mark)
+    return tuple(found)
+
+
+def _across(source: Source, panel: Panel, spot: Spot) -> float | None:
+    """Where a point that a check read lies on the panel's x axis; None where it has no place there."""
+    x = axes.of(panel)
+    if not x.along:
+        value = spot.curve.select.get(panels.swept(panel))
+        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    found = explore.records(source, spot.curve, panel, [x], spot.metric)
+    if found is None:
+        return None
+    place = float(np.interp(spot.round, found.rounds, found.along[x.name]))
+    return place + (CurvesOptions.of(panel).starts_at if panel.x == "round" else 0)
+
+
+def script(name: str, data: Mapping[str, Any]) -> bytes:
+    """The data of a figure as a script: a page opened from disk may load that, and may not fetch a file."""
+    said = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return f"fedrepro.data({json.dumps(name)}, {said});\n".encode()

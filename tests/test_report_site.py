@@ -1,0 +1,437 @@
+"""The report as a folder of pages: every link leads somewhere, nothing comes from elsewhere, claims say why."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from fedrepro.claims import evidence
+from fedrepro.cli.main import main
+from fedrepro.errors import UserError
+from fedrepro.report import explore, gather, raising, site, summaries, work
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec.find import experiments
+
+from .conftest import ROOT
+from .test_report import DISCREPANCIES, SPEC
+
+Call = Callable[..., Result]
+TOO = """\
+  - id: "own/claim 2"
+    says: "few clients are enough"
+    where: "ours"
+    panel: b
+    check: reach(0.9 * y(at=0, algorithm='fedcgds', m=2), algorithm='fedcgds', m=2) < total(Q1=2, Q2=1)
+"""
+SUMMARY = """\
+paper: beyond
+holds: [{says: "It is as we say.", claims: {small.1: undecided}}]
+depends: [{says: "It is not.", claims: {small.1: reproduced}}]
+"""
+
+
+def say(*arguments: object) -> Result:
+    """The command line in this process."""
+    return CliRunner().invoke(main, [str(one) for one in arguments], catch_exceptions=False)
+
+
+def lay_out(folder: Path) -> None:
+    """A project of two figures with a discrepancy and a summary; one of the figures has no results."""
+    specs = folder / "experiments" / "beyond"
+    specs.mkdir(parents=True)
+    (specs / "small.yaml").write_text(SPEC.replace("tiers:\n", TOO + "tiers:\n"))
+    (specs / "later.yaml").write_text(SPEC.replace("figure: small", "figure: later").replace("small.1", "later.1"))
+    (specs / "discrepancies.yaml").write_text(DISCREPANCIES)
+    (specs / "summary.yml").write_text(SUMMARY)
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Such a project with results and its report, in the folder one is in."""
+    folder = tmp_path_factory.mktemp("site")
+    before, home = Path.cwd(), os.environ.get("FEDREPRO_DATA")
+    lay_out(folder)
+    os.chdir(folder)
+    os.environ["FEDREPRO_DATA"] = str(folder / "data")
+    try:
+        done = say("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1)
+        assert done.exit_code == 0, done.output
+        done = say("report", "--jobs", 1, "--out", "out")
+        assert done.exit_code == 0, done.output
+        yield folder
+    finally:
+        os.chdir(before)
+        os.environ.pop("FEDREPRO_DATA") if home is None else os.environ.update(FEDREPRO_DATA=home)
+
+
+@pytest.fixture
+def pages(computed: Path) -> dict[str, Any]:
+    """Every page of the report taken apart, by its path in the folder."""
+    folder = computed / "out" / "report"
+    return {p.relative_to(folder).as_posix(): Taken(p.read_text(encoding="utf-8")) for p in folder.rglob("*.html")}
+
+
+class Taken(HTMLParser):
+    """A page's ids, what it links to, what it loads, and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text, self.words = text, ""
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in ((name, value or "") for name, value in attrs):
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("href", "action") and tag in ("a", "form"):
+                self.links.append(value)
+            elif name in ("src", "href", "srcset", "data-script", "data-library") and not value.startswith("data:"):
+                self.loaded.append(value)
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def gathered() -> gather.Report:
+    paths = [Path(f"experiments/beyond/{name}.yaml") for name in ("later", "small")]
+    return gather.gather(paths, gather.BEST, Path("results"), Path("experiments"))
+
+
+# -- the folder --------------------------------------------------------------------------------------------------------
+
+
+def test_every_link_leads_to_a_page_and_a_place_in_it(computed: Path, pages: dict[str, Any]) -> None:
+    folder = computed / "out" / "report"
+    for name, page in pages.items():
+        assert len(page.ids) == len(set(page.ids)), name
+        for link in page.links:
+            path, _, place = link.partition("#")
+            target = os.path.normpath(os.path.join(os.path.dirname(name), unquote(path))) if path else name
+            assert (folder / target).is_file(), f"{name}: {link}"
+            if place and "=" not in place:
+                assert place in pages[target].ids, f"{name}: {link}"
+
+
+def test_links_to_lists_of_claims_name_what_can_be_chosen_and_list_as_many_as_they_say(pages: dict[str, Any]) -> None:
+    options = re.findall(r'<option value="([^"]*)"', pages["find.html"].text)
+    items = re.findall(r'<li data-paper="(.*?)" data-verdict="(.*?)" data-evidence="(.*?)" data-mark="(.*?)">',
+                       pages["find.html"].text)  # fmt: skip
+    assert len(items) == 3
+    parts = re.findall(r'href="find\.html#(.*?)" title="(\d+) ', pages["index.html"].text)
+    assert len(parts) == 3
+    for asked, count in parts:
+        wanted = dict(parse_qsl(asked.replace("&amp;", "&")))
+        assert set(wanted) == {"paper", "verdict", "evidence"}
+        assert set(wanted.values()) <= set(options)
+        fit = [one for one in items if one[:3] == tuple(wanted[key] for key in ("paper", "verdict", "evidence"))]
+        assert len(fit) == int(count)
+
+
+def test_nothing_is_loaded_from_elsewhere_and_all_of_it_is_there(computed: Path, pages: dict[str, Any]) -> None:
+    folder = computed / "out" / "report"
+    assert any("small" in name for name in pages)
+    for name, page in pages.items():
+        assert page.loaded
+        for what in page.loaded:
+            assert not re.match(r"[a-z]+:|//", what), f"{name}: {what}"
+            assert (folder / os.path.dirname(name) / what).resolve().is_file(), f"{name}: {what}"
+        assert "<style" not in page.text
+        assert not re.search(r"<script(?! src)", page.text)
+    for css in (folder / "static").glob("*.css"):
+        assert not re.search(r"url\(|@import", css.read_text())
+
+
+def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
+    computed: Path, pages: dict[str, Any]
+) -> None:
+    page = pages["claims/small.1.html"]
+    report = gathered()
+    (small,) = (s for s in report.sections if s.name == "beyond/small")
+    row = small.claims[0]
+    (margin,) = row.margins
+    assert site.spread(margin) in page.words
+    assert "fedrepro run beyond/small --tier paper" in page.words
+    assert "of one core" in page.words
+    assert "Evidence: quick" in page.words
+    assert "fedrepro check beyond/small --tier quick" in page.words
+    assert 'href="../discrepancies.html#discrepancy-beyond.1"' in page.text
+    assert "difference " in page.words.partition("Discrepancies that touch it")[2]
+    assert row.claim.check in page.words
+    assert page.text.count('class="spot"') == 2
+    assert '<img class="picture" src="../figures/beyond-small/a.svg"' in page.text
+    assert "No results" not in page.words
+    assert "Nothing could be read: no results at the paper" in pages["claims/later.1.html"].words
+
+
+def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
+    (small,) = (s for s in gathered().sections if s.name == "beyond/small")
+    assert small.source is not None
+    prepared = work.prepare(work.Task(small, True, Path("results")))
+    shown = {panel.id: panel for panel in prepared.panels}
+    marks = shown["a"].marks["small.1"]
+    assert len(marks) == 2
+    spots = prepared.reads["small.1"].spots
+    assert [(m.round, m.value) for m in marks] == [(s.round, s.value) for s in spots]
+    assert all(0 < m.left < 100 and 0 < m.top < 100 for m in marks)
+    assert len({m.left for m in marks}) == 1  # both at one round, and the lower value lies lower
+    assert (marks[0].value < marks[1].value) == (marks[0].top > marks[1].top)
+    data = prepared.data["a"]["curves"]
+    for mark in marks:
+        curve = data[mark.curve]
+        assert curve["y"][curve["x"]["round"].index(mark.round)] == pytest.approx(mark.value, rel=1e-5)
+    reached = [m for m in shown["b"].marks["own/claim 2"] if m.round % 1]
+    assert [0 < m.left < 100 and m.inside for m in reached] == [True]
+
+
+def test_an_id_that_two_figures_have_is_told_apart(computed: Path) -> None:
+    report = gathered()
+    later, small = report.sections
+    twice = replace(later, claims=(replace(later.claims[0], claim=small.claims[0].claim),))
+    found = site.entries(gather.Report((twice, small), report.discrepancies, report.effects))
+    assert [entry.page for entry in found] == [
+        "claims/beyond-later-small.1.html", "claims/beyond-small-small.1.html", "claims/own~2f~claim~20~2.html",
+    ]  # fmt: skip
+
+
+def test_names_of_files_are_short_and_differ(computed: Path) -> None:
+    long = [site.file_name("x" * 300 + end) for end in "ab"]
+    assert len(set(long)) == 2
+    assert all(len(name) < 120 for name in long)
+    assert site.file_name("..") not in ("", ".", "..")
+    assert site.file_name("a/../b") == "a~2f~..~2f~b"
+
+
+def test_a_newer_report_replaces_the_old_one_and_nothing_else(computed: Path, tmp_path: Path) -> None:
+    first = {"index.html": site.MARKER.encode(), "claims/old.html": b"old"}
+    site.write(tmp_path / "report", first)
+    site.write(tmp_path / "report", {"index.html": site.MARKER.encode(), "claims/new.html": b"new"})
+    assert [p.name for p in sorted((tmp_path / "report").rglob("*.html"))] == ["new.html", "index.html"]
+    assert [p.name for p in tmp_path.iterdir()] == ["report"]
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "letter.txt").write_text("keep me")
+    with pytest.raises(UserError, match="holds other files than a report's"):
+        site.write(mine, first)
+    assert [p.name for p in mine.iterdir()] == ["letter.txt"]
+    (tmp_path / "report" / "report").mkdir()
+    (tmp_path / "report" / "report" / "mine.txt").touch()
+    refused = say("report", "--no-pictures", "--out", tmp_path / "report")
+    assert (refused.exit_code, "holds other files" in refused.stderr) == (2, True)
+
+
+def test_without_the_library_pictures_stand_still_and_it_is_said_how_to_get_it(
+    computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "library", lambda: b"")
+    done = say("report", "beyond/small", "--jobs", 1, "--out", tmp_path)
+    assert 'pip install "fedrepro[report]"' in done.output
+    text = (tmp_path / "report" / "figures" / "beyond-small.html").read_text()
+    assert 'class="explore"' not in text
+    assert "fedrepro[report]" in text
+    assert "a.svg" in text
+    assert not list((tmp_path / "report").rglob("plotly*"))
+
+
+def test_files_beside_a_panel_hold_its_numbers(computed: Path) -> None:
+    folder = computed / "out" / "report" / "figures" / "beyond-small"
+    assert {p.suffix for p in folder.glob("a.*")} == {".csv", ".png", ".pdf", ".svg", ".tex"}
+    assert (folder / "a.csv").read_text().startswith("curve,round,uplink_scalars,uplink_bits")
+    assert r"\begin{table}" in (folder / "a.tex").read_text()
+    assert (folder / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert {p.suffix for p in folder.glob("t.*")} == {".csv", ".tex"}
+    svg = (folder / "a.svg").read_text()
+    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "prefers-color-scheme: dark" in svg
+
+
+# -- counts and sentences ----------------------------------------------------------------------------------------------
+
+
+def test_the_line_of_a_paper_is_counted() -> None:
+    def row(verdict: str, level: str) -> Any:
+        return SimpleNamespace(verdict=verdict, level=level)
+
+    full = [row("reproduced", "paper")] * 3 + [row("within noise", "paper")]
+    less = [row("holds", "quick"), row("fails", "stand-in")]
+    assert site.line(full) == "All 4 claims are decided at the published sizes: 3 reproduced, 1 within noise"
+    assert site.line(full + less) == (
+        "4 of 6 claims are decided at the published sizes: 3 reproduced, 1 within noise; on less evidence 1 holds, "
+        "1 fails (1 on stand-ins, which say nothing about the paper)"
+    )
+    assert site.line(less[:1]) == "None of 1 claim is decided at the published sizes yet; on less evidence 1 holds"
+
+
+def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, Any]) -> None:
+    words = pages["index.html"].words
+    assert "It is as we say." in words
+    assert "It is not." not in words
+    assert re.search(r"no longer bear out: small\.1 \(undecided\)", words)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("holds: [{says: x}]", "holds, sentence 1: it needs says"),
+        ("holds: [{says: x, claims: {}}]", "claims is a mapping"),
+        ("fails: [{says: x, claims: {a: perhaps}}]", "the verdict of a is one of reproduced, .* not 'perhaps'"),
+        ("hold: []", "its keys are paper, holds, fails, depends"),
+        ("- a", "its keys are"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_summary_that_is_none_says_where(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / summaries.NAME).write_text(text)
+    with pytest.raises(UserError, match=said):
+        summaries.load(tmp_path, "p")
+
+
+def test_what_summaries_say_is_what_the_kept_report_says() -> None:
+    """A sentence that the kept results no longer bear out has to be written anew."""
+    report = (ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8")
+    kept = {found[2]: found[1] for found in re.finditer(r"^\| ([a-z ]+?) \| [a-z-]+ \| `([^`]+)` \|", report, re.M)}
+    assert len(kept) > 200
+    written = {
+        paper.name: summaries.load(ROOT / "experiments", paper.name) for paper in (ROOT / "experiments").iterdir()
+    }
+    assert {name for name, sentences in written.items() if sentences} == {
+        "fedmf", "fedc", "fedmc", "gcca", "perfedsi", "beyond",
+    }  # fmt: skip
+    for sentences in written.values():
+        for one in sentences:
+            assert {name: kept.get(name) for name in one.claims} == dict(one.claims), one.says
+            assert len(one.says) < 125
+
+
+# -- what would raise a claim ------------------------------------------------------------------------------------------
+
+
+def test_missing_trials_take_what_the_others_took() -> None:
+    two = {"a": (10.0, 20.0), "b": (1.0,)}
+    part = Sidecar(trials_wanted=4, seconds_per_run=two, settings=({}, {}))
+    assert raising._by_trials(part) == pytest.approx(2 * 15 + 3 * 1)
+    assert raising._by_trials(replace(part, settings=({}, {}, {}))) is None  # one curve has no trial at all
+    assert raising.duration(0) == ""
+    assert raising.duration(5) == "about 5 seconds of one core"
+    assert raising.duration(3 * 3600) == "about 3 hours of one core"
+    assert raising.duration(4 * 86_400) == "about 4 days of one core"
+
+
+@pytest.mark.parametrize(
+    ("level", "commands"),
+    [
+        (evidence.PAPER, []),
+        (evidence.PARTIAL, ["fedrepro run beyond/small --tier paper"]),
+        (evidence.QUICK, ["fedrepro run beyond/small --tier paper"]),
+        (evidence.STAND_IN, ["fedrepro data fetch mnist   # or: fedrepro data import mnist PATH",
+                             "fedrepro run beyond/small --tier paper"]),
+        (evidence.VARIANT, ["fedrepro data import mnist PATH", "fedrepro run beyond/small --tier paper"]),
+    ],
+)  # fmt: skip
+def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str, commands: list[str]) -> None:
+    (small,) = (s for s in gathered().sections if s.name == "beyond/small")
+    assert small.source is not None
+    content = SimpleNamespace(dataset="mnist", state="variant", note="")
+    sidecar = replace(small.source.sidecar, stand_ins=("mnist",), datasets=(content,))  # type: ignore[arg-type]
+    section = replace(small, source=replace(small.source, sidecar=sidecar))
+    row = replace(section.claims[0], level=level)
+    assert [step.command for step in raising.steps(section, row, 60.0)] == commands
+    stale = replace(section, stale=("the spec changed",))
+    assert raising.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
+    assert site.entries(gather.Report((stale,), (), {}))[0].marks[0] == "stale"
+
+
+# -- data of curves ----------------------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_the_ends_and_the_early_rounds() -> None:
+    assert explore.kept(5, 10).tolist() == [0, 1, 2, 3, 4]
+    at = explore.kept(1000, 40)
+    assert (at[0], at[-1], len(at) <= 40) == (0, 999, True)
+    assert set(range(4)) <= set(at.tolist())
+    assert np.diff(at).max() < 80
+
+
+def test_the_data_of_a_figure_are_those_of_its_results_and_stay_small(
+    computed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (small,) = (s for s in gathered().sections if s.name == "beyond/small")
+    source = small.source
+    assert source is not None
+    data = explore.data(source, source.figure.panels)
+    assert set(data) == {"a", "b"}
+    curve, setting = data["a"]["curves"][0], source.figure.panels[0].curves[0].setting
+    rows = source.frame[(source.frame["series"] == setting.series) & (source.frame["metric"] == "objective")]
+    for number, values in zip(curve["numbers"], curve["trials"], strict=True):
+        assert values == pytest.approx(rows[rows["trial"] == number]["value"].tolist(), rel=1e-3)
+    assert curve["y"] == pytest.approx(rows.groupby("round")["value"].mean().tolist(), rel=1e-5)
+    assert curve["x"]["uplink_bits"] == pytest.approx(rows.groupby("round")["uplink_bits"].mean().tolist())
+    assert data["b"]["axes"][0][0] == "uplink_scalars"
+    monkeypatch.setattr(explore, "LARGEST", 10)
+    monkeypatch.setattr(explore, "FEWEST", 5)
+    assert len(explore.data(source, source.figure.panels)["a"]["curves"][0]["y"]) == 3
+
+
+def test_data_are_a_script_whatever_stands_in_them() -> None:
+    text = work.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
+    assert text.isascii()
+    found = re.fullmatch(r"fedrepro\.data\((.*?), (\{.*\})\);\n", text)
+    assert found
+    assert (json.loads(found[1]), json.loads(found[2])) == ('a"</script>\u2028', {"x": "</script>\u2029\\"})
+
+
+# -- two sets of results -----------------------------------------------------------------------------------------------
+
+
+def test_folders_are_compared_figure_by_figure_and_shown_side_by_side(computed: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    done = say(
+        "run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--results", other, "--set", "problem.rho=0.1"
+    )
+    assert done.exit_code == 0, done.output
+    (own,) = (other / "set").iterdir()
+    shutil.copytree(own / "quick", other / "quick")
+    shutil.copy(other / "quick" / "beyond" / "small.csv", other / "quick" / "beyond" / "more.csv")
+    done = say("compare", "results/quick", other / "quick", "--html", tmp_path / "pages")
+    assert done.exit_code == 0, done.output
+    assert "only in B: beyond/more" in done.output
+    assert say("compare", "results/quick", other / "quick", "--check").exit_code == 1
+    page = Taken((tmp_path / "pages" / "index.html").read_text())
+    assert "Only in B: beyond/more." in page.words
+    assert {link.partition("#")[2] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert sum(what.endswith(".svg") for what in page.loaded) == 4
+    assert all((tmp_path / "pages" / what).is_file() for what in page.loaded)
+    assert "moved" in page.words
+    same = say("compare", "results/quick", "results/quick", "--html", tmp_path / "pages")
+    assert same.exit_code == 0
+    text = (tmp_path / "pages" / "index.html").read_text()
+    assert "Nothing moved" in text
+    assert "0 verdicts differ." in text
+
+
+def test_a_file_is_not_compared_with_a_folder_nor_with_nothing(computed: Path, tmp_path: Path) -> None:
+    mixed = say("compare", "results/quick/beyond/small.csv", "results/quick")
+    assert (mixed.exit_code, "two files of results, or two folders" in mixed.stderr) == (2, True)
+    empty = say("compare", "results/quick", tmp_path)
+    assert (empty.exit_code, "no figure is in both" in empty.stderr) == (2, True)
+
+
+def test_the_specs_of_a_project_have_their_summaries_beside_them(computed: Path) -> None:
+    assert [one.head for one in summaries.load(experiments(), "beyond")] == ["Holds", "It depends"]
+    assert summaries.load(experiments(), "fedc") == ()
