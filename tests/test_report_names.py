@@ -122,15 +122,16 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
 
 
 def folder_tags(folder: Path) -> Counter[tuple[str, ...]]:
-    """All tags of the pages of such a project's report, with the names of their attributes; pictures' too."""
+    """All tags of the pages of such a project's report, with the names of their attributes; pictures are drawings."""
     found: Counter[tuple[str, ...]] = Counter()
     for path in (folder / "out" / "report").rglob("*.html"):
         page = Page(path.read_text(encoding="utf-8"))
         assert len(page.ids) == len(set(page.ids))
         found.update(page.tags)
-        found.update(page.drawn)
     for path in (folder / "out" / "report").rglob("*.svg"):
-        found.update(tag for tag in Page(path.read_text(encoding="utf-8")).drawn if tag[0] not in ("path", "use"))
+        drawn = Page(path.read_text(encoding="utf-8")).drawn
+        assert {tag for tag, *_ in drawn} <= SHAPES | {"style"}
+        assert not [names for _, *names in drawn if any(name.startswith("on") for name in names)]
     return found
 
 
