@@ -339,6 +339,7 @@ def _running_mean(r: np.ndarray, v: np.ndarray) -> np.ndarray:
 _SMOOTHED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "value": lambda r, v: v,
     "mean": _running_mean,
+    "squares": lambda r, v: _running_mean(r, v * v),
     "least": lambda r, v: np.minimum.accumulate(v),
 }
 

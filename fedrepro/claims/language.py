@@ -40,6 +40,7 @@ READERS: dict[str, tuple[str, ...]] = {
 SMOOTHED = {
     "value": "the metric itself",
     "mean": "its mean over the rounds so far",
+    "squares": "the mean of its squares over the rounds so far",
     "least": "its lowest value so far",
 }
 """What ``y`` and ``slope`` may read in place of the metric."""
@@ -76,7 +77,10 @@ FORMS: dict[str, str] = {
         "the exponent of the metric as a power of the round between rounds R (default 1) and S (default the last): the "
         "slope of a straight line through its logarithm against the round's, every factor of rounds counting alike"
     ),
-    "of='mean'": "in y() and slope(): of its mean over the rounds so far; `of='least'` of its lowest value so far",
+    "of='mean'": (
+        "in y() and slope(): of its mean over the rounds so far; `of='squares'` of that of its squares, `of='least'` of "
+        "its lowest value so far"
+    ),
     "decay(since=R, until=S)": (
         "by how many powers of ten the metric falls in a round on average between two rounds, as it does geometrically"
     ),
