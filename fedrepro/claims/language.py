@@ -78,8 +78,8 @@ FORMS: dict[str, str] = {
         "slope of a straight line through its logarithm against the round's, every factor of rounds counting alike"
     ),
     "of='mean'": (
-        "in y() and slope(): of its mean over the rounds so far; `of='squares'` of that of its squares, `of='least'` of "
-        "its lowest value so far"
+        "in y() and slope(): of its mean over the rounds so far; `of='squares'` of that of its squares, "
+        "`of='least'` of its lowest value so far"
     ),
     "decay(since=R, until=S)": (
         "by how many powers of ten the metric falls in a round on average between two rounds, as it does geometrically"
