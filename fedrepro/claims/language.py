@@ -57,6 +57,10 @@ FORMS: dict[str, str] = {
         "the metric when C numbers have been sent up (the last round at or below that cost; or a list); beyond what a "
         "run has sent that did not end by itself, nothing can be said"
     ),
+    "y(at=R, of='mean')": (
+        "its mean over the rounds so far, with at, cost or since; `of='squares'` the mean of its squares, `of='least'` "
+        "its lowest value so far"
+    ),
     "total(axis)": (
         "the last value of `round`, of `uplink_scalars`, `uplink_bits`, `downlink_scalars` or `downlink_bits`, or of a "
         "recorded metric"
@@ -77,15 +81,12 @@ FORMS: dict[str, str] = {
         "the exponent of the metric as a power of the round between rounds R (default 1) and S (default the last): the "
         "slope of a straight line through its logarithm against the round's, every factor of rounds counting alike"
     ),
-    "of='mean'": (
-        "in y() and slope(): of its mean over the rounds so far; `of='squares'` of that of its squares, "
-        "`of='least'` of its lowest value so far"
-    ),
+    "slope(of='mean')": "the same of its mean over the rounds so far; other words as in `y(at=R, of='mean')`",
     "decay(since=R, until=S)": (
         "by how many powers of ten the metric falls in a round on average between two rounds, as it does geometrically"
     ),
     "rise(since=R)": "the largest step upwards from one recorded round to the next, below zero where it always falls",
-    "parameter('beta')": "the value that the curve's method has for a parameter, a number",
+    "parameter(name)": "the number that the curve's method has for a parameter: `parameter('beta')`",
     "panel='b'": "in any of these: read another panel than the claim's",
     "metric='rmse'": "in any of these: read another recorded metric than the panel's",
     "abs(a)": "the absolute value",
