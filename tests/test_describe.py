@@ -373,7 +373,7 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("check", ["spec key claims.check"]),
         ("highest", ["claim function highest"]),
         ("claims.check.metric", ["claim keyword metric"]),
-        ("parameter", ["panel option parameter", "axis parameter"]),
+        ("parameter", ["panel option parameter", "axis parameter", "claim function parameter"]),
         ("bars", ["panel kind bars"]),
     ],
 )

@@ -34,6 +34,8 @@ class Row:
     """The verdict on one claim, the level of its evidence and what sets that apart from the paper's (``evidence``).
 
     why : the margin in words, or why nothing could be read. margins : of each comparison, of the round that decides.
+    promise : of a theorem's claim, what became of its promise or condition (``PROMISES``), else ''. measured : what its
+    first comparison holds against a number, None where it compares two curves.
     """
 
     figure: str
@@ -45,6 +47,8 @@ class Row:
     why: str
     margins: tuple[Interval, ...]
     trials: int
+    promise: str = ""
+    measured: Interval | None = None
 
     @property
     def reason(self) -> str:
@@ -99,13 +103,59 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
     reader = Reader.of(claim, figure, frame, known)
     used = curves(claim, figure)
     weighed = evidence.weigh(figure, sidecar, used, reader.trials)
+    promise, measured = "", None
     try:
-        found, text, numbers = _decide(list(comparisons(language.parse(claim.check).body)), reader)
+        compared = list(comparisons(language.parse(claim.check).body))
+        found, text, numbers = _decide(compared, reader)
+        if claim.theorem:
+            promise, measured = _promised(claim, found, reader), _measured(compared[0], numbers[0], reader)
+            shown = f"{promise}: {_read_off(measured)}" if measured else promise
+            text = f"{shown}; {text}"
     except NotTestable as error:
         found, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
     verdict = evidence.verdict(found, weighed.level)
     name = f"{figure.paper}/{figure.figure}"
-    return Row(name, figure.tier, claim, verdict, weighed.level, weighed.words, text, numbers, reader.trials)
+    return Row(
+        name, figure.tier, claim, verdict, weighed.level, weighed.words, text, numbers, reader.trials, promise, measured
+    )
+
+
+PROMISES = {
+    ("promise", HOLDS): "as promised",
+    ("promise", FAILS): "contradicted",
+    ("condition", HOLDS): "condition met",
+    ("condition", FAILS): "condition not met by the published parameters",
+}
+FASTER, DOUBTFUL = "faster than promised", "undecided"
+"""What becomes of what a theorem promises, or asks for. Of a bound only *contradicted* says something for
+certain: what stays within a bound on some data does not prove it."""
+
+
+def _promised(claim: Claim, found: str, reader: Reader) -> str:
+    """The word for a theorem's claim whose check found this."""
+    if found == HOLDS and claim.faster:
+        reader.chosen = np.arange(reader.trials)
+        if _decide(list(comparisons(language.parse(claim.faster).body)), reader)[0] == HOLDS:
+            return FASTER
+    return PROMISES.get((claim.theorem, found), DOUBTFUL)
+
+
+def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Interval | None:
+    """What a comparison holds against a number, with its interval; None where both sides are read off curves."""
+    low, high = (
+        any(True for _ in language.readers(ast.Expression(side))) for side in (comparison.left, comparison.right)
+    )
+    if low == high:
+        return None
+    number = float(np.ravel(evaluate(comparison.right if low else comparison.left, reader))[0])
+    if low:
+        return Interval(number - margin.value, number - margin.high, number - margin.low)
+    return Interval(number + margin.value, number + margin.low, number + margin.high)
+
+
+def _read_off(found: Interval) -> str:
+    text = f"{found.value:.3g}"
+    return text + (f" [{found.low:.3g}, {found.high:.3g}]" if found.low < found.high else "")
 
 
 def untested(claim: Claim, figure: Figure, why: str) -> Row:
@@ -120,9 +170,10 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
         return []
     panels = {panel.id: panel for panel in figure.panels}
     found: dict[str, Curve] = {}
-    for _, function, keywords in language.readers(language.parse(claim.check)):
-        _, curve = language.select(function, keywords, claim, panels)
-        found.setdefault(curve.setting.series, curve)
+    for check in filter(None, (claim.check, claim.faster)):
+        for _, function, keywords in language.readers(language.parse(check)):
+            _, curve = language.select(function, keywords, claim, panels)
+            found.setdefault(curve.setting.series, curve)
     return list(found.values())
 
 
@@ -157,7 +208,8 @@ class Reader:
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         panel, curve = language.select(function, keywords, self.claim, self.panels)
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
-        named = tuple(name for name in curve.setting.metrics if name in self.claim.check)  # as axes, perhaps
+        checks = self.claim.check + self.claim.faster
+        named = tuple(name for name in curve.setting.metrics if name in checks)  # as axes, perhaps
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self._aligned:
             self._aligned[key] = self._read(curve, metric, named)
@@ -201,7 +253,9 @@ def _align(rows: Any, others: Mapping[str, Any], recorded: np.ndarray, better: s
     return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better, np.array(lasts))
 
 
-def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0) -> np.ndarray:
+def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: str = "value") -> np.ndarray:
+    if of != "value":
+        series = dataclasses.replace(series, values=_SMOOTHED[of](series.rounds.astype(float), series.values))
     if cost is not None:
         sent, cost = series.axes["uplink_scalars"], np.ravel(cost)
         if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
@@ -264,6 +318,60 @@ def _highest(series: Series, since: float = 0) -> np.ndarray:
     return np.max(_since(series, since), keepdims=True)
 
 
+def _between(series: Series, since: float, until: float) -> np.ndarray:
+    """Places of the recorded rounds between two, both counted."""
+    chosen = np.flatnonzero((series.rounds >= since) & (series.rounds <= until))
+    if chosen.size < 2 or (math.isfinite(until) and series.rounds[-1] < until):
+        end = f" to {until:g}" if math.isfinite(until) else " on"
+        raise NotTestable(f"rounds from {since:g}{end} are not all among the {series.rounds[-1]:g} of this tier")
+    return chosen
+
+
+def _slope(series: Series, since: float = 1, until: float = math.inf, of: str = "value") -> np.ndarray:
+    """The exponent of a power of the round: least squares on logarithms, weighted by the rounds' logarithmic gaps."""
+    chosen = _between(series, max(since, 1), until)
+    r, v = series.rounds.astype(float), _SMOOTHED[of](series.rounds.astype(float), series.values)
+    r, v = r[chosen], v[chosen]
+    if not np.isfinite(v).all():
+        return np.array([np.inf])
+    if (v <= 0).any():
+        raise NotTestable("the metric is zero or negative in some round: it has no power law")
+    x, y = np.log(r), np.log(v)
+    w = np.gradient(x)
+    x = x - np.average(x, weights=w)
+    return np.array([np.sum(w * x * y) / np.sum(w * x * x)])
+
+
+def _running_mean(r: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The mean over the rounds so far; between two recorded rounds as if it went straight from one to the other."""
+    area = np.concatenate(([0.0], np.cumsum(np.diff(r) * (v[1:] + v[:-1]) / 2)))
+    return np.concatenate((v[:1], area[1:] / (r[1:] - r[0])))
+
+
+_SMOOTHED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "value": lambda r, v: v,
+    "mean": _running_mean,
+    "squares": lambda r, v: _running_mean(r, v * v),
+    "least": lambda r, v: np.minimum.accumulate(v),
+}
+
+
+def _decay(series: Series, since: float = 0, until: float = math.inf) -> np.ndarray:
+    chosen = _between(series, since, until)
+    first, last = series.values[chosen[[0, -1]]]
+    if min(first, last) <= 0 or not math.isfinite(first):
+        raise NotTestable("the metric is zero, negative or not finite there: it has no rate")
+    rounds = series.rounds[chosen[-1]] - series.rounds[chosen[0]]
+    return np.array([np.log10(first / last) / rounds])
+
+
+def _rise(series: Series, since: float = 0) -> np.ndarray:
+    kept = _since(series, since)
+    if kept.size < 2:
+        raise NotTestable(f"there is one round from {since:g} on, and no step")
+    return np.max(np.diff(kept), keepdims=True)
+
+
 _READERS: dict[str, Callable[..., np.ndarray]] = {
     "y": _y,
     "total": _total,
@@ -271,6 +379,9 @@ _READERS: dict[str, Callable[..., np.ndarray]] = {
     "first": _first,
     "lowest": _lowest,
     "highest": _highest,
+    "slope": _slope,
+    "decay": _decay,
+    "rise": _rise,
 }
 _PLAIN: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
@@ -356,6 +467,9 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
     _, _, keywords = next(language.readers(node))
+    if name == "parameter":
+        _, curve = language.select(name, keywords, reader.claim, reader.panels)
+        return np.array([float(curve.setting.params[language.constant(keywords["name"])])])
     own = {k: v for k, v in keywords.items() if k in language.READERS[name]}
     values = {k: evaluate(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in own.items()}
     return _READERS[name](reader.series(name, keywords), **values)

@@ -26,13 +26,24 @@ if TYPE_CHECKING:
     from fedrepro.spec.model import Claim, Curve, Panel
 
 READERS: dict[str, tuple[str, ...]] = {
-    "y": ("at", "cost", "since"),
+    "y": ("at", "cost", "since", "of"),
     "total": ("axis",),
     "reach": ("level", "axis"),
     "first": ("level", "axis"),
     "lowest": ("since",),
     "highest": ("since",),
+    "slope": ("since", "until", "of"),
+    "decay": ("since", "until"),
+    "rise": ("since",),
+    "parameter": ("name",),
 }
+SMOOTHED = {
+    "value": "the metric itself",
+    "mean": "its mean over the rounds so far",
+    "squares": "the mean of its squares over the rounds so far",
+    "least": "its lowest value so far",
+}
+"""What ``y`` and ``slope`` may read in place of the metric."""
 COMMON = ("panel", "metric")
 """Keywords of every one of them; all others select its curve."""
 PLAIN = ("abs", "min", "max", "log10", "mean")
@@ -45,6 +56,10 @@ FORMS: dict[str, str] = {
     "y(cost=C)": (
         "the metric when C numbers have been sent up (the last round at or below that cost; or a list); beyond what a "
         "run has sent that did not end by itself, nothing can be said"
+    ),
+    "y(at=R, of='mean')": (
+        "its mean over the rounds so far, with at, cost or since; `of='squares'` the mean of its squares, `of='least'` "
+        "its lowest value so far"
     ),
     "total(axis)": (
         "the last value of `round`, of `uplink_scalars`, `uplink_bits`, `downlink_scalars` or `downlink_bits`, or of a "
@@ -62,6 +77,16 @@ FORMS: dict[str, str] = {
     "lowest(since=R)": "the same without the rounds before R",
     "highest()": "the highest value of the metric over the rounds",
     "highest(since=R)": "the same without the rounds before R",
+    "slope(since=R, until=S)": (
+        "the exponent of the metric as a power of the round between rounds R (default 1) and S (default the last): the "
+        "slope of a straight line through its logarithm against the round's, every factor of rounds counting alike"
+    ),
+    "slope(of='mean')": "the same of its mean over the rounds so far; other words as in `y(at=R, of='mean')`",
+    "decay(since=R, until=S)": (
+        "by how many powers of ten the metric falls in a round on average between two rounds, as it does geometrically"
+    ),
+    "rise(since=R)": "the largest step upwards from one recorded round to the next, below zero where it always falls",
+    "parameter(name)": "the number that the curve's method has for a parameter: `parameter('beta')`",
     "panel='b'": "in any of these: read another panel than the claim's",
     "metric='rmse'": "in any of these: read another recorded metric than the panel's",
     "abs(a)": "the absolute value",
@@ -101,8 +126,8 @@ def parse(check: str) -> ast.Expression:
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             raise UserError(
-                f"the check may not contain '{ast.unparse(node)}'; it compares y(), total(), reach(), first(), "
-                "lowest() and highest() of curves"
+                f"the check may not contain '{ast.unparse(node)}'; it compares what is read of curves: "
+                f"{', '.join(f'{name}()' for name in READERS)}"
             )
         if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
             raise UserError(f"the check may not call '{ast.unparse(node.func)}'")
@@ -178,9 +203,10 @@ def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
 def panels_of(claim: Claim) -> set[str]:
     """The names of the panels that a claim's check reads, as far as they are plain."""
     found = {claim.panel}
-    with contextlib.suppress(UserError):
-        for _, _, keywords in readers(parse(claim.check)):
-            found |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
+    for check in filter(None, (claim.check, claim.faster)):
+        with contextlib.suppress(UserError):
+            for _, _, keywords in readers(parse(check)):
+                found |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
     return found
 
 
@@ -199,7 +225,7 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):
-        yield "the check reads no curve; use y(), total(), reach(), first(), lowest() or highest()"
+        yield f"the check reads no curve; use {', '.join(f'{name}()' for name in READERS)}"
     told = False
     for node, function, keywords in readers(tree):
         try:
@@ -241,15 +267,27 @@ def _check_reader(
         raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three")
     if function in ("reach", "first") and "level" not in keywords:
         raise UserError(f"{shown}: {function}() needs the level to reach as its first argument")
+    if function == "parameter" and "name" not in keywords:
+        raise UserError(f"{shown}: parameter() needs the name of a parameter, for instance parameter('Q2')")
     _check_rounds(shown, function, keywords)
     panel, curve = select(function, keywords, claim, panels)
     valid = (*axes, *curve.setting.metrics)
+    if function == "parameter":
+        _check_parameter(shown, constant(keywords["name"]), curve)
     axis = constant(keywords["axis"]) if "axis" in READERS[function] and "axis" in keywords else "round"
     if axis not in valid:
         raise UserError(f"{shown}: '{axis}' is not an axis{nearest(str(axis), valid)} (axes: {', '.join(valid)})")
     metric = constant(keywords["metric"]) if "metric" in keywords else panel.y
     if metric not in curve.setting.metrics:
         raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
+
+
+def _check_parameter(shown: str, name: Any, curve: Curve) -> None:
+    """The curve's method has such a parameter, and it is a number."""
+    if name not in list(curve.setting.params):
+        raise UserError(f"{shown}: '{curve.label}' has no parameter '{name}'{nearest(str(name), curve.setting.params)}")
+    if not _is_number(curve.setting.params[name]):
+        raise UserError(f"{shown}: {name} is {curve.setting.params[name]!r} there, and no number")
 
 
 # -- numbers and how many they are -------------------------------------------------------------------------------------
@@ -265,6 +303,13 @@ def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -
         since = constant(keywords["since"])
         if not _is_round(since):
             raise UserError(f"{shown}: since={since!r} must be a round (a whole number from 0 on)")
+    if "until" in keywords and "until" in READERS[function]:
+        until, first = constant(keywords["until"]), constant(keywords["since"]) if "since" in keywords else 0
+        if not _is_round(until) or until <= first:
+            raise UserError(f"{shown}: until={until!r} must be a round (a whole number) after the first, {first:g}")
+    if "of" in keywords and "of" in READERS[function] and constant(keywords["of"]) not in SMOOTHED:
+        of = constant(keywords["of"])
+        raise UserError(f"{shown}: of={of!r} must be one of {', '.join(SMOOTHED)}{nearest(str(of), SMOOTHED)}")
 
 
 def _is_number(value: Any) -> bool:

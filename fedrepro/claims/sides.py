@@ -212,6 +212,8 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
 def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
     """Every point that some call of the check read off an averaged curve."""
     for node, function, keywords in language.readers(tree):
+        if function == "parameter" or "of" in keywords:  # no point of a curve that is drawn
+            continue
         panel, curve = language.select(function, keywords, reader.claim, reader.panels)
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
         series = reader.series(function, keywords)
@@ -235,6 +237,12 @@ def _rounds(
         yield from kept if len(kept) <= 4 * SHOWN else kept[:: max(len(kept) // (4 * SHOWN), 1)]
     elif function == "total":
         yield float(series.rounds[-1])
+    elif function in ("slope", "decay"):  # from where to where
+        asked = {key: language.constant(keywords[key]) for key in ("since", "until") if key in keywords}
+        yield float(asked.get("since", function == "slope"))
+        yield float(asked.get("until", series.rounds[-1]))
+    elif function == "rise":
+        return
     elif function in ("lowest", "highest"):
         since = language.constant(keywords["since"]) if "since" in keywords else 0
         there = np.flatnonzero(series.rounds >= since)
@@ -272,6 +280,8 @@ def _divides(node: ast.AST) -> bool:
 
 def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:
     panel: Panel = language.select(function, keywords, reader.claim, reader.panels)[0]
+    if function in ("slope", "decay", "parameter"):
+        return ""
     if function in ("total", "reach", "first"):
         axis = language.constant(keywords["axis"]) if "axis" in keywords else "round"
         return axes.find(panel, axis).label if axis != "round" else "rounds"

@@ -71,4 +71,5 @@ def _facts(row: Row) -> dict[str, Any]:
         **{"figure": row.figure, "tier": row.tier, "id": claim.id, "says": claim.says, "where": claim.where},
         **{"panel": claim.panel, "check": claim.check, "reading": claim.reading, "note": claim.note},
         **{"verdict": row.verdict, "level": row.level, "evidence": row.evidence, "why": row.why, "trials": row.trials},
+        **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
     }

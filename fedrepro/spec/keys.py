@@ -33,6 +33,10 @@ ROLES = {
     "curve": "a line over the rounds, with a marker",
     "level": "a horizontal line at its final value, as for a method without rounds",
 }
+THEOREM = {
+    "promise": "as promised, faster than promised, or contradicted; a rate within the bound is no proof",
+    "condition": "what it asks for is met, or not met by the published parameters",
+}
 SCALES = {"linear": "equal steps are equal differences", "log": "equal steps are equal ratios"}
 
 _TEXT, _NAME, _COUNT, _FROM_0 = "a text", "a name", "a whole number of at least 1", "a whole number of at least 0"
@@ -119,6 +123,14 @@ CLAIM: Keys = {
     "panel": Key("the name of a panel", "the panel whose curves the check reads", required=True),
     "check": Key("a comparison in the language of claims", "what must hold of the results", required=True),
     "note": Key(_TEXT, "what else is to be said of it; verdicts show it", ""),
+    "theorem": Key(
+        "promise or condition", "what of a theorem it measures; its verdict says so in words", "", values=THEOREM
+    ),
+    "faster": Key(
+        "a comparison in the language of claims",
+        "of a theorem's promise: what holds beside where it is faster than promised",
+        "",
+    ),
 }
 """The keys of a claim."""
 

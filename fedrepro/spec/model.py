@@ -78,7 +78,8 @@ class Claim:
     """A paper's statement, in our words, with a check over the results fixed before the run.
 
     ``reading``: how a vague word of it is read here, '' where nothing had to be read into it. ``inapplicable``: why its
-    check cannot be read from a figure that options have changed; '' where it can.
+    check cannot be read from a figure that options have changed; '' where it can. ``theorem``: what of a theorem it is,
+    ``promise`` or ``condition``, '' for other claims; ``faster``: the check of a rate beyond the promised one, or ''.
     """
 
     id: str
@@ -89,6 +90,8 @@ class Claim:
     reading: str = ""
     note: str = ""
     inapplicable: str = ""
+    theorem: str = ""
+    faster: str = ""
 
 
 @dataclass(frozen=True)

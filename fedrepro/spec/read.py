@@ -235,6 +235,14 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bo
                 collect.error(item, f"a claim needs '{key}'")
         if values["id"] and values["id"] in {claim.id for claim in claims}:
             collect.error(item.get("id"), f"the claim id '{values['id']}' is used twice")
+        if values["theorem"] and values["theorem"] not in keys.THEOREM:
+            words = ", ".join(keys.THEOREM)
+            near = nearest(values["theorem"], keys.THEOREM)
+            collect.error(
+                item.get("theorem"), f"'{values['theorem']}' is not a part of a theorem{near} (one of: {words})"
+            )
+        if values["faster"] and values["theorem"] != "promise":
+            collect.error(item.get("faster"), "'faster' belongs to a claim with `theorem: promise`")
         claim = Claim(**values)
         if claim.panel and claim.panel not in named:
             collect.error(
@@ -242,10 +250,11 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bo
                 f"there is no panel '{claim.panel}'{nearest(claim.panel, named)} (panels: {', '.join(named)})",
             )
         if collect.told == told and not language.panels_of(claim) & (set(named) - set(found)):
-            messages = list(language.problems(claim, found, axes.CLAIMED))
-            if messages and changed:
-                claim = dataclasses.replace(claim, inapplicable=messages[0])
-            for message in () if changed else messages:
-                collect.error(item.get("check"), message)
+            for key in [key for key in ("check", "faster") if values[key]]:
+                messages = list(language.problems(dataclasses.replace(claim, check=values[key]), found, axes.CLAIMED))
+                if messages and changed:
+                    claim = dataclasses.replace(claim, inapplicable=messages[0])
+                for message in () if changed else messages:
+                    collect.error(item.get(key), message)
         claims.append(claim)
     return claims

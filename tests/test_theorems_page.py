@@ -1,0 +1,37 @@
+"""The page of theorems says what the kept results say."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+
+from fedrepro.spec.find import specs
+from fedrepro.spec.read import load
+
+from .conftest import ROOT
+
+
+@pytest.fixture
+def theorems(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "generate"), *sys.path])
+    return importlib.import_module("theorems")
+
+
+def test_the_tables_are_those_of_the_kept_results(theorems: ModuleType) -> None:
+    text = theorems.PAGE.read_text(encoding="utf-8")
+    assert theorems.written(text) == text, "python docs/generate/theorems.py writes them anew"
+
+
+def test_every_claim_on_a_theorem_stands_there_with_its_verdict(theorems: ModuleType) -> None:
+    text = theorems.PAGE.read_text(encoding="utf-8")
+    claims = 0
+    for path in specs(ROOT / "experiments"):
+        for claim in load(path, "paper").claims:
+            if claim.theorem:
+                claims += 1
+                assert f"| {claim.says} |" in text, claim.id
+    assert claims > 30
+    assert "not tested" not in text
