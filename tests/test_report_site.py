@@ -348,8 +348,12 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert small.source is not None
     content = SimpleNamespace(dataset="mnist", state="variant", note="")
-    sidecar = replace(small.source.sidecar, stand_ins=("mnist",), datasets=(content,))  # type: ignore[arg-type]
-    section = replace(small, source=replace(small.source, sidecar=sidecar))
+    sidecar = replace(small.source.sidecar, stand_ins=("netflix", "mnist"), datasets=(content,))  # type: ignore[arg-type]
+    figure = small.source.figure  # as if its curves were of MNIST, and another dataset were absent too
+    panels = [replace(p, curves=tuple(replace(c, setting=replace(c.setting, dataset="mnist")) for c in p.curves))
+              for p in figure.panels]  # fmt: skip
+    figure = replace(figure, panels=tuple(panels))
+    section = replace(small, figure=figure, source=replace(small.source, figure=figure, sidecar=sidecar))
     row = replace(section.claims[0], level=level)
     assert [step.command for step in raising.steps(section, row, 60.0)] == commands
     stale = replace(section, stale=("the spec changed",))

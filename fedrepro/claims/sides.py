@@ -234,7 +234,8 @@ def _rounds(
         rounds = _asked(series, keywords, reader)[0]
         last = float(series.rounds[-1])
         kept = [min(r, last) for r in rounds]
-        yield from kept if len(kept) <= 4 * SHOWN else kept[:: max(len(kept) // (4 * SHOWN), 1)]
+        at = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), 2 * SHOWN)).round().astype(int))
+        yield from (kept[i] for i in at.tolist())
     elif function == "total":
         yield float(series.rounds[-1])
     elif function in ("slope", "decay"):  # from where to where

@@ -46,12 +46,12 @@ class Drawing:
     """A panel drawn: as HTML for a page, and its picture as a file of each format; none of a table, or without results.
 
     ``spot`` says where a point of the data lies in the picture, as shares of its width and height from the upper left,
-    and whether it lies inside the axes. limits : of the x and the y axis.
+    and whether it lies inside the axes. size : width and height in pixels of a page. limits : of the x and the y axis.
     """
 
     markup: Markup
     files: Mapping[str, bytes] = field(default_factory=dict)
-    width: int = 0
+    size: tuple[int, int] = (0, 0)
     spot: Callable[[float, float], tuple[float, float, bool] | None] = lambda x, y: None
     limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
@@ -72,7 +72,7 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
     tips = _name_curves(picture)
     label = f"{source.figure.title}: {titled(one)}"
     text = _save(picture, "svg").decode()
-    width = round(picture.get_size_inches()[0] * 96)
+    width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
     files = {name: _save(picture, name) for name in formats if name != "svg"}
     if "png" in files:
         files["png"] = _small(files["png"])
@@ -83,7 +83,7 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
         png = base64.b64encode(files.get("png") or _save(picture, "png")).decode()
         markup = render("bitmap.html", label=label, width=f"{width}", data=png)
     shown = picture.axes[0]
-    return Drawing(markup, files, width, _spots(picture), (shown.get_xlim(), shown.get_ylim()))
+    return Drawing(markup, files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
 
 
 def _small(png: bytes) -> bytes:

@@ -6,12 +6,13 @@ The time is what earlier trials of the same figure took, or what earlier runs an
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro import registry
-from fedrepro.claims import evidence
+from fedrepro.claims import evidence, judge
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
 from fedrepro.report.gather import Section
@@ -43,10 +44,10 @@ def seconds(section: Section, root: Path) -> float:
             return known
     try:
         figure = load(section.path, PAPER)
-        plan = planning.make([figure], stand_in=True)
+        first = planning.make([dataclasses.replace(figure, trials=1)], stand_in=True)  # the others take as long
     except UserError:
         return 0.0
-    return Timings(root / ".runs").total(list(plan.runs.values()), 1)
+    return Timings(root / ".runs").total(list(first.runs.values()) * figure.trials, 1)
 
 
 def _by_trials(sidecar: Sidecar) -> float | None:
@@ -75,14 +76,15 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     if row.level == evidence.CHANGED:
         yield Step("The spec's own settings, without the options:", _run(section), took)
         return
-    for name in sidecar.stand_ins if row.level == evidence.STAND_IN else ():
+    used = {curve.setting.dataset for curve in judge.curves(row.claim, source.figure)} if source is not None else set()
+    for name in (n for n in sidecar.stand_ins if n in used and row.level == evidence.STAND_IN):
         where = registry.datasets()[name].source or name if name in registry.datasets() else name
         yield Step(
             f"The real data of {name}, from its source or from a copy of yours:",
             f"fedrepro data fetch {where}   # or: fedrepro data import {where} PATH",
         )
     if row.level == evidence.VARIANT:
-        for one in sidecar.variants:
+        for one in (variant for variant in sidecar.variants if variant.dataset in used):
             yield Step(f"The published files of {one.dataset} in place of a variant:",
                        f"fedrepro data import {one.dataset} PATH")  # fmt: skip
     said = {

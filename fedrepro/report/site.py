@@ -44,6 +44,14 @@ POLICY = (
 )
 """What the pages may load, enforced by the browser: nothing that is not in the folder."""
 
+FOUND = {
+    **dict.fromkeys((evidence.REPRODUCED, evidence.HOLDS), "the 95 % interval of the margin lies above zero"),
+    **dict.fromkeys((evidence.NOT_REPRODUCED, evidence.FAILS), "the 95 % interval of the margin lies below zero"),
+    **dict.fromkeys((evidence.NOISE, evidence.UNDECIDED), "the 95 % interval of the margin contains zero"),
+    evidence.NOT_TESTED: "nothing it could be read off",
+}
+"""What a verdict says of one claim."""
+
 OWN = "own"
 """The group of what no paper says."""
 
@@ -358,7 +366,7 @@ class Site:
             entry.page, "claim.html", f"{row.claim.id}: {row.claim.says}", entry=entry, row=row, section=section,
             figure=self.figures[section.name], compared=read.compared if read else (), panels=panels,
             steps=raising.steps(section, row, prepared.seconds), duration=duration, touching=touching, check=check,
-            means=MEANS, promise=views.PROMISES[row.verdict], before=before, after=after, folder=folder,
+            means=MEANS, promise=FOUND[row.verdict], before=before, after=after, folder=folder,
         )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ class Shown:
     wide: bool
     markup: Markup
     files: Mapping[str, bytes]
-    width: int
+    size: tuple[int, int]
     rows: list[list[str]]
     marks: Mapping[str, tuple[Mark, ...]]
 
@@ -134,7 +134,7 @@ def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, R
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
     return Shown(
         panel.id, source.figure.tier, pictures.titled(panel), panel.kind, panel.kind in views.WIDE, drawn.markup, files,
-        drawn.width, rows, {name: found for name, found in marks.items() if found},
+        drawn.size, rows, {name: found for name, found in marks.items() if found},
     )  # fmt: skip
 
 
