@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fedrepro.cli import listing
-from fedrepro.cli.options import complete_panel, complete_spec, results_option, set_option
+from fedrepro.cli.options import complete_panel, complete_spec, evidence_option, results_option, set_option
 from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
@@ -18,13 +18,7 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
 
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]")
-@click.option(
-    "--tier",
-    type=click.Choice(["best", *TIERS]),
-    default="best",
-    show_default=True,
-    help="Whose results to report; best: of every claim the best evidence of the paper and the quick tier.",
-)
+@evidence_option("report")
 @results_option
 @click.option(
     "--out",
@@ -62,6 +56,7 @@ def report(
     """
     from fedrepro import processes
     from fedrepro.files import atomically
+    from fedrepro.progress import Progress
     from fedrepro.report import gather, html, markdown, site, work
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.write import made
@@ -69,7 +64,11 @@ def report(
     found = gather.gather(find_some(specs), tier, results_dir, experiments())
     tasks = [work.Task(section, not no_pictures, results_dir) for section in found.sections]
     worked = processes.each(work.prepare, tasks, jobs or default_jobs())
-    prepared = {section.name: one for section, one in zip(found.sections, worked, strict=True)}
+    prepared = {}
+    with Progress("figures", len(tasks)) as progress:
+        for section, one in zip(found.sections, worked, strict=True):
+            prepared[section.name] = one
+            progress.step(section.name)
     files = site.Site(found, prepared, experiments(), made()).build()
     site.write(out / "report", files)
     click.echo(f"{out / 'report' / 'index.html'} ({len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB)")
