@@ -78,6 +78,7 @@ KEYS = (
 
 TOKENS = (
     "y", "at", "since", "cost", "total", "reach", "first", "lowest", "highest", "abs", "min", "log10", "mean", "each",
+    "slope", "decay", "rise", "parameter", "until", "of", "'mean'", "'squares'", "'least'", "'Q1'",
     "and", "or", "not", "<", "<=", ">", ">=", "==", "+", "-", "*", "/", "**", "(", ")", "[", "]", ",", "=", "'x'",
     "'end'", "'round'", "0", "1", "-1", "1e400", "1j", "True", "None", "lambda: 0", "x", ".y", ":", "label", "panel",
     "10**9", "[]", "[1, 2]", "9" * 5000, "'a' * 9", "(" * 120, "-" * 3000, "+1" * 3000, "\\", "\0", "é", "{1}",
@@ -520,7 +521,8 @@ class Plain:
     def __init__(self, claim: Claim, figure: Figure, made: Mapping[str, Made]) -> None:
         self.claim, self.figure, self.made = claim, figure, made
         self.names = {
-            **{name: getattr(self, name) for name in ("y", "total", "reach", "first", "lowest", "highest")},
+            **{name: getattr(self, name) for name in judge._READERS},
+            "parameter": self.parameter,
             "abs": np.abs, "log10": np.log10, "mean": np.mean, "__builtins__": {},
             "min": lambda *each: functools.reduce(np.minimum, map(np.asarray, each)),
             "max": lambda *each: functools.reduce(np.maximum, map(np.asarray, each)),
@@ -542,9 +544,10 @@ class Plain:
         lower = registry.problems()[curve.setting.problem].metrics[metric].better == "lower"
         return made.rounds, made.values[metric].mean(axis=0), axes, curve, lower
 
-    def y(self, at: Any = None, cost: Any = None, since: Any = None, **keys: Any) -> Any:
+    def y(self, at: Any = None, cost: Any = None, since: Any = None, of: str = "value", **keys: Any) -> Any:
         """The values at rounds, or at costs: the last that were recorded by then."""
         rounds, values, axes, curve, _ = self.curve(keys)
+        values = self.smoothed(rounds, values, of)
         if cost is not None:
             return values[
                 [max(k for k, sent in enumerate(axes["uplink_scalars"]) if sent <= c) for c in np.ravel(cost)]
@@ -552,6 +555,39 @@ class Plain:
         asked = [r for r in curve.setting.recorded if r >= since] if since is not None else np.ravel(at).tolist()
         asked = [rounds[-1] if r == "end" else float(r) for r in asked]
         return values[[max(k for k, there in enumerate(rounds) if there <= r) for r in asked]]
+
+    def smoothed(self, rounds: np.ndarray, values: np.ndarray, of: str) -> np.ndarray:
+        """The values, the mean or mean square over the rounds so far (trapezoids), or the least so far."""
+        if of in ("mean", "squares"):
+            v = values if of == "mean" else values**2
+            ends = range(1, len(v))
+            return np.array(
+                [v[0], *(np.trapezoid(v[: k + 1], rounds[: k + 1]) / (rounds[k] - rounds[0]) for k in ends)]
+            )
+        return np.array([values[: k + 1].min() for k in range(len(values))]) if of == "least" else values
+
+    def slope(self, since: float = 1, until: float = np.inf, of: str = "value", **keys: Any) -> Any:
+        """The slope of a weighted line through the logarithms."""
+        rounds, values, *_ = self.curve(keys)
+        there = (rounds >= max(since, 1)) & (rounds <= until)
+        x, y = np.log(rounds[there]), np.log(self.smoothed(rounds, values, of)[there])
+        return np.polyfit(x, y, 1, w=np.sqrt(np.gradient(x)))[0]
+
+    def decay(self, since: float = 0, until: float = np.inf, **keys: Any) -> Any:
+        """Powers of ten a round from the first to the last of these rounds."""
+        rounds, values, *_ = self.curve(keys)
+        r, v = (one[(rounds >= since) & (rounds <= until)] for one in (rounds, values))
+        return np.log10(v[0] / v[-1]) / (r[-1] - r[0])
+
+    def rise(self, since: float = 0, **keys: Any) -> Any:
+        """The largest step up."""
+        rounds, values, *_ = self.curve(keys)
+        v = values[rounds >= since]
+        return np.diff(v).max()
+
+    def parameter(self, name: str, **keys: Any) -> Any:
+        """A parameter of the curve's method."""
+        return float(self.curve(keys)[3].setting.params[name])
 
     def total(self, axis: str = "round", **keys: Any) -> Any:
         """The last value of an axis."""

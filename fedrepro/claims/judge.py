@@ -206,6 +206,7 @@ class Reader:
         return cls(claim, figure, frame, _finished(frame, curves(claim, figure)), known)
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
+        """The curve that a call of a check selects, averaged over the chosen trials."""
         panel, curve = language.select(function, keywords, self.claim, self.panels)
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
         checks = self.claim.check + self.claim.faster
@@ -443,6 +444,7 @@ def comparisons(node: ast.expr, each: bool = False) -> Iterator[Comparison]:
 
 
 def evaluate(node: ast.expr, reader: Reader) -> Any:
+    """The value of a part of a check, (k,) or a number: what it reads off curves is of the reader's chosen trials."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
         if name in language.READERS:
@@ -515,6 +517,7 @@ def _words(margin: Interval, each: bool, trial: int) -> str:
 
 
 def found_in(margin: Interval, strict: bool) -> str:
+    """What a margin says by itself: it holds, it fails, or these trials do not tell."""
     if math.isnan(margin.value):
         return NOISE
     if margin.low > 0 or (margin.low >= 0 and not strict):

@@ -48,7 +48,8 @@ def of_run(name: str, root: Path) -> list[Failure]:
     keys = {(one.series, one.trial) for one in found}
     told = [one for path in sorted(root.glob("*/*/*.json")) for one in _told(path.with_suffix(""))]
     found += [one for one in dict.fromkeys(told) if (one.series, one.trial) not in keys]
-    return [one for one in found if name in (one.series, f"{one.series}, trial {one.trial}")]
+    wanted = [one for one in found if name in (one.series, f"{one.series}, trial {one.trial}")]
+    return sorted(wanted, key=lambda one: (one.series, one.trial))
 
 
 def _told(base: Path) -> list[Failure]:
