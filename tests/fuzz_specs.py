@@ -385,7 +385,9 @@ def same(figure: Figure, tree: Any, tier: str) -> None:
     for panel in figure.panels:
         said = _panel(tree["panels"], panel.id)
         listed = {
-            repr((item.get("label"), item.get("role"), name, point)): _curve(tree, said, name, point)
+            repr((item.get("label"), item.get("role"), name, _filled(tree, said, name, point))): _curve(
+                tree, said, name, point
+            )
             for item in said["curves"]
             for name, point in _points(item)
         }
@@ -407,6 +409,15 @@ def same(figure: Figure, tree: Any, tier: str) -> None:
                     else told
                 )
                 _equal(f"{key} of '{curve.label}'", part, value)
+
+
+def _filled(tree: Any, panel: Any, name: str, point: dict[str, Any]) -> dict[str, Any]:
+    """A point of a sweep, its problem with the values that go without saying: two that mean one thing are one."""
+    if not isinstance(point.get("problem"), dict):
+        return point
+    problem = _curve(tree, panel, name, point)["problem"]
+    usual = registry.problems()[problem["name"]].cls.parameters
+    return point | {"problem": sorted({**usual, **problem}.items())}
 
 
 def _equal(what: str, ours: Any, said: Any) -> None:
