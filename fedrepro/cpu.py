@@ -62,12 +62,13 @@ def available() -> bool:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     try:
-        return {"avx2", "fma", "bmi2"} <= _flags()
+        return {"avx2", "fma", "bmi2"} <= features()
     except OSError:
         return False
 
 
-def _flags() -> set[str]:
+def features() -> set[str]:
+    """The CPU's instructions as the system names them; empty where it does not tell. Raises OSError if asking fails."""
     system = platform.system()
     if system == "Linux":
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -316,3 +316,17 @@ def test_fewer_trials_by_an_option_are_partial_and_nothing_else(small: Path, tmp
     said = fedrepro("verdict", small, "--tier", "paper").output
     assert "(partial)" in said
     assert "changed" not in said
+
+
+def test_runs_that_another_tier_holds_are_not_computed_again(
+    small: Path, tmp_path: Path, fedrepro: Call, computed: list[str]
+) -> None:
+    fedrepro("run", small, "-j", 1, "--tier", "paper")
+    forget(tmp_path)
+    computed.clear()
+    assert "8 reused" in fedrepro("run", small, "-j", 1, "--tier", "quick").output
+    assert computed == []
+    assert fedrepro("plan", small, "--tier", "quick").output.splitlines()[0].endswith("8 runs reused, 0 to do")
+    forget(tmp_path)
+    fedrepro("run", small, "-j", 1, "--tier", "smoke")
+    assert len(computed) == 8  # of other lengths

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import processes
-from fedrepro.runs import execute
+from fedrepro.runs import execute, programs
 from fedrepro.runs.identity import Run
 from fedrepro.runs.store import Store
 
@@ -90,7 +90,7 @@ class _Sweep:
             self._drop(pool)
 
     def _pool(self) -> Any:
-        pool = processes.pool(1, processes.ONE_THREAD)
+        pool = processes.pool(1, processes.ONE_THREAD | programs.shared(self.scratch))
         with self.turn:
             self.pools.add(pool)
         return pool

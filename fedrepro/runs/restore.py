@@ -31,16 +31,21 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.runs.plan import Plan, Run
 from fedrepro.runs.store import Record, Store
 from fedrepro.runs.write import plan_id
+from fedrepro.spec.tiers import TIERS
 
 
 def held(plan: Plan, number: int, root: Path) -> dict[str, Path]:
-    """The runs of a figure's plan that its results on disk hold: identity -> stem of the files."""
+    """The runs of a figure's plan that its results on disk hold: identity -> stem of the files.
+
+    Tiers may have runs in common (more trials of the same), so those of the other tiers are looked at last.
+    """
     wanted = {run.id for runs in plan.by_figure[number].values() for run in runs}
     figure = plan.figures[number]
     own, plain = stem(root, figure), place(root, figure.tier, figure.paper, figure.figure)
+    others = [place(root, tier, figure.paper, figure.figure) for tier in TIERS]
     found: dict[str, Path] = {}
     for base in dict.fromkeys(
-        (own, *(beside(own, why) for why in BESIDE), plain)
+        (own, *(beside(own, why) for why in BESIDE), plain, *others)
     ):  # options may leave runs as they are
         sidecar = read_sidecar(base)
         if sidecar is not None and results_file(base) is not None:
