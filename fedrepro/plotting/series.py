@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedrepro import registry
 from fedrepro.errors import UserError
+from fedrepro.ledger import COUNTS
 from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
@@ -23,6 +25,42 @@ SERIAL = "serial_seconds"
 """The axis of the time that nodes take one after another; every other axis of time has them side by side."""
 
 
+class Runs:
+    """The rows of a table by the run that they are of: looked up once, as a figure's panels ask for each several times.
+
+    ``rows`` of a run are its numbers by column, as arrays of equal length.
+    """
+
+    NUMBERS = ("round", *COUNTS, "value")
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._numbers = {n: frame[n].to_numpy(dtype=float) for n in self.NUMBERS if n in frame}
+        self._status = frame["status"].to_numpy()
+        self._whole: Mapping[Any, np.ndarray] = frame.groupby(["series", "trial"], observed=True).indices
+        self._parts: Mapping[Any, np.ndarray] = frame.groupby(["series", "trial", "metric"], observed=True).indices
+        self._trials: dict[str, list[int]] = {}
+        for name, trial in sorted(self._whole):
+            self._trials.setdefault(name, []).append(int(trial))
+
+    def trials(self, name: str) -> list[int]:
+        """The numbers of a series' trials."""
+        return self._trials.get(name, [])
+
+    def status(self, name: str, trial: int) -> str:
+        """What became of a run."""
+        return str(self._status[self._whole[name, trial][0]])
+
+    def rows(self, name: str, trial: int, metric: str) -> dict[str, np.ndarray]:
+        """What was measured of one metric of a run, by round."""
+        at = self._parts.get((name, trial, metric), np.array([], dtype=int))
+        at = at[np.argsort(self._numbers["round"][at], kind="stable")]
+        return {column: values[at] for column, values in self._numbers.items()}
+
+    def all_rows(self, name: str, trial: int) -> dict[str, np.ndarray]:
+        """What was measured of a run, in the order of the table."""
+        return {column: values[self._whole[name, trial]] for column, values in self._numbers.items()}
+
+
 @dataclass(frozen=True)
 class Source:
     """What a figure is drawn from: its spec, its tidy results, their sidecar, and the points of scatter panels."""
@@ -31,6 +69,17 @@ class Source:
     frame: pd.DataFrame
     sidecar: Sidecar = field(default_factory=Sidecar)
     points: pd.DataFrame | None = None
+
+    @functools.cached_property
+    def runs(self) -> Runs:
+        """The rows by run."""
+        return Runs(self.frame)
+
+    def of(self, figure: Figure, sidecar: Sidecar) -> Source:
+        """The same results as another figure shows them, with what is worked out of them."""
+        made = Source(figure, self.frame, sidecar, self.points)
+        vars(made)["runs"] = self.runs
+        return made
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
         """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
@@ -61,36 +110,37 @@ class Average:
 
 def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
     """All trials of a curve in the results, the failed ones with empty arrays, by trial number."""
-    frame = source.frame
-    rows = frame[frame["series"] == curve.setting.series]
+    name, runs, axis = curve.setting.series, source.runs, axes.find(panel, x)
     result = []
-    for number in sorted(rows["trial"].unique().tolist()):
-        part = rows[rows["trial"] == number]
-        status = str(part["status"].iloc[0])
-        part = part[part["metric"] == (metric or panel.y)].sort_values("round", kind="stable")
-        xs = along(source, curve, panel, axes.find(panel, x), int(number), part)
-        ys = part["value"].to_numpy(dtype=float)
+    for number in runs.trials(name):
+        status, part = runs.status(name, number), runs.rows(name, number, metric or panel.y)
+        xs, ys = along(source, curve, panel, axis, number, part), part["value"]
         keep = np.isfinite(xs) & np.isfinite(ys)
         xs, ys = xs[keep], ys[keep]
         last = np.append(xs[1:] > xs[:-1], True)[: xs.size]  # of several records at one x, the last
-        result.append(Trial(int(number), status, xs[last], ys[last]))
+        result.append(Trial(number, status, xs[last], ys[last]))
     return result
 
 
-def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: pd.DataFrame) -> np.ndarray:
+def along(
+    source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Mapping[str, np.ndarray]
+) -> np.ndarray:
     """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
+    rounds = np.asarray(rows["round"], dtype=float)
     if axis.reads is Reads.COLUMN:
-        total = np.sum([rows[name].to_numpy(dtype=float) for name in axis.columns], axis=0)
+        total = np.sum([rows[name] for name in axis.columns], axis=0)
         return total / panels.variables(panel) if axis.divided else total
     if axis.reads is Reads.TIMING:
         clock = source.sidecar.timing.get(curve.setting.series, {}).get(trial, Timing((), ()))
         seconds = clock.serial if axis.name == SERIAL else clock.seconds
         if not seconds:
-            return np.full(len(rows), np.nan)
-        return np.interp(rows["round"].to_numpy(dtype=float), clock.rounds, seconds)
-    frame = source.frame  # another metric of the same run
-    own = frame[(frame["series"] == curve.setting.series) & (frame["trial"] == trial) & (frame["metric"] == axis.name)]
-    return own.set_index("round")["value"].reindex(rows["round"]).to_numpy(dtype=float)
+            return np.full(rounds.size, np.nan)
+        return np.interp(rounds, clock.rounds, seconds)
+    other = source.runs.rows(curve.setting.series, trial, axis.name)  # another metric of the same run
+    if not other["round"].size:
+        return np.full(rounds.size, np.nan)
+    at = np.minimum(np.searchsorted(other["round"], rounds), other["round"].size - 1)
+    return np.where(other["round"][at] == rounds, other["value"][at], np.nan)
 
 
 def collapsed(curve: Curve, panel: Panel) -> str:

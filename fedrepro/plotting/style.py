@@ -13,8 +13,8 @@ another instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones a hue
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,11 +172,42 @@ class Look:
         }
 
 
-def context() -> AbstractContextManager[None]:
-    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving."""
-    import matplotlib.style
+@contextmanager
+def context() -> Iterator[None]:
+    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving.
 
-    return matplotlib.style.context(["default", RC])
+    Formulas, tick labels among them, are set once: matplotlib does it again for every file of every picture.
+    """
+    import matplotlib.style
+    from matplotlib.mathtext import MathTextParser
+
+    plain = MathTextParser.parse
+    MathTextParser.parse = _once(plain)
+    try:
+        with matplotlib.style.context(["default", RC]):
+            yield
+    finally:
+        MathTextParser.parse = plain
+
+
+FORMULAS = 4096
+"""Formulas that are kept, each in one size and resolution."""
+
+_formulas: dict[Any, Any] = {}
+
+
+def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """matplotlib's setting of a formula, which remembers 50 for each file, with a memory that lasts from file to file."""
+
+    def parse(parser: Any, s: str, dpi: float = 72, prop: Any = None, **how: Any) -> Any:
+        key = (getattr(parser, "_output_type", parser), s, dpi, prop and prop.copy(), *how.items())
+        if key not in _formulas:
+            if len(_formulas) >= FORMULAS:
+                _formulas.clear()
+            _formulas[key] = plain(parser, s, dpi, prop, **how)
+        return _formulas[key]
+
+    return parse
 
 
 def method(name: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro.plotting import style, tables, words
-from fedrepro.plotting.figure import METADATA, build, lacking, prepare
+from fedrepro.plotting.figure import METADATA, compose, lacking, prepare
 from fedrepro.plotting.series import Source
 from fedrepro.report.render import render
 from fedrepro.spec.model import Figure, Panel
@@ -66,33 +66,42 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
     if one.kind == "table":
         return Drawing(table(source, one))
     sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
-    if why := lacking(one, prepare(one, source), source):
-        return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
-    picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
-    tips = _name_curves(picture)
+    own = source.of(alone(source.figure, one), sidecar)
+    with style.context():
+        prepared = prepare(own.figure.panels[0], own)
+        if why := lacking(one, prepared, source):
+            return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
+        picture = compose(own, [prepared])
+        tips = _name_curves(picture)
+        text = _save(picture, "svg").decode()
+        large = len(text) > LARGEST
+        files = {name: _save(picture, name) for name in formats if name not in ("svg", "png")}
+        png = _png(picture) if large or "png" in formats else b""
     label = f"{source.figure.title}: {titled(one)}"
-    text = _save(picture, "svg").decode()
     width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
-    files = {name: _save(picture, name) for name in formats if name != "svg"}
-    if "png" in files:
-        files["png"] = _small(files["png"])
-    if len(text) <= LARGEST:
+    if "png" in formats:
+        files["png"] = png
+    if not large:
         markup = inline(text, prefix, label, tips)
         files |= {"svg": _alone(markup).encode()} if "svg" in formats else {}
     else:
-        png = base64.b64encode(files.get("png") or _save(picture, "png")).decode()
-        markup = render("bitmap.html", label=label, width=f"{width}", data=png)
+        data = base64.b64encode(png).decode()
+        markup = render("bitmap.html", label=label, width=f"{width}", data=data)
     shown = picture.axes[0]
     return Drawing(markup, files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
 
 
-def _small(png: bytes) -> bytes:
-    """The same picture with at most 128 colours, a third of the bytes."""
+def _png(picture: Any) -> bytes:
+    """The picture in at most 128 colours, a third of the bytes that it has in all."""
+    import matplotlib
     from PIL import Image
 
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as picture:
-        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, format="PNG", optimize=True)
+    out, dpi = io.BytesIO(), picture.get_dpi()
+    picture.set_dpi(DOTS)
+    picture.canvas.draw()
+    picture.set_dpi(dpi)
+    with Image.fromarray(np.asarray(picture.canvas.renderer.buffer_rgba())) as drawn:
+        drawn.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, format="PNG", optimize=True)
     return out.getvalue()
 
 
@@ -146,7 +155,7 @@ def _save(picture: Any, name: str) -> bytes:
         "svg.fonttype": "none",
         "pdf.fonttype": 3,
     }  # text stays text; three times as fast as cutting fonts to size
-    with style.context(), matplotlib.rc_context(fonts):
+    with matplotlib.rc_context(fonts):
         picture.savefig(out, format=name, metadata=METADATA[name], dpi=DOTS)
     return out.getvalue()
 
@@ -246,7 +255,6 @@ def lifted(color: str) -> str:
 
 def table(source: Source, one: Panel) -> Markup:
     """A table panel: ours with its spread, and below it the paper's number with the difference."""
-    cells = tables.table(source.figure, one, source.frame, source.sidecar)
-    rows, columns, texts = tables.grid(one, cells)
+    rows, columns, texts = tables.grid(one, tables.cells_of(source, one))
     filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]
     return render("numbers.html", caption=titled(one), columns=columns, rows=filled)
