@@ -182,7 +182,7 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
 def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert small.source is not None
-    prepared = work.prepare(work.Task(small, True, Path("results")))
+    prepared = work.prepare(small, Path("results"), True)
     shown = {panel.id: panel for panel in prepared.panels}
     marks = shown["a"].marks["small.1"]
     assert len(marks) == 2

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedrepro import registry
+from fedrepro.claims.judge import Known
 from fedrepro.errors import UserError
-from fedrepro.ledger import COUNTS
+from fedrepro.results.by_run import Rows, Runs, at_rounds
 from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
@@ -25,42 +26,6 @@ SERIAL = "serial_seconds"
 """The axis of the time that nodes take one after another; every other axis of time has them side by side."""
 
 
-class Runs:
-    """The rows of a table by the run that they are of: looked up once, as a figure's panels ask for each several times.
-
-    ``rows`` of a run are its numbers by column, as arrays of equal length.
-    """
-
-    NUMBERS = ("round", *COUNTS, "value")
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._numbers = {n: frame[n].to_numpy(dtype=float) for n in self.NUMBERS if n in frame}
-        self._status = frame["status"].to_numpy()
-        self._whole: Mapping[Any, np.ndarray] = frame.groupby(["series", "trial"], observed=True).indices
-        self._parts: Mapping[Any, np.ndarray] = frame.groupby(["series", "trial", "metric"], observed=True).indices
-        self._trials: dict[str, list[int]] = {}
-        for name, trial in sorted(self._whole):
-            self._trials.setdefault(name, []).append(int(trial))
-
-    def trials(self, name: str) -> list[int]:
-        """The numbers of a series' trials."""
-        return self._trials.get(name, [])
-
-    def status(self, name: str, trial: int) -> str:
-        """What became of a run."""
-        return str(self._status[self._whole[name, trial][0]])
-
-    def rows(self, name: str, trial: int, metric: str) -> dict[str, np.ndarray]:
-        """What was measured of one metric of a run, by round."""
-        at = self._parts.get((name, trial, metric), np.array([], dtype=int))
-        at = at[np.argsort(self._numbers["round"][at], kind="stable")]
-        return {column: values[at] for column, values in self._numbers.items()}
-
-    def all_rows(self, name: str, trial: int) -> dict[str, np.ndarray]:
-        """What was measured of a run, in the order of the table."""
-        return {column: values[self._whole[name, trial]] for column, values in self._numbers.items()}
-
-
 @dataclass(frozen=True)
 class Source:
     """What a figure is drawn from: its spec, its tidy results, their sidecar, and the points of scatter panels."""
@@ -71,15 +36,25 @@ class Source:
     points: pd.DataFrame | None = None
 
     @functools.cached_property
+    def known(self) -> Known:
+        """What panels and claims look up in the frame, each once."""
+        return Known(self.frame)
+
+    @property
     def runs(self) -> Runs:
-        """The rows by run."""
-        return Runs(self.frame)
+        """The rows of the frame by run."""
+        return self.known.runs
 
     def of(self, figure: Figure, sidecar: Sidecar) -> Source:
-        """The same results as another figure shows them, with what is worked out of them."""
+        """The same results as another figure shows them, with what is known of them."""
         made = Source(figure, self.frame, sidecar, self.points)
-        vars(made)["runs"] = self.runs
+        vars(made)["known"] = self.known
         return made
+
+    def in_short(self) -> Source:
+        """The same results without what was measured: one row a run, which says what became of it."""
+        rows = self.frame.drop_duplicates(["series", "trial"])
+        return Source(self.figure, rows.reset_index(drop=True), self.sidecar)
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
         """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
@@ -122,9 +97,7 @@ def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metr
     return result
 
 
-def along(
-    source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Mapping[str, np.ndarray]
-) -> np.ndarray:
+def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Rows) -> np.ndarray:
     """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
     rounds = np.asarray(rows["round"], dtype=float)
     if axis.reads is Reads.COLUMN:
@@ -136,11 +109,7 @@ def along(
         if not seconds:
             return np.full(rounds.size, np.nan)
         return np.interp(rounds, clock.rounds, seconds)
-    other = source.runs.rows(curve.setting.series, trial, axis.name)  # another metric of the same run
-    if not other["round"].size:
-        return np.full(rounds.size, np.nan)
-    at = np.minimum(np.searchsorted(other["round"], rounds), other["round"].size - 1)
-    return np.where(other["round"][at] == rounds, other["value"][at], np.nan)
+    return at_rounds(source.runs.rows(curve.setting.series, trial, axis.name), rounds)  # another metric of the same run
 
 
 def collapsed(curve: Curve, panel: Panel) -> str:

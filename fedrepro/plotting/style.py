@@ -182,12 +182,12 @@ def context() -> Iterator[None]:
     from matplotlib.mathtext import MathTextParser
 
     plain = MathTextParser.parse
-    MathTextParser.parse = _once(plain)
+    MathTextParser.parse = _once(plain)  # type: ignore[method-assign]
     try:
         with matplotlib.style.context(["default", RC]):
             yield
     finally:
-        MathTextParser.parse = plain
+        MathTextParser.parse = plain  # type: ignore[method-assign]
 
 
 FORMULAS = 4096
@@ -197,7 +197,7 @@ _formulas: dict[Any, Any] = {}
 
 
 def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """matplotlib's setting of a formula, which remembers 50 for each file, with a memory that lasts from file to file."""
+    """matplotlib's setting of a formula, which remembers 50 within a file, with a memory beyond it."""
 
     def parse(parser: Any, s: str, dpi: float = 72, prop: Any = None, **how: Any) -> Any:
         key = (getattr(parser, "_output_type", parser), s, dpi, prop and prop.copy(), *how.items())
@@ -333,6 +333,8 @@ def _tone(ab: np.ndarray, lightness: float) -> str:
 @functools.lru_cache(maxsize=4096)
 def is_math(line: str) -> bool:
     """Whether matplotlib can set the formulas of a line; else its dollar signs are to be shown as they are."""
+    if "$" not in line:
+        return True
     from matplotlib.mathtext import MathTextParser
 
     try:

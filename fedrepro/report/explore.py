@@ -17,6 +17,7 @@ import numpy as np
 from fedrepro.plotting import series, style, words
 from fedrepro.plotting.series import Source
 from fedrepro.report.pictures import lifted
+from fedrepro.results.by_run import Rows
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Axis, Reads
 from fedrepro.spec.model import Curve, Panel
@@ -76,13 +77,13 @@ def records(source: Source, curve: Curve, panel: Panel, wanted: Iterable[Axis], 
     return Records(rounds, values, tuple(parts), tuple(runs.status(name, n) for n in parts), along)
 
 
-def _aligned(part: Mapping[str, np.ndarray], values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+def _aligned(part: Rows, values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
     at = np.searchsorted(part["round"], rounds, side="right") - 1
     return np.where(at >= 0, values[np.maximum(at, 0)], np.nan)
 
 
 def _mean_place(
-    source: Source, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Any], rounds: np.ndarray
+    source: Source, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Rows], rounds: np.ndarray
 ) -> np.ndarray:
     """Where the rounds lie on an axis: the mean over the trials of which the results say it."""
     if axis is SPREAD:

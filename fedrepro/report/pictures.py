@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import colorsys
 import dataclasses
+import functools
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,6 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
 
 def _png(picture: Any) -> bytes:
     """The picture in at most 128 colours, a third of the bytes that it has in all."""
-    import matplotlib
     from PIL import Image
 
     out, dpi = io.BytesIO(), picture.get_dpi()
@@ -224,6 +224,8 @@ def _names(body: str, prefix: str, tips: Mapping[str, str]) -> dict[str, str]:
 
 def _renamed(tag: str, names: Mapping[str, str]) -> str:
     """The tag with the page's names for ids and what refers to them; names that nothing refers to are left out."""
+    if 'id="' not in tag and "#" not in tag:
+        return tag
     tag = tag.replace('id="tag"', 'class="tag"')
     tag = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", tag)
     return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", tag)
@@ -231,20 +233,22 @@ def _renamed(tag: str, names: Mapping[str, str]) -> str:
 
 def _themed(tag: str) -> str:
     """The tag with colours that follow the page's theme, and the page's font."""
-    for color, variable in THEMED.items():
-        tag = re.sub(rf"(fill|stroke|stop-color): {color}\b", rf"\1: {variable}", tag, flags=re.I)
-    tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
-    return re.sub(r"(fill|stroke): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I)
+    if "font" in tag:
+        tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
+    return re.sub(r"(fill|stroke|stop-color): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I) if "#" in tag else tag
 
 
 def _both_themes(found: re.Match[str]) -> str:
-    """A curve's colour, and beside it the lighter one of the same hue that a dark page takes."""
+    """A colour that follows the theme; a curve's, and beside it the lighter one of its hue that a dark page takes."""
     name, color = found.groups()
-    if color.lower() in TAGS:
+    if color.lower() in THEMED:
+        return f"{name}: {THEMED[color.lower()]}"
+    if color.lower() in TAGS or name.lower() == "stop-color":
         return found.group(0)
     return f"{name}: {color}; {name}: light-dark({color}, {lifted(color)})"
 
 
+@functools.cache
 def lifted(color: str) -> str:
     """The lighter colour of the same hue that a dark page takes."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
