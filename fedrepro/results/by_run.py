@@ -24,8 +24,7 @@ class Runs:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._numbers = {name: frame[name].to_numpy(dtype=float) for name in NUMBERS if name in frame}
         self._status = frame["status"].to_numpy()
-        self._whole: Mapping[Any, Any] = frame.groupby(["series", "trial"], observed=True).indices
-        self._parts: Mapping[Any, Any] = frame.groupby(["series", "trial", "metric"], observed=True).indices
+        self._whole, self._parts = _places(frame, "series", "trial"), _places(frame, "series", "trial", "metric")
         self._trials: dict[str, list[int]] = {}
         for series, trial in sorted(self._whole):
             self._trials.setdefault(series, []).append(int(trial))
@@ -56,6 +55,12 @@ class Runs:
         """What was recorded of a run, in the order of the table."""
         at = self._whole[series, trial]
         return {name: values[at] for name, values in self._numbers.items()}
+
+
+def _places(frame: pd.DataFrame, *columns: str) -> Mapping[Any, np.ndarray]:
+    """Where the rows of each combination of values stand in a table, in its order."""
+    found: Any = frame.groupby(list(columns), observed=True).indices
+    return found
 
 
 def at_rounds(rows: Rows, rounds: np.ndarray) -> np.ndarray:
