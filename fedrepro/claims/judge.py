@@ -63,8 +63,8 @@ class Series:
     """One setting's metric and counts, aligned on the rounds recorded in any trial.
 
     Every one of ``axes`` is (trials, rounds), and so are ``values``; these are (rounds,) once averaged over the
-    ``chosen`` trials. A run that stopped early
-    keeps its last value; one whose numbers ceased to be finite counts as infinitely bad from there on.
+    ``chosen`` trials. A run that stopped early keeps its last value; one whose numbers ceased to be finite counts as
+    infinitely bad from there on.
     """
 
     rounds: np.ndarray

@@ -217,7 +217,8 @@ def settle(picture: MplFigure) -> None:
     Without an engine: where there is one, even the one called "none", every file is drawn twice.
     """
     engine: Any = picture.get_layout_engine()
-    engine.execute(picture)
+    if picture.axes:
+        engine.execute(picture)
     picture.set_layout_engine(None)
     for ax in picture.axes:
         ax.apply_aspect()
