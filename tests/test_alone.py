@@ -73,6 +73,7 @@ def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: s
     room = alone.Room(inches, alone.SHAPE * inches, alone.LETTERS, alone.SMALLEST)
     prepared = alone._drawable(alone.named(source, panel), source, room)
     picture = alone._build(prepared, inches)
+    picture.draw_without_rendering()  # a legend takes its place when it is drawn
     renderer = picture.canvas.get_renderer()  # type: ignore[attr-defined]
     size = picture.bbox
     texts = [t for t in picture.findobj(Text) if isinstance(t, Text) and t.get_text() and t.get_visible()]

@@ -397,6 +397,38 @@ def test_a_panel_of_each_kind_has_the_scales_of_its_spec(x, y):
     assert [(ax.get_xscale(), ax.get_yscale()) for ax in axes] == [(x, y), (x, y)]
 
 
+def test_a_file_takes_one_drawing_and_a_formula_is_set_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib import _mathtext
+    from matplotlib.figure import Figure as Picture
+    from matplotlib.mathtext import MathTextParser
+
+    calls: list[str] = []
+
+    def counted(kind: type, name: str) -> None:
+        plain = getattr(kind, name)
+
+        def call(self: object, *given: object) -> object:
+            calls.append(kind.__name__)
+            return plain(self, *given)
+
+        monkeypatch.setattr(kind, name, call)
+
+    counted(Picture, "draw")
+    counted(_mathtext.Parser, "parse")
+    line = curve("fedmgs", "FedMGS")
+    results = pd.concat(decay(line, 3, 0.05, 0.3))
+    own, parse = figure(panel("a", line, yscale="log", title="$\\hat{Q}_{3}$")), MathTextParser.parse
+    draw(own, results, Sidecar(), tmp_path / "x", ("png", "pdf", "svg"))
+    assert calls.count("Figure") == 3
+    assert calls.count("Parser") > 0
+    calls.clear()
+    draw(own, results, Sidecar(), tmp_path / "y", ("png", "pdf", "svg"))
+    assert (calls.count("Figure"), calls.count("Parser")) == (3, 0)
+    assert MathTextParser.parse is parse
+    for name in ("png", "pdf", "svg"):
+        assert (tmp_path / f"x.{name}").read_bytes() == (tmp_path / f"y.{name}").read_bytes()
+
+
 def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_value():
     drawn, frame, _, _ = made("fig5")
     line = drawn.panels[1].curves[2]

@@ -21,6 +21,7 @@ from jinja2 import UndefinedError
 
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
+from fedrepro.plotting.figure import build
 from fedrepro.report import gather, html, pictures, render
 from fedrepro.report.published import published
 from fedrepro.spec.nodes import SpecErrors
@@ -445,7 +446,7 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     assert source is not None
     one = source.figure.panels[0]
     drawn = pictures.panel(source, one, "p")
-    picture = pictures.build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
+    picture = build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]
     low, high = axes.get_ylim()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,9 +22,11 @@ from click.testing import CliRunner, Result
 from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
+from fedrepro.plotting.face import footer, tags
 from fedrepro.report import explore, gather, raising, site, summaries, work
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
+from fedrepro.spec.nodes import SpecErrors
 
 from .conftest import ROOT
 from .test_report import DISCREPANCIES, SPEC
@@ -182,7 +185,7 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
 def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert small.source is not None
-    prepared = work.prepare(work.Task(small, True, Path("results")))
+    prepared = work.prepare(small, Path("results"), True)
     shown = {panel.id: panel for panel in prepared.panels}
     marks = shown["a"].marks["small.1"]
     assert len(marks) == 2
@@ -439,3 +442,33 @@ def test_a_file_is_not_compared_with_a_folder_nor_with_nothing(computed: Path, t
 def test_the_specs_of_a_project_have_their_summaries_beside_them(computed: Path) -> None:
     assert [one.head for one in summaries.load(experiments(), "beyond")] == ["Holds", "It depends"]
     assert summaries.load(experiments(), "fedc") == ()
+
+
+@pytest.mark.slow
+def test_the_report_is_the_same_from_two_processes(computed: Path, tmp_path: Path) -> None:
+    done = say("report", "--jobs", 2, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    one, two = (
+        {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+        for folder in (computed / "out" / "report", tmp_path / "report")
+    )
+    assert len(one) > 20
+    assert one == two
+
+
+def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:
+    error = SpecErrors(["x.yaml:3:1: no such key", "x.yaml:4:2: no number"])
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.messages, str(again)) == (SpecErrors, error.messages, str(error))
+
+
+def test_nothing_measured_goes_from_a_worker_to_the_pages(computed: Path) -> None:
+    path = Path("experiments/beyond/small.yaml")
+    done = work.work_out(work.Task(path, gather.BEST, Path("results"), False, {}))
+    (whole,) = (s for s in gathered().sections if s.name == "beyond/small")
+    assert whole.source is not None
+    assert done.section.source is not None
+    short, known = done.section.source, whole.source.runs
+    assert len(short.frame) == sum(len(known.trials(name)) for name in known.series()) < len(whole.source.frame)
+    assert (tags(short), footer(short, ())) == (tags(whole.source), footer(whole.source, ()))
+    assert done.section.claims == whole.claims

@@ -24,6 +24,7 @@ from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval, jackknife
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
+from fedrepro.results.by_run import Rows, Runs, at_rounds
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
@@ -61,8 +62,9 @@ class Row:
 class Series:
     """One setting's metric and counts, aligned on the rounds recorded in any trial.
 
-    ``values`` and every one of ``axes`` are (trials, rounds), or (rounds,) once averaged. A run that stopped early
-    keeps its last value; one whose numbers ceased to be finite counts as infinitely bad from there on.
+    Every one of ``axes`` is (trials, rounds), and so are ``values``; these are (rounds,) once averaged over the
+    ``chosen`` trials. A run that stopped early keeps its last value; one whose numbers ceased to be finite counts as
+    infinitely bad from there on.
     """
 
     rounds: np.ndarray
@@ -71,36 +73,37 @@ class Series:
     recorded: np.ndarray  # the rounds this tier records of a run to its end; it may have ended before
     better: str
     lasts: np.ndarray = field(default_factory=lambda: np.array([math.inf]))  # the last recorded round of each trial
+    chosen: np.ndarray | None = None
 
     def along(self, axis: str) -> np.ndarray:
-        """One of the axes. Raises NotTestable where these results do not have it."""
+        """One of the axes, averaged as the values are. Raises NotTestable where these results do not have it."""
         if axis not in self.axes:
             raise NotTestable(f"these results do not have the metric '{axis}'")
-        return self.axes[axis]
+        with np.errstate(invalid="ignore"):
+            return self.axes[axis] if self.chosen is None else self.axes[axis][self.chosen].mean(axis=0)
 
     def over(self, trials: np.ndarray) -> Series:
         """The curve averaged over the trials with these numbers, from 0."""
         with np.errstate(invalid="ignore"):
-            axes = {name: axis[trials].mean(axis=0) for name, axis in self.axes.items()}
             values = self.values[trials].mean(axis=0)
-            return dataclasses.replace(self, values=values, axes=axes, lasts=self.lasts[trials])
+        return dataclasses.replace(self, values=values, lasts=self.lasts[trials], chosen=trials)
 
 
 class NotTestable(UserError):
     """The check needs something these results do not have."""
 
 
-def table(figure: Figure, frame: Any, sidecar: Sidecar) -> list[Row]:
-    """The verdict on every claim of a figure."""
-    known: Known = {}
+def table(figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> list[Row]:
+    """The verdict on every claim of a figure; ``known``: what others looked up in the frame."""
+    known = known or Known(frame)
     return [judge(claim, figure, frame, sidecar, known) for claim in figure.claims]
 
 
 def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> Row:
-    """The verdict on one claim from a figure's tidy frame and sidecar; ``known``: curves as others read them."""
+    """The verdict on one claim from a figure's tidy frame and sidecar; ``known`` as for ``table``."""
     if claim.inapplicable:
         return untested(claim, figure, f"not applicable: {claim.inapplicable}")
-    reader = Reader.of(claim, figure, frame, known)
+    reader = Reader.of(claim, figure, known or Known(frame))
     used = curves(claim, figure)
     weighed = evidence.weigh(figure, sidecar, used, reader.trials)
     promise, measured = "", None
@@ -177,33 +180,38 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
     return list(found.values())
 
 
-def _finished(frame: Any, used: list[Curve]) -> np.ndarray:
+def _finished(runs: Runs, used: list[Curve]) -> np.ndarray:
     """The numbers of the trials that all these curves have finished, from 1."""
-    rows = frame[frame["status"] != "failed"]
-    sets = [set(rows["trial"][rows["series"] == curve.setting.series].tolist()) for curve in used]
+    sets = [set(runs.finished(curve.setting.series)) for curve in used]
     return np.array(sorted(set.intersection(*sets))) if sets else np.array([])
 
 
 # -- reading curves ----------------------------------------------------------------------------------------------------
 
 
-Known = dict[tuple[Any, ...], Series]
-"""Curves of one figure's results that were read already, by series, metric and trials: claims share them."""
+class Known:
+    """A figure's results as its claims read them.
+
+    runs : the rows of its table. curves : what was read already, by series, metric and trials: claims share them.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self.runs = Runs(frame)
+        self.curves: dict[tuple[Any, ...], Series] = {}
 
 
 class Reader:
     """Reads curves for one claim, averaged over the ``chosen`` of its trials."""
 
-    def __init__(self, claim: Claim, figure: Figure, frame: Any, numbers: np.ndarray, known: Known | None) -> None:
-        self.claim, self.frame, self.numbers, self.trials = claim, frame, numbers, len(numbers)
+    def __init__(self, claim: Claim, figure: Figure, numbers: np.ndarray, known: Known) -> None:
+        self.claim, self.numbers, self.trials, self.known = claim, numbers, len(numbers), known
         self.panels: dict[str, Panel] = {p.id: p for p in figure.panels}
         self.chosen = np.arange(self.trials)
-        self._aligned: Known = {} if known is None else known
 
     @classmethod
-    def of(cls, claim: Claim, figure: Figure, frame: Any, known: Known | None = None) -> Reader:
+    def of(cls, claim: Claim, figure: Figure, known: Known) -> Reader:
         """A reader of the trials that all curves of the claim have finished."""
-        return cls(claim, figure, frame, _finished(frame, curves(claim, figure)), known)
+        return cls(claim, figure, _finished(known.runs, curves(claim, figure)), known)
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         """The curve that a call of a check selects, averaged over the chosen trials."""
@@ -212,53 +220,53 @@ class Reader:
         checks = self.claim.check + self.claim.faster
         named = tuple(name for name in curve.setting.metrics if name in checks)  # as axes, perhaps
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
-        if key not in self._aligned:
-            self._aligned[key] = self._read(curve, metric, named)
-        return self._aligned[key].over(self.chosen)
+        if key not in self.known.curves:
+            self.known.curves[key] = self._read(curve, metric, named)
+        return self.known.curves[key].over(self.chosen)
 
     def _read(self, curve: Curve, metric: str, named: tuple[str, ...]) -> Series:
-        there = self.frame[self.frame["series"] == curve.setting.series]
-        own = there[there["trial"].isin(self.numbers)]
-        rows = own[own["metric"] == metric]
-        if there.empty or (there["status"] == "failed").all():
+        name, runs = curve.setting.series, self.known.runs
+        if not runs.finished(name):
             raise NotTestable(f"'{curve.label}' has no finished trials")
         if self.trials < 1:
             raise NotTestable("no trial is finished of all curves it compares")
-        if rows["trial"].nunique() < self.trials:
+        numbers = self.numbers.tolist()
+        own = {other: [runs.rows(name, trial, other) for trial in numbers] for other in (metric, *named)}
+        there = {other for other, found in own.items() if all(rows["round"].size for rows in found)}
+        if metric not in there:
             raise NotTestable(f"these results do not have the metric '{metric}'")
-        others = {
-            name: own[own["metric"] == name].set_index(["trial", "round"])["value"]
-            for name in named
-            if own["trial"][own["metric"] == name].nunique() == self.trials
-        }
         better = problems()[curve.setting.problem].metrics[metric].better
-        return _align(rows, others, np.array(curve.setting.recorded), better)
+        diverged = [runs.status(name, trial) == "diverged" for trial in numbers]
+        others = {other: own[other] for other in named if other in there}
+        return _align(own[metric], diverged, others, np.array(curve.setting.recorded), better)
 
 
-def _align(rows: Any, others: Mapping[str, Any], recorded: np.ndarray, better: str) -> Series:
-    grid = np.array(sorted(set(rows["round"].astype(int))))
+def _align(
+    runs: list[Rows], diverged: list[bool], others: Mapping[str, list[Rows]], recorded: np.ndarray, better: str
+) -> Series:
+    """The curve of these runs; ``others``: metrics of theirs that are axes too."""
+    grid = np.unique(np.concatenate([rows["round"] for rows in runs]).astype(int))
     values: list[np.ndarray] = []
-    lasts: list[int] = []
     axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*CLAIMED, *others)}
-    for trial, one in rows.groupby("trial", sort=True):
-        at = np.searchsorted(one["round"].to_numpy(), grid, side="right") - 1
-        finished = one["value"].to_numpy(dtype=float)[at]
-        if (one["status"] == "diverged").any() and not np.isfinite(one["value"].iloc[-1]):
+    for number, rows in enumerate(runs):
+        at = np.searchsorted(rows["round"], grid, side="right") - 1
+        finished = rows["value"][at]
+        if diverged[number] and not np.isfinite(rows["value"][-1]):
             worst = np.inf if better == "lower" else -np.inf
-            finished = np.where(grid >= one["round"].iloc[-1], worst, finished)
+            finished = np.where(grid >= rows["round"][-1], worst, finished)
         values.append(finished)
-        lasts.append(int(one["round"].iloc[-1]))
         for axis, columns in axes.items():
-            column = others[axis].loc[trial].reindex(one["round"]) if axis in others else one[axis]
-            columns.append(column.to_numpy(dtype=float)[at])
-    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better, np.array(lasts))
+            column = at_rounds(others[axis][number], rows["round"]) if axis in others else rows[axis]
+            columns.append(column[at])
+    lasts = np.array([int(rows["round"][-1]) for rows in runs])
+    return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better, lasts)
 
 
 def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: str = "value") -> np.ndarray:
     if of != "value":
         series = dataclasses.replace(series, values=_SMOOTHED[of](series.rounds.astype(float), series.values))
     if cost is not None:
-        sent, cost = series.axes["uplink_scalars"], np.ravel(cost)
+        sent, cost = series.along("uplink_scalars"), np.ravel(cost)
         if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
             raise NotTestable(f"a cost of {cost.max():,.0f} lies beyond the {sent[-1]:,.0f} numbers sent in this tier")
         if cost.min() < sent[0]:

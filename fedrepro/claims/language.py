@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 import sys
 import warnings
@@ -107,8 +108,9 @@ LONGEST, DEEPEST = 4000, 60
 """Characters of a check, and levels of its expressions in each other, at most."""
 
 
+@functools.lru_cache(maxsize=1024)
 def parse(check: str) -> ast.Expression:
-    """The check's syntax tree; raises UserError where it is not an expression of this language."""
+    """The check's syntax tree, which is kept; raises UserError where it is not an expression of this language."""
     if len(check) > LONGEST:
         raise UserError(f"the check has {len(check):,} characters; at most {LONGEST:,} are read")
     try:

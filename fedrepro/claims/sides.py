@@ -81,7 +81,7 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
     """What the claim's check reads from these results; nothing where it cannot be read. ``known``: as for ``judge``."""
     if claim.inapplicable:
         return Read()
-    reader = judge.Reader.of(claim, figure, frame, known)
+    reader = judge.Reader.of(claim, figure, known or judge.Known(frame))
     tree = language.parse(claim.check)
     try:
         compared = tuple(_compared(one, reader) for one in _written(tree.body))
@@ -198,7 +198,7 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
     """The rounds at which ``y`` reads a curve, and the costs where it is asked by these."""
     if "cost" in keywords:
         costs = np.ravel(judge.evaluate(keywords["cost"], reader)).tolist()
-        at = np.maximum(np.searchsorted(series.axes["uplink_scalars"], costs, side="right") - 1, 0)
+        at = np.maximum(np.searchsorted(series.along("uplink_scalars"), costs, side="right") - 1, 0)
         return series.rounds[at].astype(float).tolist(), costs
     if "at" in keywords:
         at = language.constant(keywords["at"])

@@ -54,21 +54,14 @@ def report(
       fedrepro report --fail-on not-reproduced --fail-on stale
       fedrepro report fedc/fig5 --no-pictures
     """
-    from fedrepro import processes
     from fedrepro.files import atomically
-    from fedrepro.progress import Progress
     from fedrepro.report import gather, html, markdown, site, work
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.write import made
 
-    found = gather.gather(find_some(specs), tier, results_dir, experiments())
-    tasks = [work.Task(section, not no_pictures, results_dir) for section in found.sections]
-    worked = processes.each(work.prepare, tasks, jobs or default_jobs())
-    prepared = {}
-    with Progress("figures", len(tasks)) as progress:
-        for section, one in zip(found.sections, worked, strict=True):
-            prepared[section.name] = one
-            progress.step(section.name)
+    found, prepared = work.figures(
+        find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
+    )
     files = site.Site(found, prepared, experiments(), made()).build()
     site.write(out / "report", files)
     click.echo(f"{out / 'report' / 'index.html'} ({len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB)")

@@ -63,15 +63,13 @@ def _empty(source: Source) -> int:
 
 
 def _with_results(source: Source) -> set[str]:
-    rows = source.frame[source.frame["status"] != "failed"]
-    return set(rows["series"])
+    return {series for series in source.runs.series() if source.runs.finished(series)}
 
 
 def _trials(source: Source) -> tuple[int, int, int]:
     """The fewest and most trials with results that any curve has, and the number that is, or was, wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
-    rows = source.frame[source.frame["status"] != "failed"]
-    most = int(rows.groupby("series")["trial"].nunique().max()) if len(rows) else 0
+    most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
     fewest = most if done is None else done
     return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0)
 

@@ -71,7 +71,7 @@ def draw(
     check_figure(figure)
     source = Source(figure, frame, sidecar, points)
     stem = Path(stem)
-    picture = build(figure, frame, sidecar, points)
+    picture = build_from(source)
     return save(picture, stem, formats, record(figure, sidecar, root)) + _write_tables(source, stem)
 
 
@@ -105,7 +105,7 @@ def _write_tables(source: Source, stem: Path) -> list[Path]:
     written = []
     for panel in panels:
         name = stem.name if len(panels) == 1 else f"{stem.name}.{panel.id}"
-        cells = tables.table(source.figure, panel, source.frame, source.sidecar)
+        cells = tables.cells_of(source, panel)
         caveats = "; ".join(tags(source))
         text = f"**{source.figure.title}**" + (f" - {panel.title}" if panel.title else "") + "\n\n"
         text += (f"> {caveats}\n\n" if caveats else "") + tables.markdown(panel, cells) + f"\n{footer(source, ())}\n"
@@ -123,16 +123,21 @@ def _write_text(target: Path, content: str) -> None:
 
 def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> MplFigure:
     """The matplotlib figure that ``draw`` saves."""
+    return build_from(Source(figure, frame, sidecar, points))
+
+
+def build_from(source: Source) -> MplFigure:
+    """The matplotlib figure of results."""
     with style.context():
-        return _build(Source(figure, frame, sidecar, points))
+        return compose(source, [prepare(panel, source) for panel in source.figure.panels])
 
 
-def _build(source: Source) -> MplFigure:
+def compose(source: Source, every: Sequence[Prepared]) -> MplFigure:
+    """The matplotlib figure of panels that are worked out; within ``style.context``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
 
     figure = source.figure
-    every = [prepare(panel, source) for panel in figure.panels]
     titles = [panel_title(source, place) for place in range(len(every))]
     prepared = [one for one in every if not one.absent]
     across = min(max(figure.columns, 1), max(len(prepared), 1))
@@ -207,10 +212,16 @@ def panel_notes(source: Source, every: Sequence[Prepared]) -> list[str]:
 
 
 def settle(picture: MplFigure) -> None:
-    """Lay the figure out once and for all, to so many ``PLACES``: the solver's last digits differ from run to run."""
-    picture.draw_without_rendering()
-    picture.set_layout_engine("none")
+    """Lay the figure out once and for all, to so many ``PLACES``: the solver's last digits differ from run to run.
+
+    Without an engine: where there is one, even the one called "none", every file is drawn twice.
+    """
+    engine: Any = picture.get_layout_engine()
+    if picture.axes:
+        engine.execute(picture)
+    picture.set_layout_engine(None)
     for ax in picture.axes:
+        ax.apply_aspect()
         x, y, width, height = (round(float(v), PLACES) for v in ax.get_position().bounds)
         ax.set_position((x, y, width, height))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro import registry
+from fedrepro.claims.judge import Known
 from fedrepro.errors import UserError
+from fedrepro.results.by_run import Rows, Runs, at_rounds
 from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
@@ -31,6 +34,27 @@ class Source:
     frame: pd.DataFrame
     sidecar: Sidecar = field(default_factory=Sidecar)
     points: pd.DataFrame | None = None
+
+    @functools.cached_property
+    def known(self) -> Known:
+        """What panels and claims look up in the frame, each once."""
+        return Known(self.frame)
+
+    @property
+    def runs(self) -> Runs:
+        """The rows of the frame by run."""
+        return self.known.runs
+
+    def of(self, figure: Figure, sidecar: Sidecar) -> Source:
+        """The same results as another figure shows them, with what is known of them."""
+        made = Source(figure, self.frame, sidecar, self.points)
+        vars(made)["known"] = self.known
+        return made
+
+    def in_short(self) -> Source:
+        """The same results without what was measured: one row a run, which says what became of it."""
+        rows = self.frame.drop_duplicates(["series", "trial"])
+        return Source(self.figure, rows.reset_index(drop=True), self.sidecar)
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
         """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
@@ -61,36 +85,31 @@ class Average:
 
 def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
     """All trials of a curve in the results, the failed ones with empty arrays, by trial number."""
-    frame = source.frame
-    rows = frame[frame["series"] == curve.setting.series]
+    name, runs, axis = curve.setting.series, source.runs, axes.find(panel, x)
     result = []
-    for number in sorted(rows["trial"].unique().tolist()):
-        part = rows[rows["trial"] == number]
-        status = str(part["status"].iloc[0])
-        part = part[part["metric"] == (metric or panel.y)].sort_values("round", kind="stable")
-        xs = along(source, curve, panel, axes.find(panel, x), int(number), part)
-        ys = part["value"].to_numpy(dtype=float)
+    for number in runs.trials(name):
+        status, part = runs.status(name, number), runs.rows(name, number, metric or panel.y)
+        xs, ys = along(source, curve, panel, axis, number, part), part["value"]
         keep = np.isfinite(xs) & np.isfinite(ys)
         xs, ys = xs[keep], ys[keep]
         last = np.append(xs[1:] > xs[:-1], True)[: xs.size]  # of several records at one x, the last
-        result.append(Trial(int(number), status, xs[last], ys[last]))
+        result.append(Trial(number, status, xs[last], ys[last]))
     return result
 
 
-def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: pd.DataFrame) -> np.ndarray:
+def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Rows) -> np.ndarray:
     """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
+    rounds = np.asarray(rows["round"], dtype=float)
     if axis.reads is Reads.COLUMN:
-        total = np.sum([rows[name].to_numpy(dtype=float) for name in axis.columns], axis=0)
+        total = np.sum([rows[name] for name in axis.columns], axis=0)
         return total / panels.variables(panel) if axis.divided else total
     if axis.reads is Reads.TIMING:
         clock = source.sidecar.timing.get(curve.setting.series, {}).get(trial, Timing((), ()))
         seconds = clock.serial if axis.name == SERIAL else clock.seconds
         if not seconds:
-            return np.full(len(rows), np.nan)
-        return np.interp(rows["round"].to_numpy(dtype=float), clock.rounds, seconds)
-    frame = source.frame  # another metric of the same run
-    own = frame[(frame["series"] == curve.setting.series) & (frame["trial"] == trial) & (frame["metric"] == axis.name)]
-    return own.set_index("round")["value"].reindex(rows["round"]).to_numpy(dtype=float)
+            return np.full(rounds.size, np.nan)
+        return np.interp(rounds, clock.rounds, seconds)
+    return at_rounds(source.runs.rows(curve.setting.series, trial, axis.name), rounds)  # another metric of the same run
 
 
 def collapsed(curve: Curve, panel: Panel) -> str:

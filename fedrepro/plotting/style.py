@@ -13,15 +13,18 @@ another instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones a hue
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.font_manager import FontProperties
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#7F7F7F", "#1A1A1A"
@@ -172,11 +175,42 @@ class Look:
         }
 
 
-def context() -> AbstractContextManager[None]:
-    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving."""
-    import matplotlib.style
+@contextmanager
+def context() -> Iterator[None]:
+    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving.
 
-    return matplotlib.style.context(["default", RC])
+    Formulas, tick labels among them, are set once: matplotlib does it again for every file of every picture.
+    """
+    import matplotlib.style
+    from matplotlib.mathtext import MathTextParser
+
+    plain = MathTextParser.parse
+    MathTextParser.parse = _once(plain)  # type: ignore[method-assign]
+    try:
+        with matplotlib.style.context(["default", RC]):
+            yield
+    finally:
+        MathTextParser.parse = plain  # type: ignore[method-assign]
+
+
+FORMULAS = 4096
+"""Formulas that are kept, each in one size and resolution."""
+
+_formulas: dict[Any, Any] = {}
+
+
+def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """matplotlib's setting of a formula, which remembers 50 within a file, with a memory beyond it."""
+
+    def parse(parser: Any, s: str, dpi: float = 72, prop: Any = None, **how: Any) -> Any:
+        key = (getattr(parser, "_output_type", parser), s, dpi, prop and prop.copy(), *how.items())
+        if key not in _formulas:
+            if len(_formulas) >= FORMULAS:
+                _formulas.clear()
+            _formulas[key] = plain(parser, s, dpi, prop, **how)
+        return _formulas[key]
+
+    return parse
 
 
 def method(name: str) -> tuple[str, str]:
@@ -302,10 +336,10 @@ def _tone(ab: np.ndarray, lightness: float) -> str:
 @functools.lru_cache(maxsize=4096)
 def is_math(line: str) -> bool:
     """Whether matplotlib can set the formulas of a line; else its dollar signs are to be shown as they are."""
-    from matplotlib.mathtext import MathTextParser
-
+    if "$" not in line:
+        return True
     try:
-        MathTextParser("path").parse(line)
+        _extent(line, _font(FONT), True)  # which ``width`` asks for next
     except ValueError:
         return False
     return True
@@ -320,17 +354,28 @@ def safe(part: str) -> str:
 def width(text: str, size: float, bold: bool = False) -> float:
     """Width in inches of the widest line of ``text`` set in ``size`` points."""
     from matplotlib import cbook
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
 
-    font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+    font = _font(size, bold)
 
     def inches(line: str) -> float:
         math = bool(cbook.is_math_text(line))
-        set_as = line if math else line.replace(r"\$", "$")
-        return float(text_to_path.get_text_width_height_descent(set_as, font, math)[0]) / 72
+        return _extent(line if math else line.replace(r"\$", "$"), font, math)[0] / 72
 
     return max((inches(safe(line)) for line in text.split("\n") if line.strip()), default=0.0)
+
+
+def _font(size: float, bold: bool = False) -> FontProperties:
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+
+
+def _extent(line: str, font: FontProperties, math: bool) -> tuple[float, float, float]:
+    """Width, height and descent of a line in points. Raises ValueError for what is no formula."""
+    from matplotlib.textpath import text_to_path
+
+    width, height, descent = text_to_path.get_text_width_height_descent(line, font, math)
+    return float(width), float(height), float(descent)
 
 
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:

@@ -37,9 +37,13 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | 
     trials, ``difference`` on stand-in data too. ``status`` is ``ok``, or why some trials are missing from the cell.
     Raises ParameterError where two curves claim one cell or a published number has no cell.
     """
+    return cells_of(Source(figure, frame, sidecar or Sidecar()), panel)
+
+
+def cells_of(source: Source, panel: Panel) -> pd.DataFrame:
+    """The cells of a table panel (see ``table``)."""
     import pandas as pd
 
-    source = Source(figure, frame, sidecar or Sidecar())
     cells = panels.table(panel).cells()
     published = panels.table(panel).published()
     scale = TableOptions.of(panel).scale
@@ -160,7 +164,7 @@ def markdown(panel: Panel, cells: pd.DataFrame) -> str:
 
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a table panel."""
-    cells = table(source.figure, panel, source.frame, source.sidecar)
+    cells = cells_of(source, panel)
     rows, columns, texts = grid(panel, cells)
     first = 0.35 + max((style.width(r, style.FONT) for r in rows), default=1.0)
     wide = [

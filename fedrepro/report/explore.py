@@ -17,6 +17,7 @@ import numpy as np
 from fedrepro.plotting import series, style, words
 from fedrepro.plotting.series import Source
 from fedrepro.report.pictures import lifted
+from fedrepro.results.by_run import Rows
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Axis, Reads
 from fedrepro.spec.model import Curve, Panel
@@ -65,26 +66,24 @@ def axes_of(panel: Panel, source: Source) -> list[Axis]:
 
 def records(source: Source, curve: Curve, panel: Panel, wanted: Iterable[Axis], metric: str = "") -> Records | None:
     """What a curve's trials recorded; None where there is nothing. A trial that ended early keeps its last value."""
-    frame = source.frame
-    rows = frame[(frame["series"] == curve.setting.series) & (frame["metric"] == (metric or panel.y))]
-    if rows.empty:
+    name, runs = curve.setting.series, source.runs
+    found = {n: runs.rows(name, n, metric or panel.y) for n in runs.trials(name)}
+    parts = {n: part for n, part in found.items() if part["round"].size}
+    if not parts:
         return None
-    ordered = rows.sort_values("round", kind="stable")
-    parts = {n: ordered[ordered["trial"] == n] for n in sorted(set(ordered["trial"].tolist()))}
-    rounds = np.unique(rows["round"].to_numpy(dtype=float))
-    values = np.stack([_aligned(part, part["value"].to_numpy(dtype=float), rounds) for part in parts.values()])
+    rounds = np.unique(np.concatenate([part["round"] for part in parts.values()]))
+    values = np.stack([_aligned(part, part["value"], rounds) for part in parts.values()])
     along = {axis.name: _mean_place(source, curve, panel, axis, parts, rounds) for axis in wanted}
-    statuses = tuple(str(part["status"].iloc[0]) for part in parts.values())
-    return Records(rounds, values, tuple(parts), statuses, along)
+    return Records(rounds, values, tuple(parts), tuple(runs.status(name, n) for n in parts), along)
 
 
-def _aligned(part: Any, values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
-    at = np.searchsorted(part["round"].to_numpy(dtype=float), rounds, side="right") - 1
+def _aligned(part: Rows, values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    at = np.searchsorted(part["round"], rounds, side="right") - 1
     return np.where(at >= 0, values[np.maximum(at, 0)], np.nan)
 
 
 def _mean_place(
-    source: Source, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Any], rounds: np.ndarray
+    source: Source, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Rows], rounds: np.ndarray
 ) -> np.ndarray:
     """Where the rounds lie on an axis: the mean over the trials of which the results say it."""
     if axis is SPREAD:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import Source
 from fedrepro.report import discrepancies
-from fedrepro.report.discrepancies import Discrepancy
+from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
@@ -57,6 +57,11 @@ class Section:
         found = (one for one in (self.source, *self.others) if one is not None and one.figure.tier == row.tier)
         return next(found, None) if row.level != evidence.NONE else None
 
+    def in_short(self) -> Section:
+        """The section without what was measured: all that its pages are made of, beside what ``work`` prepares."""
+        short = self.source.in_short() if self.source is not None else None
+        return dataclasses.replace(self, source=short, others=tuple(one.in_short() for one in self.others))
+
     def is_stale(self, row: judge.Row) -> bool:
         """Whether something changed since the results were computed that a claim's verdict was read off."""
         own = self.source is not None and self.source.figure.tier == row.tier
@@ -99,11 +104,37 @@ class Report:
 
 def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> Report:
     """All specs' results: at ``tier``, or with ``best`` at the paper tier where there are any, else at quick."""
-    sections = tuple(sorted((section(path, tier, root) for path in paths), key=_place))
     rows = tuple(discrepancies.load_all(experiments))
-    sources = {s.name: s.source for s in sections if s.source is not None}
-    effects = {row.id: tuple(_measure(row, sources)) for row in rows}
-    return Report(sections, rows, effects)
+    sections = [section(path, tier, root) for path in paths]
+    return report(sections, rows, [measured(one, effects_of(rows)) for one in sections])
+
+
+Effects = Mapping[tuple[str, int], Effect]
+"""Effects by the id of their discrepancy and their number in it."""
+
+
+def effects_of(rows: Iterable[Discrepancy]) -> Effects:
+    """All effects of discrepancies."""
+    return {(row.id, number): effect for row in rows for number, effect in enumerate(row.effects)}
+
+
+def report(
+    sections: Iterable[Section],
+    rows: tuple[Discrepancy, ...],
+    effects: Iterable[Mapping[tuple[str, int], Measured]],
+) -> Report:
+    """The report of these sections. effects : what is measured in the results of each."""
+    found = {place: one for own in effects for place, one in own.items()}
+    by_row = {row.id: tuple(found[at] for at in effects_of([row]) if at in found) for row in rows}
+    return Report(tuple(sorted(sections, key=_place)), rows, by_row)
+
+
+def measured(section: Section, effects: Effects) -> dict[tuple[str, int], Measured]:
+    """Those of the effects that are read from a section's results, and what they say."""
+    source = section.source
+    if source is None:
+        return {}
+    return {at: _measured(one, source) for at, one in effects.items() if one.figure == section.name}
 
 
 def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
@@ -113,15 +144,11 @@ def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
     return discrepancies.order(section.figure.paper), section.figure.figure.startswith("table"), number
 
 
-def _measure(row: Discrepancy, sources: Mapping[str, Source]) -> Iterator[Measured]:
-    for effect in row.effects:
-        source = sources.get(effect.figure)
-        if source is None:
-            continue
-        try:
-            yield measure(effect, source)
-        except UserError as error:  # a tier or a --set option may leave out the curves
-            yield Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
+def _measured(effect: Effect, source: Source) -> Measured:
+    try:
+        return measure(effect, source)
+    except UserError as error:  # a tier or a --set option may leave out the curves
+        return Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
 def verdicts(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> tuple[judge.Row, ...]:
@@ -194,10 +221,9 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Sour
 
 
 def _rows(source: Source) -> dict[str, judge.Row]:
-    rows = judge.table(source.figure, source.frame, source.sidecar)
-    runs = source.frame.drop_duplicates(["series", "trial"])
-    found = runs[runs["status"] == "diverged"].groupby("series", observed=True)["trial"].nunique()
-    diverged = {str(name): int(count) for name, count in found.items()}
+    rows = judge.table(source.figure, source.frame, source.sidecar, source.known)
+    runs = source.runs
+    diverged = {s: sum(runs.status(s, trial) == "diverged" for trial in runs.trials(s)) for s in runs.series()}
     return {row.claim.id: _explained(row, source, diverged) for row in rows}
 
 
@@ -226,6 +252,6 @@ def _explained(row: judge.Row, source: Source, diverged: Mapping[str, int]) -> j
     for curve in judge.curves(row.claim, source.figure):
         count = diverged.get(curve.setting.series, 0)
         if count:
-            trials = source.frame.loc[source.frame["series"] == curve.setting.series, "trial"].nunique()
+            trials = len(source.runs.trials(curve.setting.series))
             why += f"; '{curve.label}' diverges in {count} of {trials} trials"
     return dataclasses.replace(row, why=why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import colorsys
 import dataclasses
+import functools
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro.plotting import style, tables, words
-from fedrepro.plotting.figure import METADATA, build, lacking, prepare
+from fedrepro.plotting.figure import METADATA, compose, lacking, prepare
 from fedrepro.plotting.series import Source
 from fedrepro.report.render import render
 from fedrepro.spec.model import Figure, Panel
@@ -66,33 +67,41 @@ def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("
     if one.kind == "table":
         return Drawing(table(source, one))
     sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
-    if why := lacking(one, prepare(one, source), source):
-        return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
-    picture = build(alone(source.figure, one), source.frame, sidecar, source.points)
-    tips = _name_curves(picture)
+    own = source.of(alone(source.figure, one), sidecar)
+    with style.context():
+        prepared = prepare(own.figure.panels[0], own)
+        if why := lacking(one, prepared, source):
+            return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
+        picture = compose(own, [prepared])
+        tips = _name_curves(picture)
+        text = _save(picture, "svg").decode()
+        large = len(text) > LARGEST
+        files = {name: _save(picture, name) for name in formats if name not in ("svg", "png")}
+        png = _png(picture) if large or "png" in formats else b""
     label = f"{source.figure.title}: {titled(one)}"
-    text = _save(picture, "svg").decode()
     width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
-    files = {name: _save(picture, name) for name in formats if name != "svg"}
-    if "png" in files:
-        files["png"] = _small(files["png"])
-    if len(text) <= LARGEST:
+    if "png" in formats:
+        files["png"] = png
+    if not large:
         markup = inline(text, prefix, label, tips)
         files |= {"svg": _alone(markup).encode()} if "svg" in formats else {}
     else:
-        png = base64.b64encode(files.get("png") or _save(picture, "png")).decode()
-        markup = render("bitmap.html", label=label, width=f"{width}", data=png)
+        data = base64.b64encode(png).decode()
+        markup = render("bitmap.html", label=label, width=f"{width}", data=data)
     shown = picture.axes[0]
     return Drawing(markup, files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
 
 
-def _small(png: bytes) -> bytes:
-    """The same picture with at most 128 colours, a third of the bytes."""
+def _png(picture: Any) -> bytes:
+    """The picture in at most 128 colours, a third of the bytes that it has in all."""
     from PIL import Image
 
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as picture:
-        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, format="PNG", optimize=True)
+    out, dpi = io.BytesIO(), picture.get_dpi()
+    picture.set_dpi(DOTS)
+    picture.canvas.draw()
+    picture.set_dpi(dpi)
+    with Image.fromarray(np.asarray(picture.canvas.renderer.buffer_rgba())) as drawn:
+        drawn.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(out, format="PNG", optimize=True)
     return out.getvalue()
 
 
@@ -146,7 +155,7 @@ def _save(picture: Any, name: str) -> bytes:
         "svg.fonttype": "none",
         "pdf.fonttype": 3,
     }  # text stays text; three times as fast as cutting fonts to size
-    with style.context(), matplotlib.rc_context(fonts):
+    with matplotlib.rc_context(fonts):
         picture.savefig(out, format=name, metadata=METADATA[name], dpi=DOTS)
     return out.getvalue()
 
@@ -215,6 +224,8 @@ def _names(body: str, prefix: str, tips: Mapping[str, str]) -> dict[str, str]:
 
 def _renamed(tag: str, names: Mapping[str, str]) -> str:
     """The tag with the page's names for ids and what refers to them; names that nothing refers to are left out."""
+    if 'id="' not in tag and "#" not in tag:
+        return tag
     tag = tag.replace('id="tag"', 'class="tag"')
     tag = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", tag)
     return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", tag)
@@ -222,20 +233,22 @@ def _renamed(tag: str, names: Mapping[str, str]) -> str:
 
 def _themed(tag: str) -> str:
     """The tag with colours that follow the page's theme, and the page's font."""
-    for color, variable in THEMED.items():
-        tag = re.sub(rf"(fill|stroke|stop-color): {color}\b", rf"\1: {variable}", tag, flags=re.I)
-    tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
-    return re.sub(r"(fill|stroke): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I)
+    if "font" in tag:
+        tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
+    return re.sub(r"(fill|stroke|stop-color): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I) if "#" in tag else tag
 
 
 def _both_themes(found: re.Match[str]) -> str:
-    """A curve's colour, and beside it the lighter one of the same hue that a dark page takes."""
+    """A colour that follows the theme; a curve's, and beside it the lighter one of its hue that a dark page takes."""
     name, color = found.groups()
-    if color.lower() in TAGS:
+    if color.lower() in THEMED:
+        return f"{name}: {THEMED[color.lower()]}"
+    if color.lower() in TAGS or name.lower() == "stop-color":
         return found.group(0)
     return f"{name}: {color}; {name}: light-dark({color}, {lifted(color)})"
 
 
+@functools.cache
 def lifted(color: str) -> str:
     """The lighter colour of the same hue that a dark page takes."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
@@ -246,7 +259,6 @@ def lifted(color: str) -> str:
 
 def table(source: Source, one: Panel) -> Markup:
     """A table panel: ours with its spread, and below it the paper's number with the difference."""
-    cells = tables.table(source.figure, one, source.frame, source.sidecar)
-    rows, columns, texts = tables.grid(one, cells)
+    rows, columns, texts = tables.grid(one, tables.cells_of(source, one))
     filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]
     return render("numbers.html", caption=titled(one), columns=columns, rows=filled)

@@ -30,7 +30,7 @@ def panels(source: Source, only: str | None = None, at: int | None = None) -> It
 
 def cells(source: Source, panel: Panel) -> list[list[str]]:
     """A table panel as it is drawn: ours, and the paper's number with the difference."""
-    rows, columns, texts = tables.grid(panel, tables.table(source.figure, panel, source.frame, source.sidecar))
+    rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
 
     def cell(row: str, column: str) -> str:
         return "; ".join(t for t in texts.get((row, column), ("", "")) if t)
@@ -70,10 +70,9 @@ def _read(trial: Trial, at: int | None) -> float:
 
 
 def _cost(source: Source, curve: Curve, trial: int, at: int | None) -> float:
-    rows = source.frame[(source.frame["series"] == curve.setting.series) & (source.frame["trial"] == trial)]
-    if at is not None:
-        rows = rows[rows["round"] <= at]
-    return float(rows["uplink_scalars"].iloc[-1])
+    rows = source.runs.all_rows(curve.setting.series, trial)
+    sent = rows["uplink_scalars"]
+    return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
 
 
 def source_of(found: tuple[Any, Any, Any]) -> Source:

@@ -6,7 +6,7 @@ It is worked out for each figure by itself, so that several processes share it o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from fedrepro import processes
 from fedrepro.claims import sides
 from fedrepro.claims.evidence import NONE
-from fedrepro.claims.judge import Known, Row
+from fedrepro.claims.judge import Row
 from fedrepro.claims.sides import Read, Spot
 from fedrepro.errors import UserError
 from fedrepro.plotting import words
 from fedrepro.plotting.face import footer, tags
 from fedrepro.plotting.series import Source
-from fedrepro.report import explore, pictures, raising, show, texts, views
-from fedrepro.report.gather import Section
+from fedrepro.progress import Progress
+from fedrepro.report import discrepancies, explore, gather, pictures, raising, show, texts, views
+from fedrepro.report.effects import Measured
+from fedrepro.report.gather import Effects, Report, Section
 from fedrepro.report.pictures import Drawing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
@@ -81,20 +84,60 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Task:
-    """A figure to work out: with pictures or without, and the folder of results, whose timings tell what runs take."""
+    """A figure to work out: its spec, of which results below ``root`` (see ``gather``), with pictures or without.
+
+    effects : of the discrepancies, some of which may be read from this figure.
+    """
+
+    path: Path
+    tier: str
+    root: Path
+    pictured: bool
+    effects: Effects
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A figure that is worked out: its section without what was measured, and the effects that were read of it."""
 
     section: Section
-    pictured: bool
-    root: Path
+    prepared: Prepared
+    effects: Mapping[tuple[str, int], Measured]
 
 
-def prepare(task: Task) -> Prepared:
-    """Everything of a figure that its pages need beside what was gathered."""
-    section, source = task.section, task.section.source
-    known: dict[str, Known] = {}
-    reads = {row.claim.id: _read(section, row, known) for row in section.claims}
-    seconds = raising.seconds(section, task.root)
-    if source is None or not task.pictured:
+def figures(
+    paths: Iterable[Path], tier: str, root: Path, experiments: Path, pictured: bool, jobs: int
+) -> tuple[Report, dict[str, Prepared]]:
+    """``gather.gather``, without what was measured, and every section prepared, by its name: ``jobs`` at a time."""
+    rows = tuple(discrepancies.load_all(experiments))
+    effects = gather.effects_of(rows)
+    largest = sorted(paths, key=lambda path: -path.stat().st_size if path.is_file() else 0)
+    found = []
+    with Progress("figures", len(largest)) as progress:
+        for one in processes.each(work_out, [Task(path, tier, root, pictured, effects) for path in largest], jobs):
+            found.append(one)
+            progress.step(one.section.name)
+    report = gather.report((one.section for one in found), rows, (one.effects for one in found))
+    prepared = {one.section.name: one.prepared for one in found}
+    return report, {section.name: prepared[section.name] for section in report.sections}
+
+
+def work_out(task: Task) -> Worked:
+    """One figure: what the report says of it, and what its pages need."""
+    section = gather.section(task.path, task.tier, task.root)
+    prepared = prepare(section, task.root, task.pictured)
+    return Worked(section.in_short(), prepared, gather.measured(section, task.effects))
+
+
+def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
+    """Everything of a figure that its pages need beside what was gathered.
+
+    root : the folder with results, whose timings tell what runs take. pictured : with pictures and their data.
+    """
+    source = section.source
+    reads = {row.claim.id: _read(section, row) for row in section.claims}
+    seconds = raising.seconds(section, root)
+    if source is None or not pictured:
         return Prepared(reads=reads, seconds=seconds)
     data = explore.data(source, source.figure.panels)
     shown = tuple(_shown(section, source, panel, reads, data) for panel in source.figure.panels)
@@ -106,12 +149,12 @@ def prepare(task: Task) -> Prepared:
     return Prepared(shown, tuple(lent), data, reads, seconds)
 
 
-def _read(section: Section, row: Row, known: dict[str, Known]) -> Read:
+def _read(section: Section, row: Row) -> Read:
     source = section.read_from(row)
     if source is None or row.level == NONE:
         return Read()
     own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
-    return sides.read(own, source.figure, source.frame, known.setdefault(source.figure.tier, {}))
+    return sides.read(own, source.figure, source.frame, source.known)
 
 
 def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]) -> Shown:

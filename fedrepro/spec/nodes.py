@@ -6,6 +6,7 @@ Parsed with the safe loader only. Merge keys (``<<``) and anchors work; a key wr
 from __future__ import annotations
 
 import copy
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -75,6 +76,10 @@ class SpecErrors(UserError):
         super().__init__(f"{count}:\n" + "\n".join(f"  {m}" for m in messages))
         self.messages = messages
 
+    def __reduce__(self) -> tuple[type[SpecErrors], tuple[list[str]]]:
+        """As another process gets it."""
+        return type(self), (self.messages,)
+
 
 class _Loader(yaml.SafeLoader):
     """Reads numbers as everyone writes them, and bounds how deep a file nests.
@@ -120,7 +125,7 @@ def read(path: Path) -> Node:
         raise UserError(f"{path}: no such file; `fedrepro list` shows the figures that exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as a text file ({error})") from None
-    return parse(text, str(path))
+    return _parsed(text, str(path))
 
 
 def parse(text: str, name: str) -> Node:
@@ -148,6 +153,10 @@ def parse(text: str, name: str) -> Node:
     if reading.errors:
         raise SpecErrors(reading.errors)
     return node
+
+
+_parsed = functools.lru_cache(maxsize=256)(parse)
+"""A file that was read before: nothing changes nodes, and a command asks for the same spec at several tiers."""
 
 
 class _Reading:

@@ -1,0 +1,71 @@
+"""The rows of a results table by the run that they are of: found once, as panels and claims ask for them often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedrepro.ledger import COUNTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = ("round", *COUNTS, "value")
+
+Rows = Mapping[str, np.ndarray]
+"""Rows of one run: of each column of ``NUMBERS`` an array, all of one length."""
+
+
+class Runs:
+    """A figure's tidy table by run: by the name of a series and the number of a trial."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._numbers = {name: frame[name].to_numpy(dtype=float) for name in NUMBERS if name in frame}
+        self._status = frame["status"].to_numpy()
+        self._whole, self._parts = _places(frame, "series", "trial"), _places(frame, "series", "trial", "metric")
+        self._trials: dict[str, list[int]] = {}
+        for series, trial in sorted(self._whole):
+            self._trials.setdefault(series, []).append(int(trial))
+
+    def series(self) -> list[str]:
+        """The names of all series."""
+        return list(self._trials)
+
+    def trials(self, series: str) -> list[int]:
+        """The numbers of a series' trials, in order."""
+        return self._trials.get(series, [])
+
+    def finished(self, series: str) -> list[int]:
+        """Those of its trials that did not fail."""
+        return [trial for trial in self.trials(series) if self.status(series, trial) != "failed"]
+
+    def status(self, series: str, trial: int) -> str:
+        """What became of a run."""
+        return str(self._status[self._whole[series, trial][0]])
+
+    def rows(self, series: str, trial: int, metric: str) -> Rows:
+        """What was recorded of one metric of a run, by round."""
+        at = self._parts.get((series, trial, metric), np.array([], dtype=int))
+        at = at[np.argsort(self._numbers["round"][at], kind="stable")]
+        return {name: values[at] for name, values in self._numbers.items()}
+
+    def all_rows(self, series: str, trial: int) -> Rows:
+        """What was recorded of a run, in the order of the table."""
+        at = self._whole[series, trial]
+        return {name: values[at] for name, values in self._numbers.items()}
+
+
+def _places(frame: pd.DataFrame, *columns: str) -> Mapping[Any, np.ndarray]:
+    """Where the rows of each combination of values stand in a table, in its order."""
+    found: Any = frame.groupby(list(columns), observed=True).indices
+    return found
+
+
+def at_rounds(rows: Rows, rounds: np.ndarray) -> np.ndarray:
+    """The values of these very rounds; nan where there is none."""
+    if not rows["round"].size:
+        return np.full(rounds.size, np.nan)
+    at = np.minimum(np.searchsorted(rows["round"], rounds), rows["round"].size - 1)
+    return np.where(rows["round"][at] == rounds, rows["value"][at], np.nan)
