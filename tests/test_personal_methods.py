@@ -358,3 +358,14 @@ def test_every_name_of_the_paper_is_there() -> None:
     names = {"perfedsi", "perfedsi-mask", "personal-fedavg", "sr-ph", "pr-sh", "local", "ditto"}
     assert names == {name for name, entry in registry.algorithms().items() if entry.problem == "personal"}
     assert registry.algorithms()["pr-sh"].make().personal == "block1 block2"
+
+
+def test_room_for_rows_changes_nothing_but_rounding(clients: Personal) -> None:
+    tight = problem()
+    tight.most_train = int(tight.sizes.max())
+    tight.most_test = max(len(rows) for rows in tight.test_rows)
+    assert clients.most_train == clients.most_test == 256 > tight.most_train
+    roomy, close = (drive.run(FEDAVG, case, 2, metrics=SCORES) for case in (clients, tight))
+    assert roomy["loss"] == pytest.approx(close["loss"], rel=1e-5)  # single precision; a row too many would be 1/4
+    for name, values in roomy.state.shared.items():
+        assert np.allclose(values, close.state.shared[name], rtol=1e-4, atol=1e-5)

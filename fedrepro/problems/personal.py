@@ -172,8 +172,8 @@ class Personal(Problem):
         self.test_rows = np.split(np.asarray(arrays.test), arrays.test_starts[1:-1])
         self.M = len(self.train_rows)
         self.sizes = np.array([len(rows) for rows in self.train_rows])
-        self.most_train = int(self.sizes.max())
-        self.most_test = max(len(rows) for rows in self.test_rows)
+        self.most_train = _room(int(self.sizes.max()))
+        self.most_test = _room(max(len(rows) for rows in self.test_rows))
         self.double = given_["precision"] == "double"
         self.dtype = np.float64 if self.double else np.float32
         self.plain = Net(
@@ -405,11 +405,19 @@ def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, An
     model = initial(net, lambda _, shape: rng.uniform(-1.0, 1.0, shape), data.dtype)
     epochs = int(parameters["side_epochs"])
     sgd = SGD(_CLASSIFIER.lr, _CLASSIFIER.momentum, _CLASSIFIER.batch, epochs)
-    batches = orders([arrays.train], rng, sgd, len(arrays.train))
+    batches = orders([arrays.train], rng, sgd, _room(len(arrays.train)))
     stack = {name: values[None] for name, values in model.items()}
     model = {name: v[0] for name, v in train(net, data, stack, np.zeros((1, 0)), batches, sgd).items()}
     rows = np.split(arrays.train, arrays.train_starts[1:-1])
-    return mean_features(net, data, model, rows, max(len(own) for own in rows))
+    return mean_features(net, data, model, rows, _room(max(len(own) for own in rows)))
+
+
+def _room(most: int) -> int:
+    """Rows to make room for, at least ``most``: one of few numbers, so that partitions share what is compiled."""
+    room = 256
+    while room < most:
+        room *= 4
+    return room
 
 
 add_problem(
