@@ -16,6 +16,7 @@ from fedrepro import registry
 from fedrepro.algorithms.clustering import descent
 from fedrepro.algorithms.clustering.fedmavg import FedMAvg
 from fedrepro.errors import ParameterError
+from fedrepro.problems import clustering
 from fedrepro.problems.clustering import Clustering
 from fedrepro.runs.drive import run
 
@@ -47,7 +48,11 @@ def test_full_participation_is_the_box_of_the_paper(
         ({"d_mode": "local", "participation": "pcp"}, {"local": True, "pcp": True}),
     ],
 )
-def test_drawn_clients_are_averaged_as_in_the_box(method: dict[str, Any], naive_options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("gathered", [True, False])
+def test_drawn_clients_are_averaged_as_in_the_box(
+    method: dict[str, Any], naive_options: dict[str, Any], gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustering, "_SMALL_BYTES", 1e9 if gathered else 0)
     X, client, W0, H0 = instance(2)
     naive = Naive(X, client, 3, 0.01)
     problem = Clustering(X, client, K=3, rho=0.01)

@@ -14,6 +14,7 @@ from fedrepro import registry
 from fedrepro.algorithms.clustering import descent
 from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.problems import clustering
 from fedrepro.problems.clustering import Clustering
 from fedrepro.runs.drive import run
 
@@ -31,8 +32,12 @@ def test_full_participation_is_the_box_of_the_paper(Q1: int, Q2: int, rho: float
     compare(history, fedmgs(naive, W0, H0, 6, Q1, Q2), naive)
 
 
+@pytest.mark.parametrize("gathered", [True, False])
 @pytest.mark.parametrize(("Q1", "Q2"), [(1, 1), (4, 7)])
-def test_partial_participation_is_the_box_of_the_paper(Q1: int, Q2: int) -> None:
+def test_partial_participation_is_the_box_of_the_paper(
+    Q1: int, Q2: int, gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustering, "_SMALL_BYTES", 1e9 if gathered else 0)
     X, client, W0, H0 = instance(2)
     naive = Naive(X, client, 3, 0.01)
     problem = Clustering(X, client, K=3, rho=0.01)
@@ -49,8 +54,6 @@ def test_a_lower_bound_above_the_data_is_kept() -> None:
 
 
 def test_blocks_of_samples_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedrepro.problems import clustering
-
     X, client, W0, H0 = instance(4, N=400, P=5)
     whole = run(FedMGS(), Clustering(X, client, K=3), 5, init=(W0, H0))
     monkeypatch.setattr(clustering, "_BLOCK_BYTES", 1)  # 64 rows, the least there is

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from fedrepro import Clustering, FedMAvg, FedMGS, FedPALM
 from fedrepro.algorithms.clustering.sncp import FedMGSSNCP
-from fedrepro.problems import passes
+from fedrepro.problems import clustering, passes
 from fedrepro.problems.passes import Pass, exact, go
 from fedrepro.runs import execute, lockstep
 from fedrepro.runs import plan as planning
@@ -63,9 +63,13 @@ alike = pytest.mark.skipif(not exact(64, M, K), reason="this BLAS gives other bi
 
 
 @alike
+@pytest.mark.parametrize("gathered", [False, True])
 @pytest.mark.parametrize("make_sparse", [False, True])
-def test_in_step_a_run_has_the_bits_it_has_alone(make_sparse: bool) -> None:
+def test_in_step_a_run_has_the_bits_it_has_alone(
+    make_sparse: bool, gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Different methods, parameters, trials and lengths at once; some end early, one by itself."""
+    monkeypatch.setattr(clustering, "_SMALL_BYTES", 1e9 if gathered else 0)
     jobs = [
         (FedMGS(Q1=2, Q2=5), 1, 6),
         (FedMGS(Q1=3, Q2=1), 2, 4),

@@ -364,7 +364,7 @@ def test_room_for_rows_changes_nothing_but_rounding(clients: Personal) -> None:
     tight = problem()
     tight.most_train = int(tight.sizes.max())
     tight.most_test = max(len(rows) for rows in tight.test_rows)
-    assert clients.most_train == clients.most_test == 256 > tight.most_train
+    assert clients.most_train == clients.most_test == 1024 > tight.most_train
     roomy, close = (drive.run(FEDAVG, case, 2, metrics=SCORES) for case in (clients, tight))
     assert roomy["loss"] == pytest.approx(close["loss"], rel=1e-5)  # single precision; a row too many would be 1/4
     for name, values in roomy.state.shared.items():

@@ -53,6 +53,7 @@ from fedrepro.problems import clustering_stationarity as stationarity
 from fedrepro.problems import passes, sample_rows
 from fedrepro.problems.labels import SCORES, from_rows
 from fedrepro.problems.passes import Pass
+from fedrepro.problems.sample_rows import Rows
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import streams
@@ -125,6 +126,12 @@ _STATIONARITY: dict[str, Callable[[Any, Any], float]] = {
 
 _BLOCK_BYTES = 1 << 24
 """Samples are passed over in blocks of about this size: read once from memory, then used from the last-level cache."""
+
+_SMALL_BYTES = 1 << 16
+"""Clients with fewer bytes of samples on average are gathered: calling BLAS for each would cost more than the copy."""
+
+_CACHED_BYTES = 1 << 23
+"""Up to this size samples stay in the cache from one pass to the next, whoever made the last one."""
 
 
 @dataclass
@@ -245,23 +252,30 @@ class Clustering(Problem):
         self.w_min = _lower_bound(parameters["w_min"], data.facts["min"], self.w_max)
         row_bytes = 8.0 * self.M if not sparse.issparse(self.X) else 12.0 * self.X.nnz / self.N
         self.block = int(np.clip(_BLOCK_BYTES / max(1.0, row_bytes), 64, 4096))
+        self.small = row_bytes * self.N / self.P < _SMALL_BYTES
 
     # Parts of the data
 
-    def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[slice]:
-        """Slices of rows that together hold the samples of ``clients`` (ids in increasing order; None for all)."""
+    def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[Rows]:
+        """Rows that together hold the samples of ``clients`` (ids in increasing order; None for all).
+
+        Slices; where clients are ``small`` and not neighbours, numbers of rows, of many clients at once.
+        """
         if clients is None:
             return list(sample_rows.pieces(0, self.N, self.block))
         runs = np.split(np.asarray(clients), np.flatnonzero(np.diff(clients) > 1) + 1)
         spans = [(int(self.starts[r[0]]), int(self.starts[r[-1] + 1])) for r in runs if r.size]
+        if self.small and len(spans) > 1:
+            rows = np.concatenate([np.arange(first, last) for first, last in spans])
+            return [rows[piece] for piece in sample_rows.pieces(0, rows.size, self.block)]
         return [part for first, last in spans for part in sample_rows.pieces(first, last, self.block)]
 
     def client(self, p: int) -> slice:
         """The rows of client p."""
         return slice(int(self.starts[p]), int(self.starts[p + 1]))
 
-    def samples(self, part: slice) -> Any:
-        """X_p^T for the rows ``part``: (n, M), a view."""
+    def samples(self, part: Rows) -> Any:
+        """X_p^T for the rows ``part``: (n, M), a view of a slice."""
         return sample_rows.take(self.X, part)
 
     def over(self, wanted: Pass) -> None:
@@ -272,13 +286,21 @@ class Clustering(Problem):
             self.meet(wanted)
 
     def together(self) -> bool:
-        """Whether BLAS gives runs on this problem the same bits together as alone."""
+        """Whether runs on this problem gain by joint passes, and BLAS gives them the same bits together as alone."""
+        if sample_rows.nbytes(self.X) <= _CACHED_BYTES:
+            return False  # waiting for each other costs more than reading it does
         return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
         """The samples: 8 bytes an entry, 12 where only those that are not zero are kept."""
         return facts["N"] * (facts["M"] * (12.0 * facts["density"] if "density" in facts else 8.0) + 24.0)
+
+    @staticmethod
+    def parts(facts: Mapping[str, Any], m: float) -> float:
+        """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""
+        gathered = Clustering.stored_bytes(facts) / facts["P"] < _SMALL_BYTES
+        return 0.0 if gathered or m >= facts["P"] else m
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.problems import sample_rows
+from fedrepro.problems.sample_rows import Rows
 
 LANES = 4
 """Columns come in multiples of this: as many as the kernels of x86-64-v3 take at once."""
@@ -27,20 +28,20 @@ LANES = 4
 class Pass:
     """What one run wants of a pass over X, (N, M), samples as rows.
 
-    parts : slices of rows, in order. step : called with every part and its T = X[part] W, (n, K), or None where W is
-    None; what it returns, L (n, K), adds X[part]^T L to ``out``. W : (M, K) or None. out : (M, K), or None where
-    ``step`` returns nothing.
+    parts : rows (``sample_rows.Rows``), in order. step : called with every part and its T = X[part] W, (n, K), or None
+    where W is None; what it returns, L (n, K), adds X[part]^T L to ``out``. W : (M, K) or None. out : (M, K), or None
+    where ``step`` returns nothing.
     """
 
-    parts: Sequence[slice]
-    step: Callable[[slice, Any], np.ndarray | None]
+    parts: Sequence[Rows]
+    step: Callable[[Any, Any], np.ndarray | None]
     W: np.ndarray | None = None
     out: np.ndarray | None = None
 
     @property
-    def key(self) -> tuple[tuple[int, int], ...]:
+    def key(self) -> tuple[Any, ...]:
         """Passes with equal keys can be made together."""
-        return tuple((part.start, part.stop) for part in self.parts)
+        return tuple((part.start, part.stop) if isinstance(part, slice) else part.tobytes() for part in self.parts)
 
 
 def go(X: Any, passes: Sequence[Pass]) -> None:

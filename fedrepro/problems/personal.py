@@ -414,7 +414,7 @@ def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, An
 
 def _room(most: int) -> int:
     """Rows to make room for, at least ``most``: one of few numbers, so that partitions share what is compiled."""
-    room = 256
+    room = 1024
     while room < most:
         room *= 4
     return room

@@ -23,6 +23,10 @@ _BLOCK_BYTES = 1 << 24
 """Copies and statistics go through X in pieces of this size, so that no second X is ever made beside the result."""
 
 
+Rows = slice | np.ndarray
+"""Rows that are taken together: neighbours, or any, by their numbers in increasing order."""
+
+
 @dataclass(frozen=True)
 class Ordered:
     """The data of all clients.
@@ -78,14 +82,19 @@ def read(folder: Path) -> Ordered:
     return Ordered(_read_rows(folder), np.load(folder / "order.npy"), np.load(folder / "starts.npy"), labels, facts)
 
 
-def take(rows: Any, part: slice) -> Any:
-    """Rows ``part`` as a view: an array slice, or a CSR matrix on slices of the same buffers."""
-    if not sparse.issparse(rows):
+def take(rows: Any, part: Rows) -> Any:
+    """Rows ``part``. Of a slice a view: an array slice, or a CSR matrix on slices of the same buffers."""
+    if not sparse.issparse(rows) or not isinstance(part, slice):
         return rows[part]
     first, last = rows.indptr[part.start], rows.indptr[part.stop]
     indptr = rows.indptr[part.start : part.stop + 1] - first
     shape = (part.stop - part.start, rows.shape[1])
     return sparse.csr_matrix((rows.data[first:last], rows.indices[first:last], indptr), shape=shape)
+
+
+def nbytes(rows: Any) -> int:
+    """Bytes of an array or a CSR matrix."""
+    return sum(part.nbytes for part in ((rows.data, rows.indices, rows.indptr) if sparse.issparse(rows) else (rows,)))
 
 
 def pieces(first: int, last: int, size: int) -> Iterator[slice]:

@@ -16,6 +16,7 @@ import numpy as np
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering import Clustering, State
 from fedrepro.problems.passes import Pass
+from fedrepro.problems.sample_rows import Rows
 from fedrepro.protocols import Work
 from fedrepro.seeds import streams
 
@@ -97,20 +98,18 @@ def update_some(
     ``steps`` is one number for all, or the number for each client. fedc, Algorithm 2: differences U_p and V_p.
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
-    parts: list[tuple[slice, int]]
-    if isinstance(steps, Mapping):
-        parts = [(part, steps[int(p)]) for p in clients for part in problem.blocks([p])]
-    else:
-        parts = [(part, steps) for part in problem.blocks(clients)]
+    parts = [(part, count) for ids, count in _alike(problem, clients, steps) for part in problem.blocks(ids)]
     if state.XH is None:
         problem.refresh(state)
     assert state.XH is not None
-    counts, XW = {part.start: count for part, count in parts}, state.XW
+    counts, XW = {_first(part): count for part, count in parts}, state.XW
 
-    def step(part: slice, T: Any) -> np.ndarray:
-        H = state.Hs[part]
+    def step(part: Rows, T: Any) -> np.ndarray:
+        H = state.Hs[part]  # of a slice a view, of numbers a copy
         before = H.copy()
-        descend_H(H, a * (T if XW is None else XW[part]), S, counts[part.start])
+        descend_H(H, a * (T if XW is None else XW[part]), S, counts[_first(part)])
+        if not isinstance(part, slice):
+            state.Hs[part] = H
         old, new = before.T @ before, H.T @ H
         state.HH += new - old
         state.lost += float(np.trace(old) + np.trace(new))
@@ -119,6 +118,22 @@ def update_some(
     problem.over(Pass([part for part, _ in parts], step, state.W if XW is None else None, state.XH))
     if state.lost > _LOST_AT_MOST * float(np.trace(state.HH)):
         problem.refresh(state)
+
+
+def _alike(
+    problem: Clustering, clients: np.ndarray, steps: int | Mapping[int, int]
+) -> list[tuple[np.ndarray | list[int], int]]:
+    """Clients that are taken together, and their number of steps."""
+    if not isinstance(steps, Mapping):
+        return [(clients, steps)]
+    if not problem.small:
+        return [([int(p)], steps[int(p)]) for p in clients]
+    counts = np.array([steps[int(p)] for p in clients])
+    return [(clients[counts == count], int(count)) for count in np.unique(counts)]
+
+
+def _first(part: Rows) -> int:
+    return int(part.start if isinstance(part, slice) else part[0])
 
 
 def local_steps(B: np.ndarray, d: np.ndarray | float, steps: int) -> np.ndarray:

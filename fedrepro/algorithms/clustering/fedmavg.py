@@ -121,7 +121,7 @@ class FedMAvg(Method):
         P, N, K, m = facts["P"], facts["N"], facts["K"], at_work(facts, params["m"])
         drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
         moved = P if params["participation"] == "pcc" else drawn
-        steps = H_steps(facts, N * moved / P, params["Q1"], 0.0 if moved == P else moved)
+        steps = H_steps(facts, N * moved / P, params["Q1"], Clustering.parts(facts, moved))
         averaging = Work(flops=60.0 * drawn * K**3 + 4.0 * N * drawn / P * K * K, calls=18.0 * drawn + 150.0)
         products = passing(facts, N * moved / P) + passing(facts, N * drawn / P)
         return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, state_bytes(facts))
@@ -183,15 +183,12 @@ class FedMAvg(Method):
         with np.errstate(over="ignore", invalid="ignore"):
             V = state.W - state.W @ np.einsum("p,pij,pjk->ik", weights, B, M, optimize=True)
             mixed = (weights * scale)[:, None, None] * M
-            if ids.size == problem.P:
-                Y = np.empty_like(state.Hs)
-                for p in range(problem.P):
-                    np.matmul(state.Hs[problem.client(p)], mixed[p], out=Y[problem.client(p)])
-                problem.over(Pass(problem.blocks(), lambda part, _: Y[part], out=V))
-            else:
-                mixes = {int(problem.starts[p]): mix for p, mix in zip(ids, mixed, strict=True)}
-                parts = [problem.client(p) for p in ids]
-                problem.over(Pass(parts, lambda part, _: state.Hs[part] @ mixes[part.start], out=V))
+            Y = np.empty_like(state.Hs)
+            for p, mix in zip(ids, mixed, strict=True):
+                np.matmul(state.Hs[problem.client(p)], mix, out=Y[problem.client(p)])
+            joint = problem.small or ids.size == problem.P
+            parts = problem.blocks(ids) if joint else [problem.client(p) for p in ids]
+            problem.over(Pass(parts, lambda part, _: Y[part], out=V))
             np.clip(V, problem.w_min, problem.w_max, out=state.W)
         state.XW = None
 

@@ -91,7 +91,7 @@ class FedMGS(Method):
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
         P, N, m = facts["P"], facts["N"], at_work(facts, params["m"])
-        rows, parts = N * m / P, 0.0 if m >= P else m
+        rows, parts = N * m / P, Clustering.parts(facts, m)
         moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * parts + 150.0)
         steps = H_steps(facts, rows, params["Q1"], parts) + W_steps(facts, params["Q2"])
         start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
