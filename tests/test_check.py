@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
 import json
@@ -11,9 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from fedrepro.report.freshness import freshness
 from fedrepro.results import checks
 from fedrepro.results.checks import Check, Compared
+from fedrepro.results.read import read_sidecar
 from fedrepro.runs import code
+from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
 
@@ -59,6 +63,23 @@ def test_results_come_out_with_the_same_bits(small: Path, tmp_path: Path, fedrep
     assert {one.trial for one in kept.compared} == {1, 2}
     assert {(one.round, one.rounds, one.outcome) for one in kept.compared} == {(5, 5, "same bits")}
     assert all(one.values == 6 * 5 for one in kept.compared)  # four counts and a metric in each of the rounds 0 to 5
+
+
+def test_a_run_that_two_curves_share_is_compared_once(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    """One of them names a default: another series, the same run; a check confirms both."""
+    text = small.read_text()
+    small.write_text(
+        text.replace("Q2: 4}\n", "Q2: 4}\n      - {algorithm: fedcgds, m: 2, Q1: 3, Q2: 4, gamma1: 1.02}\n")
+    )
+    fedrepro("run", small, "-j", 1)
+    runs = json.loads(base(tmp_path).with_name("small.json").read_text())["runs"]
+    assert len(runs) == 5
+    assert len({run for found in runs.values() for run in found}) == 8
+    assert "beyond/small: same bits in 8 of 8 runs" in checked(tmp_path, fedrepro, small).output
+    sidecar = read_sidecar(base(tmp_path))
+    before = dataclasses.replace(sidecar, plan="of other code")
+    assert freshness(load(small, "quick"), before)[0] == ("the code that computes it changed",)
+    assert freshness(load(small, "quick"), before, checks.read(base(tmp_path))) == ((), ())
 
 
 def test_compressed_results_are_checked_too(small: Path, tmp_path: Path, fedrepro: Call) -> None:

@@ -36,10 +36,11 @@ def freshness(figure: Figure, before: Sidecar, check: Check | None = None) -> tu
 
 def _confirmed(plan: planning.Plan, before: Sidecar, check: Check) -> bool:
     """Whether a check speaks for all runs that results hold, as today's code would compute them."""
-    today = {run.id: (series, run.trial) for series, runs in plan.by_figure[0].items() for run in runs}
+    today = {(series, run.trial): run.id for series, runs in plan.by_figure[0].items() for run in runs}
     held = {(series, trial) for series, runs in before.runs.items() for trial, run in enumerate(runs, start=1) if run}
-    confirmed = check.confirmed(before.csv_sha256)
-    return bool(held) and {at for run, at in confirmed.items() if today.get(run) == at} == held
+    checked = {(series, trial): run for series, runs in check.runs.items() for trial, run in enumerate(runs, start=1)}
+    confirmed = check.confirmed(before.csv_sha256)  # a run that two series share is there once
+    return bool(held) and all(today.get(at) in confirmed and today[at] == checked.get(at) for at in held)
 
 
 def _changed_spec(figure: Figure, before: Sidecar) -> list[str]:

@@ -100,8 +100,8 @@ class Check:
         return f"{self}, on {self.made.written[:10]}" + (f" ({where})" if where else "")
 
     def __str__(self) -> str:
-        held = sum(bool(run) for runs in self.runs.values() for run in runs)
-        said = f"{self.outcome or 'nothing compared'} in {len(self.compared)} of {held} runs"
+        held = {run for runs in self.runs.values() for run in runs if run}
+        said = f"{self.outcome or 'nothing compared'} in {len(self.compared)} of {len(held)} runs"
         worst = max(self.compared, key=lambda one: one.deviation, default=None)
         if worst is not None and worst.deviation > 0.0:
             said += f"; largest deviation {worst.deviation:.1e} in {worst.series}, trial {worst.trial}"

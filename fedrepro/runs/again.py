@@ -7,6 +7,7 @@ the recorded ones among them must come out as they stand in the CSV.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import random
 import tempfile
@@ -77,7 +78,7 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
         if source.state == "none needed" or (source.dataset, source.fingerprint) in known:
             today = {run.trial: run for run in plan.by_figure[number][series]}
             held = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
-            found += [today[t] for t in held if t in today]
+            found += [dataclasses.replace(today[t], setting=setting) for t in held if t in today]
     if not found:
         why = "the spec changed" if not same else "the data they were computed on are not here"
         why = why if sidecar.runs else "the sidecar is of a version that names no runs"
@@ -102,7 +103,7 @@ def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:
     first: list[tuple[Kept, Run]] = []
     rest: list[tuple[Kept, Run]] = []
     for one in of:
-        mixed = list(one.runs)
+        mixed = list({run.id: run for run in one.runs}.values())  # a run that two series share once
         draw.shuffle(mixed)
         seen: set[str] = set()
         for run in mixed:
