@@ -77,5 +77,6 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e ".[docs,deep,report]"
 	touch $@
 
-archive: ## compress the large CSVs of the paper tier, as the repository keeps them
+archive: $(VENV)/.core ## compress the large CSVs and the pictures of the paper tier, as the repository keeps them
 	find results/paper -name '*.csv' -size +100k -exec xz -9e -f {} +
+	$(BIN)/python -m fedrepro.plotting.palette plots/paper
