@@ -105,7 +105,7 @@ def test_runs_on_samples_that_stay_in_the_cache_do_not_wait_for_each_other(
     monkeypatch.setattr(execute.Lockstep, "run", watched)
     monkeypatch.setattr(passes, "exact", lambda *size: True)
     if not cached:
-        monkeypatch.setattr(clustering, "_CACHED_BYTES", 0)
+        monkeypatch.setattr(passes, "CACHED_BYTES", 0)
     store = Store(tmp_path / "store")
     assert set(dict(execute.compute(runs, store, tmp_path / "scratch")).values()) == {"ok"}
     assert entered == ([] if cached else [len(runs)])

@@ -130,9 +130,6 @@ _BLOCK_BYTES = 1 << 24
 _SMALL_BYTES = 1 << 16
 """Clients with fewer bytes of samples on average are gathered: calling BLAS for each would cost more than the copy."""
 
-_CACHED_BYTES = 1 << 23
-"""Up to this size samples stay in the cache from one pass to the next, whoever made the last one."""
-
 
 @dataclass
 class State:
@@ -287,7 +284,7 @@ class Clustering(Problem):
 
     def together(self) -> bool:
         """Whether runs on this problem gain by joint passes, and BLAS gives them the same bits together as alone."""
-        if sample_rows.nbytes(self.X) <= _CACHED_BYTES:
+        if sample_rows.nbytes(self.X) <= passes.CACHED_BYTES:
             return False  # waiting for each other costs more than reading it does
         return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
 
@@ -295,12 +292,6 @@ class Clustering(Problem):
     def stored_bytes(facts: Mapping[str, Any]) -> float:
         """The samples: 8 bytes an entry, 12 where only those that are not zero are kept."""
         return facts["N"] * (facts["M"] * (12.0 * facts["density"] if "density" in facts else 8.0) + 24.0)
-
-    @staticmethod
-    def parts(facts: Mapping[str, Any], m: float) -> float:
-        """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""
-        gathered = Clustering.stored_bytes(facts) / facts["P"] < _SMALL_BYTES
-        return 0.0 if gathered or m >= facts["P"] else m
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
@@ -511,6 +502,12 @@ class Clustering(Problem):
                 f"H is zero everywhere in round {last}: is X mostly negative? Shift it, or give another initial point"
             )
         return None
+
+
+def parts(facts: Mapping[str, Any], m: float) -> float:
+    """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""
+    gathered = Clustering.stored_bytes(facts) / facts["P"] < _SMALL_BYTES
+    return 0.0 if gathered or m >= facts["P"] else m
 
 
 def passing(facts: Mapping[str, Any], rows: float, products: int = 1) -> Work:

@@ -23,6 +23,9 @@ from fedrepro.problems.sample_rows import Rows
 LANES = 4
 """Columns come in multiples of this: as many as the kernels of x86-64-v3 take at once."""
 
+CACHED_BYTES = 1 << 23
+"""Samples up to this size stay in the cache from one pass to the next, whoever made the last: runs do not meet."""
+
 
 @dataclass
 class Pass:

@@ -21,6 +21,7 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.data import own
 from fedrepro.files import atomically
+from fedrepro.problems.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs import groups
 from fedrepro.runs.machine import Machine
@@ -100,7 +101,10 @@ class Timings:
 
 
 def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
-    return TOGETHER if len(runs) > jobs and groups.joins(run) else 1.0
+    if len(runs) <= jobs or not groups.joins(run):
+        return 1.0
+    problem = registry.problems()[run.setting.problem].cls
+    return TOGETHER if problem.stored_bytes(facts(run)) > CACHED_BYTES else 1.0
 
 
 # -- what is known of a run --------------------------------------------------------------------------------------------

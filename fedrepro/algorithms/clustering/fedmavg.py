@@ -50,7 +50,7 @@ from fedrepro.algorithms.clustering.descent import (
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
-from fedrepro.problems.clustering import Clustering, State, passing
+from fedrepro.problems.clustering import Clustering, State, parts, passing
 from fedrepro.problems.passes import Pass
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
@@ -121,7 +121,7 @@ class FedMAvg(Method):
         P, N, K, m = facts["P"], facts["N"], facts["K"], at_work(facts, params["m"])
         drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
         moved = P if params["participation"] == "pcc" else drawn
-        steps = H_steps(facts, N * moved / P, params["Q1"], Clustering.parts(facts, moved))
+        steps = H_steps(facts, N * moved / P, params["Q1"], parts(facts, moved))
         averaging = Work(flops=60.0 * drawn * K**3 + 4.0 * N * drawn / P * K * K, calls=18.0 * drawn + 150.0)
         products = passing(facts, N * moved / P) + passing(facts, N * drawn / P)
         return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, state_bytes(facts))
@@ -187,8 +187,8 @@ class FedMAvg(Method):
             for p, mix in zip(ids, mixed, strict=True):
                 np.matmul(state.Hs[problem.client(p)], mix, out=Y[problem.client(p)])
             joint = problem.small or ids.size == problem.P
-            parts = problem.blocks(ids) if joint else [problem.client(p) for p in ids]
-            problem.over(Pass(parts, lambda part, _: Y[part], out=V))
+            blocks = problem.blocks(ids) if joint else [problem.client(p) for p in ids]
+            problem.over(Pass(blocks, lambda part, _: Y[part], out=V))
             np.clip(V, problem.w_min, problem.w_max, out=state.W)
         state.XW = None
 

@@ -42,7 +42,7 @@ from fedrepro.algorithms.clustering.descent import (
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import clients_at_most, number, whole
-from fedrepro.problems.clustering import Clustering, State, passing
+from fedrepro.problems.clustering import Clustering, State, parts, passing
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import Algorithm, add_algorithm
 
@@ -91,9 +91,9 @@ class FedMGS(Method):
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
         P, N, m = facts["P"], facts["N"], at_work(facts, params["m"])
-        rows, parts = N * m / P, Clustering.parts(facts, m)
-        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * parts + 150.0)
-        steps = H_steps(facts, rows, params["Q1"], parts) + W_steps(facts, params["Q2"])
+        rows, apart = N * m / P, parts(facts, m)
+        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * apart + 150.0)
+        steps = H_steps(facts, rows, params["Q1"], apart) + W_steps(facts, params["Q2"])
         start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
         return Cost(start, passing(facts, rows, 2) + moving + steps, state_bytes(facts))
 
