@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -253,6 +254,27 @@ def test_what_ends_every_worker_is_a_recorded_failure_and_so_is_an_error(
         assert counted in ran.output
         assert len(re.findall(f"failed: {why}", ran.stderr)) == 2
     assert "2 runs computed, 6 reused, 0 failed" in fedrepro("run", small, "--scheduler", address).output
+
+
+def test_a_call_interrupted_before_it_began_logs_nothing(
+    ask: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """distributed then cancels a future that is not there yet, and tornado would log that."""
+    from distributed import utils
+
+    class Cut(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    async def nothing() -> None: ...
+
+    remote._library()
+    monkeypatch.setattr(utils, "threading", types.SimpleNamespace(Event=Cut, get_ident=threading.get_ident))
+    with pytest.raises(KeyboardInterrupt):
+        utils.sync(ask.loop, nothing)
+    monkeypatch.undo()
+    utils.sync(ask.loop, nothing)  # the cancelling has had its turn
+    assert [record.name for record in caplog.records] == []
 
 
 def test_interrupted_it_keeps_what_is_finished_and_frees_the_workers(

@@ -82,7 +82,8 @@ def _library() -> Any:
         import distributed
     except ImportError:
         raise UserError('--scheduler needs dask.distributed: pip install "fedrepro[distributed]"') from None
-    for name in ("distributed", "distributed.client"):  # what matters of lost workers and schedulers is told here
+    # What matters of lost workers, schedulers and Ctrl-C is told here; tornado logs a call cut off before it began.
+    for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(SILENT)
     return distributed
 
