@@ -14,7 +14,7 @@ ANSWERS := fedmc/fig2 fedmc/fig3 fedmc/fig4 fedmc/table1 gcca/fig3 gcca/fig4 gcc
 	fedmf/figS4 fedmf/fig1 fedmf/fig6 fedmf/fig7 fedmf/figS1 beyond/fedcavg_step beyond/theory_fedmc
 DEAR   := gcca/fig9 fedmf/fig2 fedc/fig1 perfedsi/fig1 perfedsi/fig2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
-BYTES  := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
+BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/|/plotly/' $(VENV)/lib
 
 .DEFAULT_GOAL := help
 .PHONY: help all answers check verdict test fuzz mutants lint types docs bench clean archive
