@@ -195,6 +195,21 @@ def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
         _plain_ticks(ax.xaxis, *ax.get_xlim(), ax.set_xlim)
 
 
+def plain_numbers(axis: XAxis | YAxis) -> None:
+    """Have the numbers on a linear axis set as text, which takes a tenth of the time of a formula and looks the same.
+
+    What stands at the axis' end, a power of ten, stays a formula.
+    """
+    from matplotlib.ticker import ScalarFormatter
+
+    class Plain(ScalarFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return super().__call__(x, pos).removeprefix("$\\mathdefault{").removesuffix("}$")
+
+    if type(axis.get_major_formatter()) is ScalarFormatter:
+        axis.set_major_formatter(Plain())
+
+
 def _plain_ticks(axis: XAxis | YAxis, first: float, last: float, keep: Callable[[float, float], Any]) -> None:
     """On a log axis of less than two decades: numbers as they are, and enough of them."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator

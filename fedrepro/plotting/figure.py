@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import ParameterError
 from fedrepro.files import atomically
-from fedrepro.plotting import bars, curves, scatter, style, sweep, tables, words
+from fedrepro.plotting import bars, canvas, curves, scatter, style, sweep, tables, words
 from fedrepro.plotting.canvas import ROOM, Prepared, Room
 from fedrepro.plotting.face import MARGIN, Header, footer, footer_parts, tags
 from fedrepro.plotting.legend import arrange
@@ -183,6 +183,9 @@ def compose(source: Source, every: Sequence[Prepared]) -> MplFigure:
     left: dict[str, Any] = {"x": MARGIN / width, "va": "bottom", "in_layout": False}
     picture.text(y=0.09 / total, s=foot, fontsize=style.TINY, color=style.FAINT, gid="footer", **left)
     picture.text(y=(below + 0.06) / total, s=gone, fontsize=style.FONT, gid="absent", **left)
+    for ax in picture.axes:
+        canvas.plain_numbers(ax.xaxis)
+        canvas.plain_numbers(ax.yaxis)
     literal_dollars(picture)
     settle(picture)
     return picture
