@@ -63,10 +63,16 @@ class RatingFile(Loader):
         }
 
     def expected(self) -> dict[str, float]:
-        """Ratings in proportion to the users; items as far as so many ratings reach them."""
+        """Ratings in proportion to the users; items as far as so many ratings reach them.
+
+        An item at the share u of the order by popularity is taken to be rated exp(-6 u) times as often as the first:
+        within 5 % of the items of MovieLens 1M by a tenth of its users, and of the stand-ins.
+        """
         share = (self.users or self.scale.users) / self.scale.users
         ratings = self.scale.ratings * share
-        return {"ratings": ratings, "items": min(self.scale.items, ratings)}
+        popularity = np.exp(-6.0 * (np.arange(1000) + 0.5) / 1000)
+        times = ratings / self.scale.items * popularity / popularity.mean()
+        return {"ratings": ratings, "items": self.scale.items * float((1.0 - np.exp(-times)).mean())}
 
     def making(self) -> Cost:
         """Drawing every rating, and sorting those of some users at a time; or reading them."""

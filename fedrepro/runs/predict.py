@@ -176,9 +176,12 @@ def around(run: Run) -> Work:
 
 
 def firsts(run: Run) -> dict[Any, Work]:
-    """What runs like this one do once in a process, by what tells it from that of others."""
+    """What runs like this one do once in a process, by what tells it from that of others.
+
+    Partitions of one dataset share compiled networks, which make room for more rows than clients have.
+    """
     setting = run.setting
-    on = canonical([setting.problem, setting.dataset, dict(setting.dataset_params), dict(setting.partition_params)])
+    on = canonical([setting.problem, dict(setting.problem_params), setting.dataset, dict(setting.dataset_params)])
     return {(on, part): part for part in (cost(run).first, measuring(run).first) if part != Work()}
 
 

@@ -112,7 +112,8 @@ class DeepParameters(Method):
             + 16.0 * batch * (N + 4.0 * sum(net.hidden))
         )
         round_ = views * (steps * passes + forward) + federated.exchanging(params, facts)
-        return Cost(Work(calls=1e4), round_, held, ("jax",), Work(programs=2.0))
+        libraries = ("jax", "numba") if federated.compresses(params) else ("jax",)
+        return Cost(Work(calls=1e4), round_, held, libraries, Work(programs=2.0))
 
 
 class DeepNode:
