@@ -175,9 +175,8 @@ def test_what_is_no_amount_of_memory(text: str) -> None:
 
 
 def test_workers_share_what_they_map(tmp_path: Path) -> None:
-    runs = [
-        run for run in runs_of("fedmf/fig1", "paper") if run.problem_id == runs_of("fedmf/fig1", "paper")[0].problem_id
-    ]
+    every = runs_of("fedmf/fig1", "paper")
+    runs = [run for run in every if run.problem_id == every[0].problem_id]
     machine = Machine(tmp_path / "none")
     two, four = (predict.memory(runs, jobs, machine) for jobs in (2, 4))
     each = machine.resident(predict.needed(runs)) + MOST * max(predict.cost(run).holds for run in runs)
