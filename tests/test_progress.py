@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import io
 import os
@@ -23,16 +24,23 @@ def terminal(lines: int) -> tuple[int, TextIO]:
     return ours, os.fdopen(theirs, "w", encoding="utf-8")
 
 
+def everything(ours: int) -> str:
+    """What was written to a terminal that is closed; one read is given 4 kB at most."""
+    parts = []
+    with contextlib.suppress(OSError):  # the end of what a closed terminal has
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    os.close(ours)
+    return b"".join(parts).decode()
+
+
 def test_a_terminal_of_80_columns_shows_a_bar_the_times_and_what_was_done() -> None:
     ours, stream = terminal(lines=24)
-    with stream:
-        with Progress("runs", 59, 200.0, stream=stream) as progress:
-            for _ in range(30):
-                progress.step(SERIES, 200 / 59)
-                time.sleep(0.01)
-        said = os.read(ours, 65536).decode()
-    os.close(ours)
-    shown = [line for line in said.replace("\n", "\r").split("\r") if line.strip()]
+    with stream, Progress("runs", 59, 200.0, stream=stream) as progress:
+        for _ in range(30):
+            progress.step(SERIES, 200 / 59)
+            time.sleep(0.01)
+    shown = [line for line in everything(ours).replace("\n", "\r").split("\r") if line.strip()]
     assert max(map(len, shown)) <= 80
     found = re.fullmatch(r" 51%\|(.{20})\| \[\d\d:\d\d<\d\d:\d\d\] 30/59 fedcgds m=10 Q1=.*", shown[-1])
     assert found, shown[-1]
@@ -62,11 +70,9 @@ def test_work_that_takes_longer_than_predicted_is_not_said_to_be_nearly_done() -
 
 def test_a_terminal_without_lines_gets_those_of_a_log() -> None:
     ours, stream = terminal(lines=0)
-    with stream:
-        with Progress("runs", 4, every=0.05, stream=stream):
-            time.sleep(0.1)
-        assert os.read(ours, 65536).decode().startswith("runs: 0/4 (0%), 0:00 gone")
-    os.close(ours)
+    with stream, Progress("runs", 4, every=0.05, stream=stream):
+        time.sleep(0.1)
+    assert everything(ours).startswith("runs: 0/4 (0%), 0:00 gone")
 
 
 def test_quiet_progress_says_nothing() -> None:
