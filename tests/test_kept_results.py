@@ -16,8 +16,11 @@ from click.testing import Result
 from fedrepro.errors import UserError
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import VERSION, Sidecar
-from fedrepro.runs import code, execute
+from fedrepro.runs import code, execute, plan
 from fedrepro.runs.store import Record, Store
+from fedrepro.spec.read import load
+
+from .conftest import ROOT
 
 Call = Callable[..., Result]
 ARRAYS = """
@@ -330,3 +333,16 @@ def test_runs_that_another_tier_holds_are_not_computed_again(
     forget(tmp_path)
     fedrepro("run", small, "-j", 1, "--tier", "smoke")
     assert len(computed) == 8  # of other lengths
+
+
+SAID = "quick:  # as in the paper tier, whose kept runs are taken"
+TAKING = [path for path in sorted((ROOT / "experiments").glob("*/*.yaml")) if SAID in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", TAKING, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_quick_tier_of_the_paper_tiers_runs_is_that(path: Path) -> None:
+    quick, paper = (
+        {run.id for runs in plan.make([load(path, tier)], True).by_figure[0].values() for run in runs}
+        for tier in ("quick", "paper")
+    )
+    assert quick < paper

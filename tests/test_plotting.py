@@ -767,6 +767,14 @@ def test_a_short_log_axis_shows_plain_numbers(low, high, ticks):
     assert not any(t.get_text() for t in ax.get_yticklabels(minor=True))
 
 
+def test_numbers_on_a_linear_axis_are_text_and_their_power_of_ten_a_formula():
+    line = curve("fedcavg", "FedCAvg")
+    ax = build(figure(panel("a", line)), rows(line, 1, [0, 10], [-2e-5, 3e-5]), Sidecar()).axes[0]
+    ax.get_figure().canvas.draw()
+    assert {"−2", "0", "3"} <= {label.get_text() for label in ax.get_yticklabels()}
+    assert ax.yaxis.get_offset_text().get_text() == "$\\times\\mathdefault{10^{−5}}\\mathdefault{}$"
+
+
 def test_y_limits_of_the_spec_are_kept():
     line = curve("fedcavg", "FedCAvg")
     shown = figure(panel("a", line, ylim=(0.2, 0.7), xlim=(None, 50)))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -86,6 +87,32 @@ def test_every_dataset_says_how_large_it_is_in_a_spec() -> None:
             assert predict.stored(run) > 0
             assert predict.preparing(run).holds >= predict.stored(run)
             assert None not in predict.facts(run).values()
+
+
+def test_partitions_of_a_dataset_share_compiled_networks() -> None:
+    run = next(run for run in runs_of("perfedsi/fig1", "quick") if run.setting.partition_params["per_alphabet"] == 10)
+    other = changed(run, partition_params={**run.setting.partition_params, "per_alphabet": 1})
+    assert predict.firsts(run) == predict.firsts(other) != {}
+    narrow = changed(run, problem_params={**run.setting.problem_params, "widths": [8, 8, 8, 8]})
+    assert not predict.firsts(run).keys() & predict.firsts(narrow).keys()
+
+
+def test_quantized_messages_load_what_quantizes_them() -> None:
+    for figure, plain in (("beyond/theory_gcca", frozenset()), ("gcca/fig11", frozenset({"jax", "sklearn"}))):
+        runs = runs_of(figure, "quick")
+        sent = {
+            run.setting.params.get("q") is not None: predict.needed([run]) for run in runs if "T" in run.setting.params
+        }
+        assert sent == {False: plain, True: plain | {"numba"}}
+
+
+@pytest.mark.parametrize(("name", "users"), [("netflix", 300), ("movielens-10m", 500), ("movielens-1m", 600)])
+def test_few_users_reach_few_items(name: str, users: int) -> None:
+    dataset = registry.datasets()[name]
+    loader = dataset.make(users=users)
+    reached = dataset.stand_in(loader, np.random.default_rng(1)).items
+    assert 0.85 < loader.expected()["items"] / reached < 1.15
+    assert dataset.make().expected()["items"] <= dataset.cls.scale.items
 
 
 def test_what_was_measured_is_kept_and_a_damaged_file_is_measured_again(tmp_path: Path) -> None:
