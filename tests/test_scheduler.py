@@ -263,16 +263,23 @@ def test_a_call_interrupted_before_it_began_logs_nothing(
     from distributed import utils
 
     class Cut(threading.Event):
+        def is_set(self) -> bool:
+            return False  # however soon the call is done, it is waited for
+
         def wait(self, timeout: float | None = None) -> bool:
             raise KeyboardInterrupt
 
     async def nothing() -> None: ...
 
+    def event() -> threading.Event:
+        return Cut() if threading.get_ident() == here else threading.Event()
+
     remote._library()
-    monkeypatch.setattr(utils, "threading", types.SimpleNamespace(Event=Cut, get_ident=threading.get_ident))
-    with pytest.raises(KeyboardInterrupt):
-        utils.sync(ask.loop, nothing)
-    monkeypatch.undo()
+    here = threading.get_ident()
+    with monkeypatch.context() as during:
+        during.setattr(utils, "threading", types.SimpleNamespace(Event=event, get_ident=threading.get_ident))
+        with pytest.raises(KeyboardInterrupt):
+            utils.sync(ask.loop, nothing)
     utils.sync(ask.loop, nothing)  # the cancelling has had its turn
     assert [record.name for record in caplog.records] == []
 
