@@ -38,7 +38,7 @@ verdict: $(VENV)/.core ## print which claims of the papers held
 	$(BIN)/fedrepro verdict --tier paper
 
 test: $(VENV)/.dev ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not fuzz"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not fuzz"
 
 fuzz: $(VENV)/.dev ## break 9,000 specs, data files, records and results, and see that none is read wrongly: minutes
 	$(BIN)/python -m pytest -n 2 -m fuzz
