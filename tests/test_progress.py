@@ -25,7 +25,7 @@ def terminal(lines: int) -> tuple[int, TextIO]:
 
 
 def everything(ours: int) -> str:
-    """What was written to a terminal that is closed; one read is given 4 kB at most."""
+    """What was written to a terminal that is closed by now; a single read may come before all of it has arrived."""
     parts = []
     with contextlib.suppress(OSError):  # the end of what a closed terminal has
         while part := os.read(ours, 65536):

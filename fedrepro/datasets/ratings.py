@@ -66,7 +66,7 @@ class RatingFile(Loader):
         """Ratings in proportion to the users; items as far as so many ratings reach them.
 
         An item at the share u of the order by popularity is taken to be rated exp(-6 u) times as often as the first:
-        within 5 % of the items of MovieLens 1M by a tenth of its users, and of the stand-ins.
+        within 2 % of the items that 400 and 600 users of MovieLens 1M rated, and 13 % of those of the stand-ins' users.
         """
         share = (self.users or self.scale.users) / self.scale.users
         ratings = self.scale.ratings * share
