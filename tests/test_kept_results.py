@@ -346,3 +346,17 @@ def test_a_quick_tier_of_the_paper_tiers_runs_is_that(path: Path) -> None:
         for tier in ("quick", "paper")
     )
     assert quick < paper
+
+
+def test_a_figure_of_one_paper_takes_the_runs_of_another() -> None:
+    # fedc's figure 1 on data and clients of fedmf's figures 1 and 2: what they share is 14 of its 18 curves
+    one, *others = (
+        {
+            run.id
+            for runs in plan.make([load(ROOT / f"experiments/{name}.yaml", "paper")], True).by_figure[0].values()
+            for run in runs
+        }
+        for name in ("fedc/fig1", "fedmf/fig1", "fedmf/fig2")
+    )
+    assert len(one) == 180
+    assert len(one & set.union(*others)) == 140
