@@ -79,7 +79,8 @@ class Method(Protocol):
     """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
 
     one_shot : it has no rounds and yields one state. silent : it sends no message, so that there is nothing to count.
-    meets : it gains by passing over the data together with other runs (``Problem.joins``).
+    meets : it gains by passing over the data together with other runs (``Problem.joins``). raises : it raises a penalty
+    of the problem's objective as it goes on, so that the objective may end above its start (``Problem.raised``).
 
     >>> from fedrepro import FedMGS, Method
     >>> Method in FedMGS.__mro__
@@ -91,6 +92,7 @@ class Method(Protocol):
     one_shot: ClassVar[bool] = False
     meets: ClassVar[bool] = True
     silent: ClassVar[bool] = False
+    raises: ClassVar[bool] = False
 
     @abstractmethod
     def rounds(
@@ -215,6 +217,11 @@ class Problem(Protocol):
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
         """Why a run counts as diverged, or None, from the values recorded of each metric, and of ``round``."""
         ...
+
+    @classmethod
+    def raised(cls, values: Mapping[str, np.ndarray]) -> str | None:
+        """``diverged`` for a method that raises a penalty (``Method.raises``)."""
+        return cls.diverged(values)
 
 
 class Loader(Protocol):

@@ -297,6 +297,27 @@ def test_divergence_is_told_from_a_transient(values: dict[str, list[float]], rea
     assert Clustering.diverged({name: np.array(column) for name, column in values.items()}) == reason
 
 
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [
+        ([0.9, 0.4, 4.0], None),
+        ([0.9, 0.4, np.nan], "objective is not finite in round 2"),
+        ([0.9, np.inf, 0.5], "objective is not finite in round 1"),
+        ([0.9, 0.4, 1.0], "objective is 1 in round 2, above 0.9 at the start"),  # H = 0
+        (
+            [1.2, 0.4, 1.0],
+            "H is zero everywhere in round 2: is X mostly negative? Shift it, or give another initial point",
+        ),
+        ([0.9], None),
+        ([], None),
+    ],
+)
+def test_where_rho_rises_an_objective_above_its_start_is_no_divergence(
+    objective: list[float], reason: str | None
+) -> None:
+    assert Clustering.raised({"objective": np.array(objective)}) == reason
+
+
 def test_the_problem_is_registered_with_its_functions(tmp_path: Path) -> None:
     entry = registry.problems()["clustering"]
     X, client, _, _ = instance(12)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import Result
 
 from fedrepro import registry
 from fedrepro.algorithms.clustering.fedmavg import FedMAvg
@@ -114,6 +117,38 @@ def test_it_ends_at_the_limit_or_when_the_objective_stands_still() -> None:
     assert (eps[:-1] >= 1e-4).all()
 
 
+def groups_of_four_clients() -> Clustering:
+    """Three separated groups, over four clients that hold some of each."""
+    labels = np.arange(60) % 3
+    X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    return Clustering(X, np.arange(60) // 15, K=3, labels=labels)
+
+
+def test_a_client_that_is_not_drawn_again_is_no_divergence() -> None:
+    # client 0 takes part until rho is raised: columns of its H keep two entries, and their penalty grows with rho
+    problem = groups_of_four_clients()
+    draws = np.array([[s % 4] for s in range(40)] + [[1 + s % 3] for s in range(40)])
+    method = FedMGSSNCP(m=1, Q1=5, Q2=5, tol=0.0, period=40, factor=1e10, cap=100.0)
+    history = run(method, problem, rounds=80, clients=draws, metrics=["objective", "rho"])
+    start, end = (history["objective"][i] for i in (0, -1))
+    assert end > 2 * start
+    assert history["rho"][-1] == 100.0
+    assert problem.residual(history.state) < start
+    assert history.diverged is None
+    assert Clustering.diverged(history.values) is not None
+
+
+@pytest.mark.parametrize("name", sorted(n for n, a in registry.algorithms().items() if n.endswith("sncp")))
+def test_every_registered_loop_says_that_it_raises_rho(name: str) -> None:
+    assert registry.algorithms()[name].cls.raises
+
+
+def test_only_these_do() -> None:
+    assert {n for n, a in registry.algorithms().items() if a.cls.raises} == {
+        n for n in registry.algorithms() if n.endswith("sncp")
+    }
+
+
 def test_messages_are_the_methods_own_and_the_centralized_loop_sends_nothing() -> None:
     X, client, W0, H0 = instance(5)
     problem = Clustering(X, client, K=3)
@@ -197,3 +232,15 @@ def test_the_centralized_loop_has_no_draw_to_replay() -> None:
         run(CentralizedSNCP(), Clustering(X, client, K=3), 1, clients=[[0]])
     with pytest.raises(ParameterError, match=r"^gamma: must be a number of at least 1, not 0\.5$"):
         CentralizedSNCP(gamma=0.5)
+
+
+def test_results_say_so_too(small: Path, tmp_path: Path, fedrepro: Callable[..., Result]) -> None:
+    text = small.read_text(encoding="utf-8")
+    curves = "- {algorithm: fedcgds-sncp, m: 1, Q1: 1, Q2: 1, tol: 1.0, factor: 1e6, cap: 1e6}\n"
+    head, _ = text.split("      - {algorithm: fedcavg")
+    small.write_text(f"{head}      {curves}tiers: {{smoke: {{}}, quick: {{}}, paper: {{}}}}\n", encoding="utf-8")
+    assert "0 diverged" in fedrepro("run", small, "-j", 1).output
+    rows = pd.read_csv(tmp_path / "results/quick/beyond/small.csv")
+    assert set(rows["status"]) == {"ok"}
+    ends = rows[rows["metric"] == "objective"].groupby("trial")["value"]
+    assert (ends.last() > ends.first()).all()

@@ -503,6 +503,21 @@ class Clustering(Problem):
             )
         return None
 
+    @classmethod
+    def raised(cls, values: Mapping[str, np.ndarray]) -> str | None:
+        """``diverged`` where rho rises: an objective above its start is that of another rho, and is passed over.
+
+        So ends a run in which a client was not drawn since rho was small: its H has more than one entry in a column,
+        and their penalty grows with rho though nothing moves any more, until ``stop`` ends the run.
+        """
+        ends = {name: values.get(name, np.empty(0)) for name in ("objective", "objective_raw")}
+        level = {
+            name: np.where(np.isfinite(column), np.minimum(column, column[0]), column)
+            for name, column in ends.items()
+            if len(column) and column[-1] != 1.0  # H = 0, whatever rho
+        }
+        return cls.diverged({**values, **level})
+
 
 def parts(facts: Mapping[str, Any], m: float) -> float:
     """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""

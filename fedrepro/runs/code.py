@@ -35,8 +35,8 @@ LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "num
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
-    "Method": {"cost", "collapsed", "meets", "one_shot", "silent"},
-    "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring"},
+    "Method": {"cost", "collapsed", "meets", "one_shot", "silent", "raises"},
+    "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring", "raised"},
     "Loader": {"shape", "expected", "making", "doubts", "files", "bundled"},
     "Sharing": {"sharing"},
 }

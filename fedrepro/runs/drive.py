@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +113,7 @@ def run(
                 f"metrics: the problem '{problem.name}' does not measure '{name}'{nearest(name, problem.metrics)} "
                 f"(metrics: {', '.join(problem.metrics)})"
             )
-    return drive(
+    history = drive(
         method,
         problem,
         rounds,
@@ -126,6 +126,15 @@ def run(
         keep=keep,
         warm=warm,
     )
+    history.diverged = diverged(method, problem, history.diverged, {"round": history.rounds, **history.values})
+    return history
+
+
+def diverged(
+    method: Method | type[Method], problem: Problem | type[Problem], why: str | None, values: Mapping[str, np.ndarray]
+) -> str | None:
+    """Why a run counts as diverged, that is ``why`` but for methods that raise a penalty (``Problem.raised``)."""
+    return problem.raised(values) if why and method.raises else why
 
 
 def _whole(name: str, value: Any, least: int) -> None:

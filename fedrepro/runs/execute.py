@@ -28,7 +28,7 @@ from fedrepro.errors import Unwritable, is_full
 from fedrepro.files import nameless_in, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Problem
-from fedrepro.runs.drive import drive, randomness
+from fedrepro.runs.drive import diverged, drive, randomness
 from fedrepro.runs.lockstep import Lockstep, Member
 from fedrepro.runs.store import Record, Store
 from fedrepro.spec.model import Setting
@@ -266,6 +266,9 @@ def _stored(
     about = json.loads((scratch / run.problem_id / ABOUT).read_text(encoding="utf-8"))
     began = clock()
     record = measured(run.setting, run.trial, problem, clock)
+    method = registry.algorithms()[run.setting.algorithm].cls
+    why = diverged(method, problem, record.meta["reason"], {"round": record.rounds, **record.metrics})
+    record.meta |= {"status": "diverged" if why else "ok", "reason": why or ""}
     record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)

@@ -153,6 +153,8 @@ class FedMAvgSNCP(SNCP, FedMAvg):
     (1.0, True)
     """
 
+    raises: ClassVar[bool] = True
+
 
 @dataclass(frozen=True)
 class FedMGSSNCP(SNCP, FedMGS):
@@ -168,6 +170,8 @@ class FedMGSSNCP(SNCP, FedMGS):
     (1.0, True)
     """
 
+    raises: ClassVar[bool] = True
+
 
 @dataclass(frozen=True)
 class CentralizedSNCP(SNCP, PALM):
@@ -182,6 +186,8 @@ class CentralizedSNCP(SNCP, PALM):
     >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
     (1.0, True)
     """
+
+    raises: ClassVar[bool] = True
 
 
 _AVG: dict[str, Any] = {"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000}
