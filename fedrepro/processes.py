@@ -17,6 +17,9 @@ from fedrepro.errors import UserError
 One = TypeVar("One")
 Found = TypeVar("Found")
 
+_LOADING = threading.Lock()
+"""Two threads that import joblib at once may each see half of it: Python waits for a module, not for its package."""
+
 LOOK = 0.5
 """Seconds between two looks whether the process that started this one is still there."""
 
@@ -48,7 +51,8 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
 
     Where one of them dies, its futures raise ``concurrent.futures.process.BrokenProcessPool``, and it takes no more.
     """
-    from joblib.externals.loky import ProcessPoolExecutor
+    with _LOADING:
+        from joblib.externals.loky import ProcessPoolExecutor
 
     return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(),))
 

@@ -45,6 +45,9 @@ class _Group(click.Group):
         except UserError as error:
             click.secho(f"error: {error}", fg="red", err=True)
             ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted: what is finished is kept", err=True)
+            ctx.exit(130)
         except OSError as error:  # a disk, folder or file of the user's that no part has words of its own for
             if error.errno == errno.EPIPE or error.filename is None:
                 raise

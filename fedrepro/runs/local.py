@@ -92,6 +92,8 @@ class _Sweep:
     def _pool(self) -> Any:
         pool = processes.pool(1, processes.ONE_THREAD | programs.shared(self.scratch))
         with self.turn:
+            if self.over.is_set():  # nobody would end it any more, and the command would wait for it at its end
+                pool.shutdown(wait=False, kill_workers=True)
             self.pools.add(pool)
         return pool
 
