@@ -273,7 +273,7 @@ def test_the_coreset_costs_what_the_samples_cost_in_the_mean() -> None:
     centres = work.X[[0, 50, 100, 150]]
     method = BEL(t=0.3, n_init=1, negative="keep", seeding="plain")
     costs = []
-    for _ in range(150):
+    for _ in range(80):
         points, weights = method.coreset(work, draw, Ledger())
         costs.append(float(weights @ lloyd.nearest(points, centres)[1]))
     error = np.std(costs) / np.sqrt(len(costs))

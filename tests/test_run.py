@@ -316,7 +316,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
-    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 1500").replace("trials: 2", "trials: 4"))
+    spec.write_text(small.read_text().replace("rounds: 5", "rounds: 800").replace("trials: 2", "trials: 4"))
     root = tmp_path / "results"
     command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "--results", str(root)]
     # a shell's background job ignores the signal, and its children would inherit that

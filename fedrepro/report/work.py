@@ -32,6 +32,9 @@ from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import CurvesOptions
 
+FEW = 4
+"""Figures that this process works out without pictures before another has begun."""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -112,6 +115,8 @@ def figures(
     rows = tuple(discrepancies.load_all(experiments))
     effects = gather.effects_of(rows)
     largest = sorted(paths, key=lambda path: -path.stat().st_size if path.is_file() else 0)
+    if not pictured and len(largest) <= FEW:
+        jobs = 1
     found = []
     with Progress("figures", len(largest)) as progress:
         for one in processes.each(work_out, [Task(path, tier, root, pictured, effects) for path in largest], jobs):
