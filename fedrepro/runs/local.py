@@ -94,7 +94,8 @@ class _Sweep:
         with self.turn:
             if self.over.is_set():  # nobody would end it any more, and the command would wait for it at its end
                 pool.shutdown(wait=False, kill_workers=True)
-            self.pools.add(pool)
+            else:
+                self.pools.add(pool)
         return pool
 
     def _drop(self, pool: Any) -> None:
