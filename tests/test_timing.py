@@ -370,3 +370,17 @@ def test_a_sidecar_of_before_has_the_time_of_nodes_in_turn() -> None:
     assert Sidecar.parse(json.loads(now.text())) == now
     with pytest.raises(ValueError, match=r"version 4 of the sidecar is not known here \(known: 1 to 3\)"):
         Sidecar.parse({"schema": VERSION + 1})
+
+
+def test_numbers_of_a_sidecar_take_one_line_and_words_stay_as_they_are() -> None:
+    odd = "in [\n 1,\n 2\n] and [ 1,  2 ]"
+    seconds = tuple(float(i) / 7 for i in range(5000))
+    about = Sidecar(
+        missing=(odd, "[\n3\n]"),
+        seconds_per_run={odd: seconds, "none": (), "odd": (float("nan"), -1e-300, 2e22)},
+        settings=({"alpha": [1, 2.5], "names": ["a", "b"], "none": []},),
+    )
+    text = about.text()
+    back = Sidecar.parse(json.loads(text))
+    assert repr(back) == repr(about)  # NaN is not equal to itself
+    assert text.count("\n") < 100

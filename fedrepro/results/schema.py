@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ VERSIONS: Mapping[int, str] = {
 """Of the sidecar (its key ``schema``), and what each was like; all are read."""
 
 VERSION = max(VERSIONS)
+
+_NUMBERS = re.compile(r'\[\n([^][{}":]+)\]')  # a list of numbers; a line never ends inside a string of JSON
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,10 @@ class Sidecar:
         )
 
     def text(self) -> str:
-        """As JSON, in a fixed order of keys."""
+        """As JSON, in a fixed order of keys; a list of numbers is one line, as there may be thousands."""
         facts = dataclasses.asdict(self) | {"schema": VERSION}
-        return json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
+        text = json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
+        return _NUMBERS.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text)
 
     @classmethod
     def parse(cls, facts: Mapping[str, Any]) -> Sidecar:
