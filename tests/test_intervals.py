@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import jackknife
-from fedrepro.claims.judge import Series, _reach
+from fedrepro.claims.judge import Series, _reach, found_in
 
 
 def test_of_a_mean_it_is_the_t_interval_worked_by_hand() -> None:
@@ -98,3 +99,28 @@ def test_intervals_of_95_percent_hold_the_truth_93_times_in_100_at_least(
         (found,) = jackknife(lambda chosen, read=read: np.array([read(chosen)]), n)
         right += found.low <= TRUTH[kind] <= found.high
     assert right / repeats >= 0.93, right / repeats
+
+
+def found(*margins: float) -> str:
+    """What a difference of means with these trials says."""
+    of = np.array(margins)
+    (one,) = jackknife(lambda chosen: of[chosen].mean(keepdims=True), len(of))
+    return found_in(one, strict=True)
+
+
+def test_a_trial_that_lies_far_off_does_not_undo_what_every_trial_says() -> None:
+    assert found(1, 1.1, 0.9, 1, 1.2, 1000) == HOLDS
+    assert found(-1, -1.1, -0.9, -1, -1.2, -1000) == FAILS
+    assert found(1, 1.1, 0.9, 1, np.inf, 1.2) == HOLDS  # one side diverged once
+    assert found(1, 1.1, 0.9, 1, 1000) == NOISE  # five agree by chance once in 16 times
+    assert found(1, 1.1, 0.9, 1, 1.2, 1000, -0.001) == NOISE
+    assert found(1, 1.1, 0.9, 1, 1.2, 1000, 0) == NOISE
+    assert found(1, 1.1, 0.9, 1, 1.2, 1.3, -1000) == NOISE  # nor that one trial says the opposite
+    assert found(1, 1.1, 0.9, 1, 1.2, np.nan, 1000) == NOISE
+
+
+@pytest.mark.parametrize("kind", ["standard_normal", "standard_cauchy"])
+def test_of_noise_a_sign_is_told_5_times_in_100(kind: str) -> None:
+    """Over 4,000 draws of six trials: 0.056 of normal noise, 0.051 by intervals alone; of a Cauchy's 0.040."""
+    draw = np.random.default_rng(0)
+    assert np.mean([found(*getattr(draw, kind)(6)) != NOISE for _ in range(2500)]) <= 0.065

@@ -3,9 +3,9 @@
 A comparison ``L < R`` has one margin ``R - L``, read off the averaged curves of both sides. Trials are paired, as both
 sides share data, initial point and client draws in a trial: the interval of the margin comes from leaving out one trial
 at a time on both sides at once (``intervals``). Above zero it holds, below zero it fails, across zero it is within
-noise. A margin of exactly zero without an interval satisfies ``<=`` and ``>=`` only. A check at several rounds, or of
-several comparisons, holds only if each holds, and fails if any fails. ``each(...)`` asks for every trial by itself,
-without averaging: one trial that fails is enough.
+noise, unless every one of six trials or more says the same by itself. A margin of exactly zero without an interval
+satisfies ``<=`` and ``>=`` only. A check at several rounds, or of several comparisons, holds only if each holds, and
+fails if any fails. ``each(...)`` asks for every trial by itself, without averaging: one trial that fails is enough.
 """
 
 from __future__ import annotations
@@ -521,6 +521,7 @@ def _words(margin: Interval, each: bool, trial: int) -> str:
     else:
         text = f"margin {margin.value:.3g}"
         text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
+    text += " (every trial has its sign)" if margin.alike else ""
     return f"{text} in the worst trial ({trial})" if each else text
 
 
@@ -528,8 +529,8 @@ def found_in(margin: Interval, strict: bool) -> str:
     """What a margin says by itself: it holds, it fails, or these trials do not tell."""
     if math.isnan(margin.value):
         return NOISE
-    if margin.low > 0 or (margin.low >= 0 and not strict):
+    if margin.low > 0 or (margin.low >= 0 and not strict) or margin.alike > 0:
         return HOLDS
-    if margin.high < 0 or (strict and margin.low == margin.high == 0):
+    if margin.high < 0 or margin.alike < 0 or (strict and margin.low == margin.high == 0):
         return FAILS
     return NOISE

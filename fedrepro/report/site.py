@@ -44,9 +44,10 @@ POLICY = (
 )
 """What the pages may load, enforced by the browser: nothing that is not in the folder."""
 
+_BY = "by its 95 % interval or in every trial"
 FOUND = {
-    **dict.fromkeys((evidence.REPRODUCED, evidence.HOLDS), "the 95 % interval of the margin lies above zero"),
-    **dict.fromkeys((evidence.NOT_REPRODUCED, evidence.FAILS), "the 95 % interval of the margin lies below zero"),
+    **dict.fromkeys((evidence.REPRODUCED, evidence.HOLDS), f"the margin is above zero, {_BY}"),
+    **dict.fromkeys((evidence.NOT_REPRODUCED, evidence.FAILS), f"the margin is below zero, {_BY}"),
     **dict.fromkeys((evidence.NOISE, evidence.UNDECIDED), "the 95 % interval of the margin contains zero"),
     evidence.NOT_TESTED: "nothing it could be read off",
 }

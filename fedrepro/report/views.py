@@ -20,12 +20,12 @@ from fedrepro.results.schema import Made, Sidecar
 
 BEYOND = "Beyond the papers"
 PROMISES = {
-    evidence.REPRODUCED: "the 95 % interval of the margin lies above zero",
-    evidence.NOT_REPRODUCED: "it lies below zero",
-    evidence.NOISE: "it contains zero",
+    evidence.REPRODUCED: "the margin is above zero, by its 95 % interval or in every trial",
+    evidence.NOT_REPRODUCED: "it is below zero",
+    evidence.NOISE: "its interval contains zero",
     evidence.HOLDS: "above zero, on less evidence",
     evidence.FAILS: "below zero, on less evidence",
-    evidence.UNDECIDED: "contains zero, on less evidence",
+    evidence.UNDECIDED: "its interval contains zero, on less evidence",
     evidence.NOT_TESTED: "nothing it could be read off",
 }
 SHORT = {
