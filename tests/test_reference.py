@@ -208,3 +208,12 @@ def test_every_figure_has_its_hours() -> None:
     assert all(float(predicted) >= 0.0 for _, predicted, *_ in taken.values())
     whole = json.loads((ROOT / "results" / "paper" / "gcca" / "fig8.json").read_text(encoding="utf-8"))
     assert taken["`gcca/fig8`"][2:] == [f"{whole['seconds'] / 3600:.1f}", "30"]
+
+
+def test_hours_do_not_count_a_trial_that_is_left_as_a_run() -> None:
+    sys.path.insert(0, str(ROOT / "docs" / "generate"))
+    try:
+        hours = importlib.import_module("hours")
+    finally:
+        sys.path.pop(0)
+    assert hours._runs({"runs": {"Q=2": ["a", "b"], "Q=200": ["", ""]}}) == "2"

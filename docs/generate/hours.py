@@ -70,7 +70,7 @@ def _runs(kept: dict[str, Any]) -> str:
     """How many runs are kept; of old results, which do not name them, the trials."""
     if not kept:
         return ""
-    names = {id_ for ids in kept.get("runs", {}).values() for id_ in ids}
+    names = {id_ for ids in kept.get("runs", {}).values() for id_ in ids if id_}  # "": a trial that is left
     return f"{len(names):,}" if names else f"{kept['trials_done']} of {kept['trials_wanted']} trials"
 
 
