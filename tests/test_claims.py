@@ -161,6 +161,49 @@ def test_checks_are_of_averaged_curves_and_each_of_every_trial(ask: Callable[...
     assert "in the worst trial (7)" in row.why
 
 
+def test_a_minimum_or_maximum_is_as_sure_as_each_of_its_values(ask: Callable[..., Any]) -> None:
+    """Of two values that are close another one is the least when a trial is left out: that is no certainty."""
+    left = np.zeros((10, 2))
+    middle = np.array([-0.021, 0.012, -0.03, 0.001, -0.024, 0.018, -0.033, 0.006, -0.027, -0.012])
+    swapped = middle[::-1] - 0.001
+    right = np.column_stack([middle, swapped])
+    said = {"trials": 10, "trials_wanted": 10}
+    low = "min(y(at=0, Q2=5), y(at=1, Q2=5))"
+    whole = ask(f"y(at=1, Q2=1) < {low}", [left, right], **said)
+    apart = ask("y(at=[0, 1], Q2=1) < y(at=[0, 1], Q2=5)", [left, right], **said)
+    assert whole.verdict == apart.verdict == "within noise"
+    assert whole.margins == apart.margins
+    assert ask(f"{low} > y(at=1, Q2=1)", [left, right], **said).margins == apart.margins
+    assert ask(f"-1 * {low} < max(y(at=1, Q2=1), 0.5)", [left, right], **said).verdict == "reproduced"
+    nested = ask(f"max(y(at=0, Q2=1), -9) <= min({low}, 7)", [left, right], **said)
+    assert nested.margins == apart.margins
+    assert ask("max(y(at=0, Q2=1), 1) < 0.5", [left, right], **said).verdict == "not reproduced"
+    assert ask("max(y(at=0, Q2=1), 1) > 0.5", [left, right], **said).verdict == "reproduced"  # one of both is enough
+
+
+def test_the_median_trial_by_itself(ask: Callable[..., Any]) -> None:
+    said = {"trials": 20, "trials_wanted": 20}
+    ends = np.logspace(-16, -12, 20)
+    ends[17] = 0.98  # one trial does not converge
+    runs = np.column_stack([np.ones(20), ends])
+    check = "median(log10(y(at=1, Q2=1)) < -11)"
+    row = ask(check, [runs], **said)
+    assert row.verdict == "reproduced"
+    assert row.why.endswith("in the median trial over 20 trials")
+    ordered = np.sort(-11 - np.log10(ends))
+    (margin,) = row.margins
+    assert (margin.value, margin.low, margin.high) == (np.median(ordered), ordered[5], ordered[14])
+    assert ask(check.replace("median", "each"), [runs], **said).verdict == "not reproduced"
+    few = ask(check, [runs[:5]], trials=5, trials_wanted=5)
+    assert (few.verdict, "(an interval needs six trials)" in few.why) == ("within noise", True)
+    assert ask(check, [runs[:1]], trials=1, trials_wanted=1).verdict == "holds"  # a single one of the trials
+    split = np.column_stack([np.ones(20), np.where(np.arange(20) < 9, 1e-16, 1.0)])
+    assert ask(check, [split], **said).verdict == "within noise"
+    stuck = np.column_stack([np.ones(20), np.where(np.arange(20) < 4, 1e-16, 1.0)])
+    assert ask(check, [stuck], **said).verdict == "not reproduced"
+    assert ask("median(reach(1e-20, Q2=1) < 5)", [runs], **said).verdict == "not reproduced"  # infinite in all
+
+
 def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Callable[..., Any]) -> None:
     left = np.array([[9.0, 9, 9, 9], [9, 9, 9, 1], [9, 9, 1, 1]])  # the level is reached never, late, late
     right = np.array([[9.0, 9, 9, 9], [1, 1, 1, 1], [1, 1, 1, 1]])
@@ -181,6 +224,7 @@ def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Cal
         ("(y(at=1, Q2=1) < 1) + 1 < 2", "may not compare 'y(at=1, Q2=1) < 1': it is true or false, no number"),
         ("each(y(at=1, Q2=1) < 1) < 2", "may not compare 'each(y(at=1, Q2=1) < 1)': it is true or false, no number"),
         ("each(y(at=1, Q2=1) < 1, 2)", "each() takes one comparison, for instance each(y(...) < 1)"),
+        ("median(y(at=1, Q2=1) < 1, 2)", "median() takes one comparison, for instance median(y(...) < 1)"),
         ("each(y(at=1, Q2=1)) and y(at=1, Q2=1) < 2", "'y(at=1, Q2=1)' is not a comparison; use <, <=, > or >="),
     ],
 )

@@ -57,7 +57,9 @@ def test_the_test_images_allow_fewer(selection, size):
     assert (np.diff(index) > 0).all()
 
 
-FIGURES = ("fedc/fig5", "fedc/fig6", "fedmf/figS2", "fedmf/figS3", "fedmf/figS4", "fedmf/table1")
+FIGURES = (
+    "beyond/fedcavg_step", "fedc/fig5", "fedc/fig6", "fedmf/figS2", "fedmf/figS3", "fedmf/figS4", "fedmf/table1",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("figure", FIGURES)

@@ -395,6 +395,19 @@ def test_explicit_factors_must_fit() -> None:
         drive.run(IMCPerFedSI(), IMC(instance()), 1, init=(np.ones((16, 2)), np.ones((5, 2))), metrics=("error",))
 
 
+def test_a_start_near_the_truth_is_the_truth_and_the_same_entries() -> None:
+    near, far = IMC(instance(), init=0.01, truth=True), IMC(instance(), init=0.01)
+    shapes = (16, 2), (4, 2)
+    rng = np.random.default_rng(0)
+    begun = near.start(near.initial(3), *shapes, rng)
+    for part, drawn, true in zip(begun, far.start(far.initial(3), *shapes, rng), (near.U, near.V), strict=True):
+        np.testing.assert_allclose(part - true, drawn, atol=1e-15)
+    history = drive.run(IMCPerFedSI(), near, 0, init=near.initial(3), metrics=("error",))
+    assert history["error"][0] < 0.05
+    with pytest.raises(UserError, match="^truth: a method without side information learns other matrices"):
+        drive.run(IMCPlain(), near, 1, init=near.initial(0), metrics=("error",))
+
+
 def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     made = instance()
     IMC.prepare(tmp_path, made, None, {})

@@ -44,6 +44,10 @@ def read(check: str) -> tuple[judge.Row, sides.Read]:
         "lowest(m=2) < 5 < highest(Q1=1)",
         "total(algorithm='fedcavg') <= 4 and mean(y(at=[1, 2], m=2)) < 12",
         "each(y(at=[1, 4], m=2) < y(at=[1, 4], Q1=1) - 1.5)",
+        "y(at=4, m=2) < min(y(at=4, Q1=1), 20, y(at=4, Q1=1) + 1)",
+        "max(y(at=[1, 4], m=2), 3) <= y(at=[1, 4], Q1=1)",
+        "y(at=4, Q1=1) > max(y(at=4, m=2), 3)",
+        "each(y(at=4, m=2) < min(y(at=4, Q1=1) - 1.5, y(at=1, Q1=1)))",
     ],
 )
 def test_the_sides_differ_by_the_margin_of_the_verdict(check: str) -> None:
@@ -83,6 +87,16 @@ def test_each_names_every_trial_and_the_worst_decides() -> None:
     assert [pair.trial for pair in one.pairs] == [1, 2, 3]
     assert [pair.decides for pair in one.pairs] == [True, False, False]
     assert (one.count, one.held) == (3, 2)
+
+
+def test_each_value_of_a_minimum_is_a_line_of_its_own() -> None:
+    _, found = read("y(at=4, m=2) < min(y(at=4, Q1=1), 20)")
+    (one,) = found.compared
+    assert [pair.place for pair in one.pairs] == ["round 4, y(at=4, Q1=1)", "round 4, 20"]
+    assert [pair.decides for pair in one.pairs] == [True, False]
+    _, found = read("median(y(at=4, m=2) < y(at=4, Q1=1))")
+    (pair,) = found.compared[0].pairs
+    assert (pair.left.value, pair.right.value, pair.margin.value) == (6.0, 8.0, 2.0)
 
 
 def test_many_places_are_thinned_and_the_deciding_one_stays() -> None:

@@ -12,7 +12,7 @@ itself: the sign that all of them and their average have is sure too (the sign t
 2^(n-1) times, at six trials 3 %).
 
 Source: Tukey, "Bias and confidence in not quite large samples" (1958); Efron and Tibshirani, "An Introduction to the
-Bootstrap" (1993), chapter 11.
+Bootstrap" (1993), chapter 11; of the median, Conover, "Practical Nonparametric Statistics" (1999), chapter 3.
 """
 
 from __future__ import annotations
@@ -55,6 +55,31 @@ def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Int
         return found
     alone = np.sign([np.atleast_1d(read(np.array([i]))) for i in range(trials)])
     return [dataclasses.replace(one, alike=_alike(one, alone[:, k])) for k, one in enumerate(found)]
+
+
+def median(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
+    """The medians, with their intervals, of what ``read`` gives for every trial by itself: see ``jackknife``.
+
+    With fewer than ``SIGNS`` trials no two of them enclose the median at LEVEL: the interval is infinite.
+    """
+    alone = np.sort([np.atleast_1d(np.asarray(read(np.array([i])), dtype=np.float64)) for i in range(trials)], axis=0)
+    return [_median(alone[:, k]) for k in range(alone.shape[1])]
+
+
+def _median(ordered: np.ndarray) -> Interval:
+    n = len(ordered)
+    if np.isnan(ordered).any():
+        return _alone(math.nan)
+    with np.errstate(invalid="ignore"):
+        value = float(np.median(ordered))
+    if n == 1:
+        return _alone(value)
+    if n < SIGNS:
+        return Interval(value, -math.inf, math.inf)
+    from scipy.stats import binom
+
+    below = int(binom.ppf((1 - LEVEL) / 2, n, 0.5))  # ranks from either end: P(fewer than that are below) <= 2.5 %
+    return Interval(value, float(ordered[below - 1]), float(ordered[n - below]))
 
 
 def _alike(interval: Interval, signs: np.ndarray) -> int:

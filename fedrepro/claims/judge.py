@@ -5,7 +5,8 @@ sides share data, initial point and client draws in a trial: the interval of the
 at a time on both sides at once (``intervals``). Above zero it holds, below zero it fails, across zero it is within
 noise, unless every one of six trials or more says the same by itself. A margin of exactly zero without an interval
 satisfies ``<=`` and ``>=`` only. A check at several rounds, or of several comparisons, holds only if each holds, and
-fails if any fails. ``each(...)`` asks for every trial by itself, without averaging: one trial that fails is enough.
+fails if any fails; ``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)`` asks for every trial by itself,
+without averaging: one trial that fails is enough. ``median(...)`` asks for the median of the trials' own margins.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from fedrepro.claims import evidence, language
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
-from fedrepro.claims.intervals import Interval, jackknife
+from fedrepro.claims.intervals import Interval, jackknife, median
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
 from fedrepro.results.by_run import Rows, Runs, at_rounds
@@ -127,7 +128,7 @@ PROMISES = {
     ("promise", HOLDS): "as promised",
     ("promise", FAILS): "contradicted",
     ("condition", HOLDS): "condition met",
-    ("condition", FAILS): "condition not met by the published parameters",
+    ("condition", FAILS): "condition not met by the experiments' parameters",
 }
 FASTER, DOUBTFUL = "faster than promised", "undecided"
 """What becomes of what a theorem promises, or asks for. Of a bound only *contradicted* says something for
@@ -145,15 +146,17 @@ def _promised(claim: Claim, found: str, reader: Reader) -> str:
 
 def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Interval | None:
     """What a comparison holds against a number, with its interval; None where both sides are read off curves."""
-    low, high = (
-        any(True for _ in language.readers(ast.Expression(side))) for side in (comparison.left, comparison.right)
-    )
+    low, high = (any(map(_reads, of)) for of in zip(*comparison.sides, strict=True))
     if low == high:
         return None
-    number = float(np.ravel(evaluate(comparison.right if low else comparison.left, reader))[0])
+    number = float(np.ravel(evaluate(comparison.sides[0][low], reader))[0])
     if low:
         return Interval(number - margin.value, number - margin.high, number - margin.low)
     return Interval(number + margin.value, number + margin.low, number + margin.high)
+
+
+def _reads(node: ast.expr) -> bool:
+    return any(True for _ in language.readers(ast.Expression(node)))
 
 
 def _read_off(found: Interval) -> str:
@@ -421,32 +424,50 @@ def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> An
 
 @dataclass(frozen=True)
 class Comparison:
-    """``left < right``, or ``<=``; ``each``: of every trial by itself."""
+    """``left sign right`` as it is written; alone: ``each`` or ``median`` of the trials by themselves, or ''."""
 
     left: ast.expr
+    sign: str
     right: ast.expr
-    strict: bool
-    each: bool
+    alone: str
+
+    @property
+    def strict(self) -> bool:
+        """Whether equal sides do not satisfy it."""
+        return "=" not in self.sign
+
+    @property
+    def sides(self) -> list[tuple[ast.expr, ast.expr]]:
+        """Which expressions have to be below which (``language.sides``)."""
+        return list(language.sides(self.left, self.sign, self.right))
 
     def margin(self, reader: Reader) -> np.ndarray:
-        """right - left at each round it asks for, (k,): positive where it holds; nan where both are infinite alike."""
-        low, high = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (self.left, self.right))
-        with np.errstate(invalid="ignore"):
-            return np.atleast_1d(_together(np.subtract, high, low))
+        """How far the larger lies above the smaller of each ``sides``, at each round they ask for: (k,).
+
+        Positive where it holds, nan where both are infinite alike.
+        """
+        return np.concatenate([margin(*two, reader) for two in self.sides])
 
 
-def comparisons(node: ast.expr, each: bool = False) -> Iterator[Comparison]:
-    """The comparisons of a check, all turned the same way."""
+def margin(low: ast.expr, high: ast.expr, reader: Reader) -> np.ndarray:
+    """How far one expression lies above another at each round they ask for, (k,)."""
+    below, above = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (low, high))
+    with np.errstate(invalid="ignore"):
+        return np.atleast_1d(_together(np.subtract, above, below))
+
+
+def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
+    """The comparisons of a check, in the order they are written."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
-            yield from comparisons(value, each)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == language.EACH:
-        yield from comparisons(node.args[0], each=True)
+            yield from comparisons(value, alone)
+    elif how := language.alone(node):
+        assert isinstance(node, ast.Call)
+        yield from comparisons(node.args[0], how)
     elif isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
-            low, high = (left, right) if isinstance(op, (ast.Lt, ast.LtE)) else (right, left)
-            yield Comparison(low, high, isinstance(op, (ast.Lt, ast.Gt)), each)
+            yield Comparison(left, language.SIGNS[type(op)], right, alone)
     else:
         raise NotTestable(f"'{ast.unparse(node)}' is not a comparison")
 
@@ -490,13 +511,13 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tu
     deciding = [_deciding(c, reader) for c in comparisons]
     found = [found_in(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
     overall = FAILS if FAILS in found else NOISE if NOISE in found else HOLDS
-    words = [_words(interval, c.each, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
+    words = [_words(interval, c.alone, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
     trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
     return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
 
 
 def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
-    """The interval of the round that decides a comparison; of ``each`` the worst trial's margin, and its number."""
+    """The interval of the place that decides a comparison; of ``each`` the worst trial's margin, and its number."""
 
     def read(chosen: np.ndarray) -> np.ndarray:
         reader.chosen = chosen
@@ -505,24 +526,26 @@ def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
     def rank(interval: Interval) -> tuple[int, float]:
         return (FAILS, NOISE, HOLDS).index(found_in(interval, comparison.strict)), interval.low
 
-    if comparison.each:
+    if comparison.alone == language.EACH:
         alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
         return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda one: rank(one[0]))
-    return min(jackknife(read, reader.trials), key=rank), 0
+    return min((median if comparison.alone else jackknife)(read, reader.trials), key=rank), 0
 
 
-def _words(margin: Interval, each: bool, trial: int) -> str:
+def _words(margin: Interval, alone: str, trial: int) -> str:
     if math.isnan(margin.value):
         text = "both sides are infinite (neither reaches its level)"
     elif math.isinf(margin.value) and margin.low == margin.high:
-        text = "one side is infinite in every trial (never reached, or diverged)"
+        text = "one side is infinite" + ("" if alone else " on the averaged curves") + " (never reached, or diverged)"
+    elif alone == language.MEDIAN and math.isinf(margin.high - margin.low):
+        text = f"margin {margin.value:.3g} (an interval needs six trials)"
     elif math.isinf(margin.high):
         text = "one side is infinite in some trials, and they disagree"
     else:
         text = f"margin {margin.value:.3g}"
         text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
     text += " (every trial has its sign)" if margin.alike else ""
-    return f"{text} in the worst trial ({trial})" if each else text
+    return f"{text} in the {'worst' if trial else 'median'} trial" + (f" ({trial})" if trial else "") if alone else text
 
 
 def found_in(margin: Interval, strict: bool) -> str:

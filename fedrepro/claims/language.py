@@ -48,8 +48,10 @@ SMOOTHED = {
 COMMON = ("panel", "metric")
 """Keywords of every one of them; all others select its curve."""
 PLAIN = ("abs", "min", "max", "log10", "mean")
-EACH = "each"
-WORDS = (*READERS, *PLAIN, EACH, *COMMON)
+EACH, MEDIAN = "each", "median"
+ALONE = (EACH, MEDIAN)
+"""What asks every trial by itself instead of the average."""
+WORDS = (*READERS, *PLAIN, *ALONE, *COMMON)
 """Every function that a check may call, then the keywords that all functions take which read a curve."""
 FORMS: dict[str, str] = {
     "y(at=R)": "the panel's metric at round R (a number, `'end'`, or a list: then it must hold at each)",
@@ -96,11 +98,13 @@ FORMS: dict[str, str] = {
     "log10(a)": "the decimal logarithm",
     "mean(a)": "the mean over the rounds of a list or of `since`",
     "each(a < b)": "asks for it in every trial by itself, for what a paper says of every run",
+    "median(a < b)": "asks for it in the median of the trials, each by itself, for figures that draw that",
 }
 """What can be written in a check, and what it means."""
+SIGNS: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
-    ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,
+    ast.Div, *SIGNS, ast.Call, ast.Name, ast.Load, ast.Constant, ast.keyword, ast.List,
 )  # fmt: skip
 
 
@@ -151,22 +155,44 @@ def _deep(tree: ast.AST) -> bool:
 
 
 def _check_shape(node: ast.expr) -> None:
-    """Comparisons joined by ``and``, each perhaps inside ``each(...)``, and no comparison inside another."""
+    """Comparisons joined by ``and``, each perhaps inside ``each`` or ``median``, and no comparison inside another."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
             _check_shape(value)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == EACH:
+    elif how := alone(node):
+        assert isinstance(node, ast.Call)
         if len(node.args) != 1 or node.keywords:
-            raise UserError(f"'{ast.unparse(node)}': each() takes one comparison, for instance each(y(...) < 1)")
+            raise UserError(f"'{ast.unparse(node)}': {how}() takes one comparison, for instance {how}(y(...) < 1)")
         _check_shape(node.args[0])
     elif not isinstance(node, ast.Compare):
         raise UserError(f"the check's '{ast.unparse(node)}' is not a comparison; use <, <=, > or >=")
     else:
         for side in (node.left, *node.comparators):
             for inner in ast.walk(side):
-                named = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == EACH
-                if named or isinstance(inner, (ast.Compare, ast.BoolOp)):
+                if alone(inner) or isinstance(inner, (ast.Compare, ast.BoolOp)):
                     raise UserError(f"the check may not compare '{ast.unparse(inner)}': it is true or false, no number")
+
+
+def alone(node: ast.AST) -> str:
+    """``each`` or ``median`` where the node is a call of it, else ''."""
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ALONE
+    return node.func.id if named else ""  # type: ignore[attr-defined]
+
+
+def sides(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Which expression has to be below which for a comparison to hold: several where it holds only if all do.
+
+    ``a < min(b, c)`` is ``a < b`` and ``a < c``: of a minimum read off averages, the interval would be too narrow
+    where two values are close, as another one is the least when a trial is left out.
+    """
+    low, high = (left, right) if sign.startswith("<") else (right, left)
+    yield from itertools.product(_parts(low, "max"), _parts(high, "min"))
+
+
+def _parts(node: ast.expr, function: str) -> list[ast.expr]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+        return [part for value in node.args for part in _parts(value, function)]
+    return [node]
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
@@ -223,7 +249,7 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
         yield str(error)
         return
     names = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    known = (*READERS, *PLAIN, EACH)
+    known = (*READERS, *PLAIN, *ALONE)
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from fedrepro.claims import judge, language
-from fedrepro.claims.intervals import Interval, jackknife
+from fedrepro.claims.intervals import Interval, jackknife, median
 from fedrepro.spec import axes
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 SHOWN = 9
 """Of a comparison at many rounds, how many are listed: the one that decides, and others spaced evenly."""
-
-_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
     reader = judge.Reader.of(claim, figure, known or judge.Known(frame))
     tree = language.parse(claim.check)
     try:
-        compared = tuple(_compared(one, reader) for one in _written(tree.body))
+        compared = tuple(_compared(one, reader) for one in judge.comparisons(tree.body))
         reader.chosen = np.arange(reader.trials)
         spots = {(s.panel, s.curve.setting.series, s.metric, s.round, s.value): s for s in _spots(tree, reader)}
         return Read(compared, tuple(spots.values()))
@@ -92,31 +91,12 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
         return Read()
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A comparison as its author wrote it, and as ``judge`` turns it."""
-
-    left: ast.expr
-    sign: str
-    right: ast.expr
-    turned: judge.Comparison
-
-
-def _written(node: ast.expr) -> Iterator[_Written]:
-    parts = [part for part in ast.walk(node) if isinstance(part, ast.Compare)]
-    turned = list(judge.comparisons(node))
-    sides = [
-        (left, _SIGNS[type(op)], right)
-        for part in parts
-        for left, op, right in zip([part.left, *part.comparators], part.ops, part.comparators, strict=False)
-    ]
-    for left, sign, right in sides:  # both lists name the same sides; only their order may differ
-        own = next(c for c in turned if {id(c.left), id(c.right)} == {id(left), id(right)})
-        yield _Written(left, sign, right, own)
-
-
-def _compared(one: _Written, reader: judge.Reader) -> Compared:
-    pairs, held = _each(one, reader) if one.turned.each else _averaged(one, reader)
+def _compared(one: judge.Comparison, reader: judge.Reader) -> Compared:
+    pairs = _each(one, reader) if one.alone == language.EACH else _over_trials(one, reader)
+    ranks = [_rank(pair.margin, one.strict) for pair in pairs]
+    decides = ranks.index(min(ranks))
+    pairs[decides] = dataclasses.replace(pairs[decides], decides=True)
+    held = sum(judge.found_in(pair.margin, one.strict) == judge.HOLDS for pair in pairs)
     panels = (_unit(one.left, reader), _unit(one.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
     return Compared(ast.unparse(one.left), one.sign, ast.unparse(one.right), *panels, tuple(kept), len(pairs), held)
@@ -127,54 +107,61 @@ def _thinned(pairs: list[Pair]) -> list[Pair]:
     return [pair for number, pair in enumerate(pairs) if number in spaced or pair.decides]
 
 
-def _averaged(one: _Written, reader: judge.Reader) -> tuple[list[Pair], int]:
-    """The pairs of a comparison of averaged curves, and at how many places it holds."""
+def _parts(one: judge.Comparison) -> Iterator[judge.Comparison]:
+    """The comparison, or those with one value of its minimum or maximum each, as they are written."""
+    for low, high in one.sides:
+        left, right = (low, high) if one.sign.startswith("<") else (high, low)
+        yield dataclasses.replace(one, left=left, right=right)
 
-    def side(node: ast.expr) -> Callable[[np.ndarray], np.ndarray]:
+
+def _over_trials(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
+    """The pairs of a comparison of averaged curves, or of the trials' medians."""
+    over = median if one.alone else jackknife
+
+    def found(read: Callable[[], Any]) -> list[Interval]:
         def value(chosen: np.ndarray) -> np.ndarray:
             reader.chosen = chosen
-            return np.atleast_1d(np.asarray(judge.evaluate(node, reader), dtype=np.float64))
+            return np.atleast_1d(np.asarray(read(), dtype=np.float64))
 
-        return value
+        return over(value, reader.trials)
 
-    def margin(chosen: np.ndarray) -> np.ndarray:
-        reader.chosen = chosen
-        return one.turned.margin(reader)
-
-    margins = jackknife(margin, reader.trials)
-    left, right = (_stretched(jackknife(side(node), reader.trials), len(margins)) for node in (one.left, one.right))
-    reader.chosen = np.arange(reader.trials)
-    places = _places(one, reader, len(margins))
-    ranks = [_rank(interval, one.turned.strict) for interval in margins]
-    decides = ranks.index(min(ranks))
-    rows = zip(places, left, right, margins, strict=True)
-    pairs = [Pair(*row, decides=number == decides) for number, row in enumerate(rows)]
-    return pairs, sum(judge.found_in(m, one.turned.strict) == judge.HOLDS for m in margins)
+    pairs = []
+    for part in _parts(one):
+        margins = found(functools.partial(part.margin, reader))
+        sides = [found(functools.partial(judge.evaluate, node, reader)) for node in (part.left, part.right)]
+        left, right = (side * len(margins) if len(side) == 1 else side for side in sides)
+        reader.chosen = np.arange(reader.trials)
+        places = [_named(place, part, one) for place in _places(part, reader, len(margins))]
+        pairs += [Pair(*row, decides=False) for row in zip(places, left, right, margins, strict=True)]
+    return pairs
 
 
-def _stretched(found: list[Interval], count: int) -> list[Interval]:
-    return found * count if len(found) == 1 else found
+def _named(place: str, part: judge.Comparison, one: judge.Comparison) -> str:
+    """A place, with the side of a minimum or maximum that is meant."""
+    sides = [ast.unparse(own) for own, whole in ((part.left, one.left), (part.right, one.right)) if own is not whole]
+    return ", ".join(filter(None, [place, *sides]))
 
 
-def _each(one: _Written, reader: judge.Reader) -> tuple[list[Pair], int]:
+def _each(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
     """The pairs of a comparison that every trial is asked for: of each trial the place where it is worst."""
     pairs = []
     for number in range(reader.trials):
         reader.chosen = np.array([number])
-        margins = one.turned.margin(reader)
-        sides = [np.atleast_1d(np.asarray(judge.evaluate(n, reader), dtype=float)) for n in (one.left, one.right)]
-        alone = [Interval(m, m, m) for m in margins.tolist()]
-        ranks = [_rank(interval, one.turned.strict) for interval in alone]
-        at = ranks.index(min(ranks))
-        left, right = (float(side[at if side.size > 1 else 0]) for side in sides)
-        place = _places(one, reader, len(margins))[at]
         trial = int(reader.numbers[number])
-        named = f"trial {trial}" + (f", {place}" if place else "")
-        pairs.append(Pair(named, Interval(left, left, left), Interval(right, right, right), alone[at], False, trial))
-    ranks = [_rank(pair.margin, one.turned.strict) for pair in pairs]
-    worst = ranks.index(min(ranks))
-    pairs[worst] = dataclasses.replace(pairs[worst], decides=True)
-    return pairs, sum(judge.found_in(pair.margin, one.turned.strict) == judge.HOLDS for pair in pairs)
+        found = [pair for part in _parts(one) for pair in _places_of(trial, part, one, reader)]
+        pairs.append(min(found, key=lambda pair: _rank(pair.margin, one.strict)))
+    return pairs
+
+
+def _places_of(trial: int, part: judge.Comparison, one: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
+    """The pairs of one trial at every place that a comparison reads."""
+    margins = part.margin(reader)
+    sides = [np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (part.left, part.right)]
+    places = _places(part, reader, len(margins))
+    for at, numbers in enumerate(zip(*np.broadcast_arrays(*sides, margins), strict=True)):
+        named = ", ".join(filter(None, [f"trial {trial}", _named(places[at], part, one)]))
+        left, right, margin = (Interval(v, v, v) for v in map(float, numbers))
+        yield Pair(named, left, right, margin, False, trial)
 
 
 def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
@@ -182,7 +169,7 @@ def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
     return order.index(judge.found_in(margin, strict)), margin.low
 
 
-def _places(one: _Written, reader: judge.Reader, count: int) -> list[str]:
+def _places(one: judge.Comparison, reader: judge.Reader, count: int) -> list[str]:
     """Where on the curves the values of a comparison were read: its rounds or costs; '' where it is no such place."""
     calls = [call for node in (one.left, one.right) for call in language.readers(node)]
     if all(function == "y" for _, function, _ in calls):

@@ -8,8 +8,8 @@ column of L_*, drawn once.
 (d + k) r, of which r^2 directions change nothing, short steps converge like :math:`\exp(-\eta \tau \lambda_{min} / n)`
 a round, n the number of observed entries and :math:`\lambda_{min}` the smallest of the r (d + k - r) other eigenvalues
 of J^T J; long local runs gain less. It is 0 where an item is seen by too few clients, and then no method can recover
-L_*. ``well_posed`` redraws until it is at least ``least``; the paper shows one instance and does not say how it was
-chosen.
+L_*. ``well_posed`` redraws until it is at least ``least``; the paper does not say how many instances it shows, or how
+they were chosen (discrepancy perfedsi.25).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ METRICS = {
     "lam_min": Metric("lam_min", "conditioning  λmin", "higher", "of the instance; 0 where L* is not determined"),
 }
 
-PARAMETERS: dict[str, Any] = {"fresh": False, "init": 0.1}
+PARAMETERS: dict[str, Any] = {"fresh": False, "init": 0.1, "truth": False}
 
 
 @dataclass
@@ -71,7 +71,8 @@ class IMC(Problem):
 
     instance : what is to be completed. fresh : every client may look at any entry of its column at any step (the
     theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries,
-    greater than 0.
+    greater than 0. truth : these entries are added to U* and V*, for a start near the truth (perfedsi Definition 3.1),
+    which methods that learn from side information alone can have.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, Instance
@@ -89,8 +90,8 @@ class IMC(Problem):
     parameters = PARAMETERS
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "imc"}}}
 
-    def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1) -> None:
-        IMC.check({"fresh": fresh, "init": init}, {})
+    def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1, truth: bool = False) -> None:
+        IMC.check({"fresh": fresh, "init": init, "truth": truth}, {})
         unmasked(U=instance.U, V=instance.V, Z=instance.Z, observed=instance.observed)
         self.U, self.V, self.Z = instance.U, instance.V, instance.Z
         (self.d, self.r), (self.M, self.k) = self.U.shape, self.Z.shape
@@ -100,7 +101,7 @@ class IMC(Problem):
             self.lam_min = conditioning(self.U, self.V, self.Z, instance.observed)
         everything = np.tile(np.arange(self.d), (self.M, 1))
         self.items = everything if fresh else instance.observed
-        self.init = init
+        self.init, self.truth = init, truth
 
     def initial(self, trial: int) -> Start:
         """The initial point number ``trial``."""
@@ -112,11 +113,19 @@ class IMC(Problem):
         if init is None:
             init = Start(int(rng.integers(2**31)), self.init)
         if isinstance(init, Start):
-            return [init.draw("U", U), init.draw("V", V)]
+            return self._drawn(init, U, V)
         given = [np.array(part, dtype=np.float64) for part in init]
         if [part.shape for part in given] != [U, V]:
             raise UserError(f"init: U and V must have shapes {U} and {V}, not {[part.shape for part in given]}")
         return given
+
+    def _drawn(self, init: Start, U: tuple[int, int], V: tuple[int, int]) -> list[np.ndarray]:
+        parts = [init.draw("U", U), init.draw("V", V)]
+        if not self.truth:
+            return parts
+        if (self.U.shape, self.V.shape) != (U, V):
+            raise UserError("truth: a method without side information learns other matrices; start it at random")
+        return [self.U + parts[0], self.V + parts[1]]
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
@@ -160,6 +169,7 @@ class IMC(Problem):
         """Raise ParameterError where a parameter cannot work."""
         values = {**PARAMETERS, **parameters}
         flag("fresh", values["fresh"])
+        flag("truth", values["truth"])
         number("init", values["init"], above=0.0)
 
     @classmethod

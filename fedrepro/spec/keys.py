@@ -35,7 +35,7 @@ ROLES = {
 }
 THEOREM = {
     "promise": "as promised, faster than promised, or contradicted; a rate within the bound is no proof",
-    "condition": "what it asks for is met, or not met by the published parameters",
+    "condition": "what it asks for is met, or not met by the experiments' parameters",
 }
 SCALES = {"linear": "equal steps are equal differences", "log": "equal steps are equal ratios"}
 
