@@ -26,7 +26,7 @@ PAPERS: dict[str, str] = {
     "fedc": "Federated Clustering via Matrix Factorization Models (2021)",
     "fedmc": "FedMC-ADMM: Federated Matrix Completion",
     "gcca": "Quantized Federated Generalized CCA, linear and deep",
-    "perfedsi": "Personalized Federated Learning with Client Side Information",
+    "perfedsi": "PerFedSI: A Framework for Personalized Federated Learning with Side Information",
 }
 
 

@@ -404,7 +404,7 @@ def test_a_start_near_the_truth_is_the_truth_and_the_same_entries() -> None:
         np.testing.assert_allclose(part - true, drawn, atol=1e-15)
     history = drive.run(IMCPerFedSI(), near, 0, init=near.initial(3), metrics=("error",))
     assert history["error"][0] < 0.05
-    with pytest.raises(UserError, match="^truth: a method without side information learns other matrices"):
+    with pytest.raises(UserError, match=r"^truth: a method without side information learns other matrices"):
         drive.run(IMCPlain(), near, 1, init=near.initial(0), metrics=("error",))
 
 

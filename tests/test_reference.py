@@ -121,7 +121,7 @@ def test_every_word_of_claims_has_a_form_and_every_form_can_be_written(pages: di
         assert [k for k in keywords if not re.search(rf"\b{k}\b", forms)] == [], function
     for form in FORMS:
         if not form.startswith(COMMON):
-            language.parse(form if form.startswith("each") else f"{form} < 1")
+            language.parse(form if form.startswith(language.ALONE) else f"{form} < 1")
 
 
 # Results --------------------------------------------------------------------------------------------------------------

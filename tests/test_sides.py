@@ -89,11 +89,13 @@ def test_each_names_every_trial_and_the_worst_decides() -> None:
     assert (one.count, one.held) == (3, 2)
 
 
-def test_each_value_of_a_minimum_is_a_line_of_its_own() -> None:
+def test_each_value_of_a_minimum_has_a_line_of_its_own() -> None:
     _, found = read("y(at=4, m=2) < min(y(at=4, Q1=1), 20)")
     (one,) = found.compared
     assert [pair.place for pair in one.pairs] == ["round 4, y(at=4, Q1=1)", "round 4, 20"]
     assert [pair.decides for pair in one.pairs] == [True, False]
+    _, found = read("y(at=4, m=2) < min(reach(5.9, m=2), total(Q1=1) + 9)")
+    assert [pair.place for pair in found.compared[0].pairs] == ["", "total(Q1=1) + 9"]  # by some selections of trials
     _, found = read("median(y(at=4, m=2) < y(at=4, Q1=1))")
     (pair,) = found.compared[0].pairs
     assert (pair.left.value, pair.right.value, pair.margin.value) == (6.0, 8.0, 2.0)

@@ -12,10 +12,10 @@ without averaging: one trial that fails is enough. ``median(...)`` asks for the 
 from __future__ import annotations
 
 import ast
-import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class Series:
         """The curve averaged over the trials with these numbers, from 0."""
         with np.errstate(invalid="ignore"):
             values = self.values[trials].mean(axis=0)
-        return dataclasses.replace(self, values=values, lasts=self.lasts[trials], chosen=trials)
+        return replace(self, values=values, lasts=self.lasts[trials], chosen=trials)
 
 
 class NotTestable(UserError):
@@ -146,11 +146,12 @@ def _promised(claim: Claim, found: str, reader: Reader) -> str:
 
 def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Interval | None:
     """What a comparison holds against a number, with its interval; None where both sides are read off curves."""
-    low, high = (any(map(_reads, of)) for of in zip(*comparison.sides, strict=True))
-    if low == high:
+    sides = (comparison.left, comparison.right)
+    low, high = sides if comparison.sign.startswith("<") else sides[::-1]
+    if _reads(low) == _reads(high):
         return None
-    number = float(np.ravel(evaluate(comparison.sides[0][low], reader))[0])
-    if low:
+    number = float(np.ravel(evaluate(high if _reads(low) else low, reader))[0])
+    if _reads(low):
         return Interval(number - margin.value, number - margin.high, number - margin.low)
     return Interval(number + margin.value, number + margin.low, number + margin.high)
 
@@ -267,7 +268,7 @@ def _align(
 
 def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: str = "value") -> np.ndarray:
     if of != "value":
-        series = dataclasses.replace(series, values=_SMOOTHED[of](series.rounds.astype(float), series.values))
+        series = replace(series, values=_SMOOTHED[of](series.rounds.astype(float), series.values))
     if cost is not None:
         sent, cost = series.along("uplink_scalars"), np.ravel(cost)
         if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
@@ -437,23 +438,22 @@ class Comparison:
         return "=" not in self.sign
 
     @property
-    def sides(self) -> list[tuple[ast.expr, ast.expr]]:
-        """Which expressions have to be below which (``language.sides``)."""
-        return list(language.sides(self.left, self.sign, self.right))
+    def parts(self) -> list[Comparison]:
+        """The comparisons that it holds with, all of them, where one of its sides is a minimum or a maximum."""
+        below = self.sign.startswith("<")
+        pairs = list(language.sides(self.left, self.sign, self.right))
+        whole = len(pairs) == 1
+        return [] if whole else [replace(self, left=a if below else b, right=b if below else a) for a, b in pairs]
 
     def margin(self, reader: Reader) -> np.ndarray:
-        """How far the larger lies above the smaller of each ``sides``, at each round they ask for: (k,).
+        """How far the larger side lies above the smaller at each round it asks for, (k,): positive where it holds.
 
-        Positive where it holds, nan where both are infinite alike.
+        nan where both are infinite alike.
         """
-        return np.concatenate([margin(*two, reader) for two in self.sides])
-
-
-def margin(low: ast.expr, high: ast.expr, reader: Reader) -> np.ndarray:
-    """How far one expression lies above another at each round they ask for, (k,)."""
-    below, above = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (low, high))
-    with np.errstate(invalid="ignore"):
-        return np.atleast_1d(_together(np.subtract, above, below))
+        left, right = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (self.left, self.right))
+        below, above = (left, right) if self.sign.startswith("<") else (right, left)
+        with np.errstate(invalid="ignore"):
+            return np.atleast_1d(_together(np.subtract, above, below))
 
 
 def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
@@ -517,11 +517,16 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tu
 
 
 def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
-    """The interval of the place that decides a comparison; of ``each`` the worst trial's margin, and its number."""
+    """The interval of the place that decides a comparison; of ``each`` the worst trial's margin, and its number.
 
-    def read(chosen: np.ndarray) -> np.ndarray:
+    Of a minimum or maximum read off averages each value counts by itself: where two are close another one is the least
+    when a trial is left out, and the interval of their minimum is too narrow. Where some of them tell nothing, as a
+    level is not reached in some selections of trials, the minimum, which may be finite, counts in their place.
+    """
+
+    def read(chosen: np.ndarray, one: Comparison = comparison) -> np.ndarray:
         reader.chosen = chosen
-        return comparison.margin(reader)
+        return one.margin(reader)
 
     def rank(interval: Interval) -> tuple[int, float]:
         return (FAILS, NOISE, HOLDS).index(found_in(interval, comparison.strict)), interval.low
@@ -529,7 +534,17 @@ def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
     if comparison.alone == language.EACH:
         alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
         return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda one: rank(one[0]))
-    return min((median if comparison.alone else jackknife)(read, reader.trials), key=rank), 0
+    if comparison.alone == language.MEDIAN:
+        return min(median(read, reader.trials), key=rank), 0
+    parts = [m for one in comparison.parts for m in jackknife(functools.partial(read, one=one), reader.trials)]
+    if not parts or not all(map(tells, parts)):
+        parts = [*jackknife(read, reader.trials), *filter(tells, parts)]
+    return min(parts, key=rank), 0
+
+
+def tells(margin: Interval) -> bool:
+    """Whether the margin is the same kind of number, finite or not, in every selection of trials."""
+    return not (math.isnan(margin.value) or math.isinf(margin.high - margin.low))
 
 
 def _words(margin: Interval, alone: str, trial: int) -> str:

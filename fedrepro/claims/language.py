@@ -182,8 +182,7 @@ def alone(node: ast.AST) -> str:
 def sides(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Which expression has to be below which for a comparison to hold: several where it holds only if all do.
 
-    ``a < min(b, c)`` is ``a < b`` and ``a < c``: of a minimum read off averages, the interval would be too narrow
-    where two values are close, as another one is the least when a trial is left out.
+    ``a < min(b, c)`` is ``a < b`` and ``a < c``.
     """
     low, high = (left, right) if sign.startswith("<") else (right, left)
     yield from itertools.product(_parts(low, "max"), _parts(high, "min"))

@@ -107,13 +107,6 @@ def _thinned(pairs: list[Pair]) -> list[Pair]:
     return [pair for number, pair in enumerate(pairs) if number in spaced or pair.decides]
 
 
-def _parts(one: judge.Comparison) -> Iterator[judge.Comparison]:
-    """The comparison, or those with one value of its minimum or maximum each, as they are written."""
-    for low, high in one.sides:
-        left, right = (low, high) if one.sign.startswith("<") else (high, low)
-        yield dataclasses.replace(one, left=left, right=right)
-
-
 def _over_trials(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
     """The pairs of a comparison of averaged curves, or of the trials' medians."""
     over = median if one.alone else jackknife
@@ -125,19 +118,21 @@ def _over_trials(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
 
         return over(value, reader.trials)
 
-    pairs = []
-    for part in _parts(one):
+    def paired(part: judge.Comparison) -> list[Pair]:
         margins = found(functools.partial(part.margin, reader))
         sides = [found(functools.partial(judge.evaluate, node, reader)) for node in (part.left, part.right)]
         left, right = (side * len(margins) if len(side) == 1 else side for side in sides)
         reader.chosen = np.arange(reader.trials)
         places = [_named(place, part, one) for place in _places(part, reader, len(margins))]
-        pairs += [Pair(*row, decides=False) for row in zip(places, left, right, margins, strict=True)]
-    return pairs
+        return [Pair(*row, decides=False) for row in zip(places, left, right, margins, strict=True)]
+
+    parts = [] if one.alone else [pair for part in one.parts for pair in paired(part)]
+    told = [pair for pair in parts if judge.tells(pair.margin)]
+    return told if parts and told == parts else [*paired(one), *told]
 
 
 def _named(place: str, part: judge.Comparison, one: judge.Comparison) -> str:
-    """A place, with the side of a minimum or maximum that is meant."""
+    """A place, with the value of a minimum or maximum that is meant."""
     sides = [ast.unparse(own) for own, whole in ((part.left, one.left), (part.right, one.right)) if own is not whole]
     return ", ".join(filter(None, [place, *sides]))
 
@@ -147,19 +142,18 @@ def _each(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
     pairs = []
     for number in range(reader.trials):
         reader.chosen = np.array([number])
-        trial = int(reader.numbers[number])
-        found = [pair for part in _parts(one) for pair in _places_of(trial, part, one, reader)]
+        found = _places_of(int(reader.numbers[number]), one, reader)
         pairs.append(min(found, key=lambda pair: _rank(pair.margin, one.strict)))
     return pairs
 
 
-def _places_of(trial: int, part: judge.Comparison, one: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
+def _places_of(trial: int, one: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
     """The pairs of one trial at every place that a comparison reads."""
-    margins = part.margin(reader)
-    sides = [np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (part.left, part.right)]
-    places = _places(part, reader, len(margins))
-    for at, numbers in enumerate(zip(*np.broadcast_arrays(*sides, margins), strict=True)):
-        named = ", ".join(filter(None, [f"trial {trial}", _named(places[at], part, one)]))
+    margins = one.margin(reader)
+    sides = [np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (one.left, one.right)]
+    places = _places(one, reader, len(margins))
+    for place, numbers in zip(places, zip(*np.broadcast_arrays(*sides, margins), strict=True), strict=True):
+        named = f"trial {trial}" + (f", {place}" if place else "")
         left, right, margin = (Interval(v, v, v) for v in map(float, numbers))
         yield Pair(named, left, right, margin, False, trial)
 
