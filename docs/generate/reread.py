@@ -1,0 +1,76 @@
+"""The list in ``docs/verdicts.md`` of checks that are younger than the first results of their figure.
+
+``python docs/generate/reread.py`` writes it anew between its marks, from the history of the repository: a check counts
+as changed where its expression or its panel is another one than in the commit that first kept results of the figure at
+the paper tier, and as added where its claim was not there. Needs git and the whole history.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "verdicts.md"
+MARKED = re.compile(r"(<!-- reread -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Ages = dict[str, str]
+"""Of every claim ``same``, ``changed``, ``added``, or ``before`` where no results are kept."""
+
+
+def written(text: str, ages: Ages) -> str:
+    """The page with the list of these claims."""
+    return MARKED.sub(lambda m: m[1] + "\n" + _list(ages) + "\n" + m[2], text)
+
+
+def _list(ages: Ages) -> str:
+    count = {age: sum(one == age for one in ages.values()) for age in ("same", "changed", "added", "before")}
+    lines = [
+        f"Of {len(ages)} checks {count['same']} stand as they did when the first results of their figure at the paper "
+        f"tier were kept, and {count['before']} are of figures without such results. {count['changed']} were written "
+        f"anew since then, some of them in other words only, and {count['added']} were added.\n"
+    ]
+    for age, words in (("changed", "written anew"), ("added", "added")):
+        named: dict[str, list[str]] = defaultdict(list)
+        for claim in (claim for claim, one in ages.items() if one == age):
+            named[claim.split(".")[0]].append(f"`{claim}`")
+        lines += [f"* *{words}, {paper}*: {', '.join(claims)}" for paper, claims in named.items()]
+    return "\n".join(lines) + "\n"
+
+
+def ages() -> Ages:
+    """How old every claim's check is beside the first kept results of its figure."""
+    found: Ages = {}
+    for spec in sorted(ROOT.glob("experiments/*/*.yaml")):
+        now = _checks(spec.read_text(encoding="utf-8"))
+        name = spec.relative_to(ROOT / "experiments").with_suffix(".json").as_posix()
+        commits = _git("log", "--diff-filter=A", "--format=%H", "--reverse", "--", f"results/paper/{name}").split()
+        then = _checks(_git("show", f"{commits[0]}:{spec.relative_to(ROOT).as_posix()}")) if commits else {}
+        for claim, check in now.items():
+            age = "added" if claim not in then else "same" if then[claim] == check else "changed"
+            found[claim] = age if commits else "before"
+    return found
+
+
+def _checks(text: str) -> dict[str, tuple[str, str]]:
+    """Of every claim of a spec its check, in one form whatever its line breaks, and its panel."""
+    claims: list[dict[str, Any]] = (yaml.safe_load(text) or {}).get("claims") or []
+    return {c["id"]: (_form(str(c.get("check", "0"))), str(c["panel"])) for c in claims}
+
+
+def _form(check: str) -> str:
+    return ast.dump(ast.parse(check.strip(), mode="eval"))
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), ages()), encoding="utf-8")
