@@ -96,7 +96,7 @@ class ObservedIMC(IMC):
         r: int,
         init: float,
     ) -> None:
-        self.Z, self.d, self.r, self.init = Z, d, int(r), init
+        self.Z, self.d, self.r, self.init, self.truth = Z, d, int(r), init, False  # the truth is not known
         self.M, self.k = Z.shape
         if self.r > min(self.d, self.k):
             raise ParameterError("r", f"must be at most the {self.d} items and the {self.k} numbers of z, not {r}")
