@@ -180,6 +180,24 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
     assert '<img class="picture" src="../figures/beyond-small/a.svg"' in page.text
     assert "No results" not in page.words
     assert "Nothing could be read: no results at the paper" in pages["claims/later.1.html"].words
+    assert "Means over " in page.words
+
+
+@pytest.mark.parametrize(("how", "words"), [("median", "Medians of "), ("each", "Each of ")])
+def test_a_claim_on_trials_by_themselves_says_so(
+    computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, words: str
+) -> None:
+    shutil.copytree(computed / "experiments", tmp_path / "experiments")
+    shutil.copytree(computed / "results", tmp_path / "results")
+    spec = tmp_path / "experiments" / "beyond" / "small.yaml"
+    text = spec.read_text(encoding="utf-8")
+    (check,) = re.findall(r"- id: small\.1\n(?:.*\n)*?    check: (.*)", text)
+    spec.write_text(text.replace(f"check: {check}", f"check: {how}({check})"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = say("report", "--jobs", 1, "--no-pictures", "--out", "out")
+    assert done.exit_code == 0, done.output
+    page = Taken((tmp_path / "out" / "report" / "claims" / "small.1.html").read_text(encoding="utf-8"))
+    assert (words in page.words, "Means over " in page.words) == (True, False)
 
 
 def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:

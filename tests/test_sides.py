@@ -99,6 +99,19 @@ def test_each_value_of_a_minimum_has_a_line_of_its_own() -> None:
     _, found = read("median(y(at=4, m=2) < y(at=4, Q1=1))")
     (pair,) = found.compared[0].pairs
     assert (pair.left.value, pair.right.value, pair.margin.value) == (6.0, 8.0, 2.0)
+    assert [one.alone for one in found.compared] == ["median"]
+
+
+def test_a_median_is_marked_where_it_lies() -> None:
+    """The gaps at round 2 are 1, 2 and 12: their mean is 5, their median 2."""
+    slow, fast = panel_cases.curve("fedcavg", "slow", Q1=1), panel_cases.curve("fedcgds", "fast", m=2)
+    rows = [panel_cases.rows(slow, trial, [0, 2], [16.0, 14.0]) for trial in (1, 2, 3)]
+    rows += [panel_cases.rows(fast, trial, [0, 2], [16.0, 14.0 - gap]) for trial, gap in enumerate((1, 2, 12), start=1)]
+    figure = panel_cases.figure(panel_cases.panel("a", slow, fast))
+    for check, value in (("median(y(at=2, m=2) < 20)", 12.0), ("y(at=2, m=2) < 20", 9.0)):
+        found = sides.read(Claim("one", "says", "where", "a", check), figure, pd.concat(rows))
+        assert [spot.value for spot in found.spots] == [value]
+        assert found.compared[0].pairs[0].left.value == value
 
 
 def test_many_places_are_thinned_and_the_deciding_one_stays() -> None:

@@ -44,7 +44,8 @@ class Pair:
 class Compared:
     """One comparison as it is written, ``left`` ``sign`` ``right``, each side with its unit in words ('' for a ratio).
 
-    pairs : at the places that are listed, of ``count`` in all, of which it holds at ``held``.
+    pairs : at the places that are listed, of ``count`` in all, of which it holds at ``held``. alone : ``each`` or
+    ``median`` where trials are asked by themselves, else ''.
     """
 
     left: str
@@ -55,6 +56,7 @@ class Compared:
     pairs: tuple[Pair, ...]
     count: int
     held: int
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def _compared(one: judge.Comparison, reader: judge.Reader) -> Compared:
     held = sum(judge.found_in(pair.margin, one.strict) == judge.HOLDS for pair in pairs)
     panels = (_unit(one.left, reader), _unit(one.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
-    return Compared(ast.unparse(one.left), one.sign, ast.unparse(one.right), *panels, tuple(kept), len(pairs), held)
+    sides = (ast.unparse(one.left), one.sign, ast.unparse(one.right))
+    return Compared(*sides, *panels, tuple(kept), len(pairs), held, one.alone)
 
 
 def _thinned(pairs: list[Pair]) -> list[Pair]:
@@ -191,7 +194,8 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
 
 
 def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
-    """Every point that some call of the check read off an averaged curve."""
+    """Every point that some call of the check read off an averaged curve, or off the median of the trials."""
+    medians = {part for node in ast.walk(tree) if language.alone(node) == language.MEDIAN for part in ast.walk(node)}
     for node, function, keywords in language.readers(tree):
         if function == "parameter" or "of" in keywords:  # no point of a curve that is drawn
             continue
@@ -199,12 +203,26 @@ def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
         metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
         series = reader.series(function, keywords)
         for place in _rounds(node, function, keywords, series, reader):
-            value = float(np.interp(place, series.rounds, series.values))
+            value = _median_at(place, function, keywords, reader) if node in medians else _at(place, series)
             level = keywords.get("level")
             if function == "reach" and level is not None:
                 value = float(np.ravel(judge.evaluate(level, reader))[0])
             if math.isfinite(place) and math.isfinite(value):
                 yield Spot(panel.id, curve, metric, place, value)
+
+
+def _at(place: float, series: judge.Series) -> float:
+    return float(np.interp(place, series.rounds, series.values))
+
+
+def _median_at(place: float, function: str, keywords: Any, reader: judge.Reader) -> float:
+    """The median of the trials' own values at a round."""
+    values = []
+    for number in range(reader.trials):
+        reader.chosen = np.array([number])
+        values.append(_at(place, reader.series(function, keywords)))
+    reader.chosen = np.arange(reader.trials)
+    return float(np.median(values))
 
 
 def _rounds(
