@@ -210,10 +210,6 @@ def test_every_figure_has_its_hours() -> None:
     assert taken["`gcca/fig8`"][2:] == [f"{whole['seconds'] / 3600:.1f}", "30"]
 
 
-def test_hours_do_not_count_a_trial_that_is_left_as_a_run() -> None:
-    sys.path.insert(0, str(ROOT / "docs" / "generate"))
-    try:
-        hours = importlib.import_module("hours")
-    finally:
-        sys.path.pop(0)
-    assert hours._runs({"runs": {"Q=2": ["a", "b"], "Q=200": ["", ""]}}) == "2"
+def test_hours_do_not_count_a_trial_that_is_left_as_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "generate"))
+    assert importlib.import_module("hours")._runs({"runs": {"Q=2": ["a", "b"], "Q=200": ["", ""]}}) == "2"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def test_every_check_that_is_younger_than_its_results_is_listed() -> None:
 
 
 def test_the_list_names_what_changed_and_what_was_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "generate"), *sys.path])
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "generate"))
     reread = importlib.import_module("reread")
     ages = {"fedc.1": "same", "fedc.2": "changed", "gcca.1": "added", "gcca.2": "before"}
     text = reread.written("before\n<!-- reread -->\nold\n<!-- end -->\nafter", ages)
