@@ -13,9 +13,9 @@ The text has every client compute W_i; those outside S_k are discarded, so they 
 open. With lambda_max of the r x r Gram matrices V V^T and U_i^T U_i, ``reading`` is one of
 
     literal    c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i)
-               as printed, with the c of the method's own paper
+               as printed, with the c of FedMAvg's own program (discrepancy fedmf.1)
     scaled     c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i) / p
-               that paper's convention: the curvature carries the same 1/p as its gradient
+               FedMAvg's own convention: the curvature carries the same 1/p as its gradient
     released   c^k = p lambda_max(V V^T) / 2,  d_i = d lambda_max(U_i^T U_i),  and gam W_i is divided by p as well
 
 with c = 0.51 and d = 5. In the literal reading the W step is 1/p of the usual one, because the gradient is divided by p
