@@ -35,10 +35,10 @@ def test_an_instance_is_what_appendix_c4_draws() -> None:
     assert made.facts["lam_min"] >= 0.1
 
 
-def test_about_two_in_three_random_instances_are_well_posed() -> None:
-    found = [instance(seed, well_posed=False).facts["lam_min"] for seed in range(60)]
-    assert 30 <= sum(value >= 0.1 for value in found) <= 50  # discrepancy perfedsi.14
-    assert min(found) < 1e-12  # some determine nothing
+def test_about_half_of_the_random_instances_are_well_posed() -> None:
+    found = np.array([instance(seed, well_posed=False).facts["lam_min"] for seed in range(1000)])
+    assert 0.41 < (found >= 0.1).mean() < 0.53  # discrepancy perfedsi.14
+    assert 0.06 < (found < 1e-10).mean() < 0.13  # some determine nothing
 
 
 def test_conditioning_is_the_least_curvature_along_directions_that_matter() -> None:

@@ -25,7 +25,7 @@ from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 _DRAWS = 1000
-"""Instances tried; about two in three of the paper's size are well-posed."""
+"""Instances tried; a little under half of the paper's size are well-posed."""
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """What the three rating datasets share: reading their arrays, and smaller or filtered versions of them.
 
-The paper (fedmc, Table 1) uses all ratings (discrepancy fedmc.27). MovieLens 1M there has 3,449 items and
+Two of the paper's three sets (fedmc, Table 1) have the sizes of their files. MovieLens 1M there has 3,449 items and
 999,714 ratings where the file has 3,706 and 1,000,209; no threshold on the ratings of an item gives these numbers
-(4 gives 3,461 and 999,791, 5 gives 3,416 and 999,611), so none is applied unless ``min_item_ratings`` asks for one.
+(4 gives 3,461 and 999,791, 5 gives 3,416 and 999,611), so none is applied unless ``min_item_ratings`` asks for one
+(discrepancy fedmc.27).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""The image classifier of ``perfedsi``: four blocks conv 3x3, batch norm, ReLU, max pool 2x2, then a linear layer.
 
-Side information z enters in one of the paper's two parametric forms (perfedsi (3), (4);
-docs/derivations/personal-networks.md):
+The paper gives no kernel size: 3x3 with padding 1 is ours (discrepancy perfedsi.1). Side information z enters in
+one of the paper's two parametric forms (perfedsi (3), (4); docs/derivations/personal-networks.md):
 
 * ``concat``: :math:`f = H([G(x), W_2(z)])` with a linear H. z goes through a linear layer to the shape of block 4's
   input and through a block like block 4; H's part for it is ``side.head``, so that H [G, W_2] = head G + side.head W_2.
@@ -10,9 +10,9 @@ docs/derivations/personal-networks.md):
 
 A network's numbers are one flat mapping from names such as ``block1.kernel`` to arrays; the part before the last dot is
 the layer. Images are (n, height, width, channels). A kernel of a convolution is (9 c_in, c_out), rows ordered by row,
-column and channel of the 3x3 window. Layers follow PyTorch's defaults, which the paper used: kernels and biases uniform
-within 1/sqrt(fan-in), batch norm with eps 1e-5 and running statistics of momentum 0.1. Convolutions have no bias, which
-batch norm would cancel.
+column and channel of the 3x3 window. Layers follow the defaults of PyTorch, which the paper's experiments ran in:
+kernels and biases uniform within 1/sqrt(fan-in), batch norm with eps 1e-5 and running statistics of momentum 0.1.
+Convolutions have no bias, which batch norm would cancel.
 """
 
 from __future__ import annotations

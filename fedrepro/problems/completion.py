@@ -96,7 +96,7 @@ METRICS = {
             "beta_scale",
             "max L_U² / min L_U",
             "lower",
-            "over clients, L_U = ||U_i^T U_i||_F: 8 (8 + N)/m times this is a lower bound of beta in fedmc Theorem 4.7",
+            "over clients, L_U = ||U_i^T U_i||_F; 8 (8 + N)/m times it is at most the 2nd bound of fedmc Theorem 4.7",
         ),
         Metric("users", "users", "higher", "users of the data, whatever the state"),
         Metric("items", "items", "higher", "items of the data, whatever the state"),
@@ -147,7 +147,8 @@ class Completion(Problem):
     for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
     train : fraction of each client's ratings, rounded down, in the training set, in (0, 1]. range : [lowest, highest]
     rating allowed, or None. items : ``rated``, or ``all`` for the ids up to the file's largest
-    (``data.facts["last_item_id"]``): items nobody rated, which only count in R(V) and among the entries of V.
+    (``data.facts["last_item_id"]``): items nobody rated have no residuals, but count in R(V), in the Gram matrices of V
+    and W_i that set the U steps, and in messages.
     rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
 
     Raises UserError where data cannot work, ParameterError where a parameter cannot.

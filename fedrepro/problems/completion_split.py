@@ -3,7 +3,7 @@ r"""Matrix completion with the split that the data name: ``completion`` on train
 Everything is as in ``fedrepro.problems.completion`` but for what is drawn there: which of a client's ratings are to
 train with stands in the data (``SplitRatings.test``). A client may have none to test with, or none to train with.
 
-Source: fedmc (1), (2) and section 5.3, whose split is a random one.
+Source: fedmc (1), (2) and section 5.1, whose split is a random one.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SplitCompletion(Completion):
 def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
     """Put ``SplitRatings`` into buckets, training and test ratings as they say; arguments as for ``rating_buckets``.
 
-    Raises UserError where no split is given, or all ratings are of one part.
+    Raises UserError where no split is given, or it leaves no rating to train with.
     """
     test = getattr(data, "test", None)
     if test is None:

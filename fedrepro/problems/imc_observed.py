@@ -51,7 +51,7 @@ class ObservedIMC(IMC):
     """The problem held in memory.
 
     entries : ``Entries``. r : rank, 1 .. min(items, k). test : share of each client's entries held back, rounded down,
-    at least 0 and below 1; not used where the data say which. init : size of the initial entries, greater than 0.
+    0 .. 0.99; not used where the data say which. init : size of the initial entries, greater than 0.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.
 

@@ -12,7 +12,8 @@ all classes (discrepancy perfedsi.5):
 clients' train images; z_m is the mean over client m's train images of what leaves its last block. ``side="shift"``: the
 one-hot number of the client's affine shift. **Shifts.** ``shift="affine"`` applies shift m mod 4 to client m's images.
 
-Arithmetic is in single precision, as in the paper; ``precision="double"`` is there to check derivatives with.
+Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"``
+is there to check derivatives with.
 
 Source: perfedsi section 4 and Appendix D; docs/derivations/personal-networks.md.
 """

@@ -47,7 +47,7 @@ _FILES = ("all_x", "all_y", "client", "z", "held")
 class Regression(Shift):
     """The problem held in memory.
 
-    data : ``Measured``. test : share of each client's samples held back, rounded down, at least 0 and below 1; not used
+    data : ``Measured``. test : share of each client's samples held back, rounded down, 0 .. 0.99; not used
     where the data say which.
 
     Raises UserError where the data cannot work, ParameterError where a parameter cannot.

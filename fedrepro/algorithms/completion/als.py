@@ -9,7 +9,7 @@ halves exactly, row by row, so F never rises:
 A user or item without training ratings is set to 0. The 1/p stands where F divides the data term by the number of
 clients; clients have no other part in it, and nothing is sent.
 
-Source: the classical method for the centralised problem (fedmc, section 2); reference for fedmc Figure 2.
+Source: the classical method for the centralised problem (fedmc, section 2); reference in beyond/fedmc_sensitivity.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Problem: :math:`\min L(U, V)` (``fedrepro.problems.imc``), an instance of Model 
 uniformly, without replacement unless asked for; each takes tau steps (``factor_averaging``) and sends both back; the
 server takes their means. z_m is never sent.
 
-Source: perfedsi section 3 and Appendix C.3, C.4; docs/derivations/imc-step.md.
+Source: perfedsi section 3 and Appendix C.1 (section 3 says C.3), C.4; docs/derivations/imc-step.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ r"""FedAvg for matrix completion without side information: what the simulation o
 The paper says "solving the original problem (vanilla FedAvg)" and no more. Three readings (discrepancy perfedsi.12):
 
 * ``N1``: factorize L* itself, :math:`U V^T` with a row of V for each client: the same program with Z = I. V is averaged
-  like any parameter, so row m, which only client m moves, moves by 1/m of what that client wants;
+  like any parameter, so row m, which only client m moves, moves by that client's step over the number of clients drawn;
 * ``N2``: the same, but row m of V stays with client m and moves in full;
 * ``N3``: one vector u for all clients, no personalisation: U (d, 1), V fixed at 1.
 

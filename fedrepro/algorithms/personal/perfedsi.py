@@ -7,7 +7,8 @@ Problem: :math:`\min_\theta \sum_m (n_m / N) L_m(f_\theta(\cdot, z_m))`, all of
 * ``perfedsi-mask``, Model 2, elementwise product (4): :math:`f = H_3(G_1(x) \odot W_2(z))`.
 
 Both ignore z where W_2 is zero, or one (Remark 2.2). :math:`z_m` is never sent: what a client sends is as large as
-FedAvg's model and the weights of W_2. A round is FedAvg's (``fedrepro.algorithms.personal.local_training``).
+FedAvg's model, the weights of W_2 and, where it is concatenated, H's part for it (``side.head``). A round
+is FedAvg's (``fedrepro.algorithms.personal.local_training``).
 
 Source: perfedsi sections 2 and 4, Appendix D; docs/derivations/personal-networks.md.
 """

@@ -1,6 +1,6 @@
 r"""FedAvg and PerFedSI on the regression toy: one linear model for all clients, without and with side information.
 
-Problem, perfedsi (8), with w = 0 for FedAvg:
+Problem, perfedsi (8) where w = 0 (FedAvg), else the display after it, to which c is added here:
 
 .. math:: \min \frac{1}{2Mn} \sum_m \sum_j (\langle \theta, x_{mj} \rangle + c + \langle w, z_m \rangle - y_{mj})^2
 

@@ -1,7 +1,7 @@
 r"""Solutions in closed form of the regression toy: they take no rounds and yield one state.
 
 * ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of perfedsi (8) over all clients' samples, without and
-  with side information: where FedAvg with tau = 1 ends;
+  with side information: where FedAvg with tau = 1 and all clients in every round ends;
 * ``shift-local``: each client's own least squares (of least norm where it has too few samples);
 * ``shift-theory``: the solution of (8) for infinitely many samples, :math:`(\theta_*, \bar b)`, of excess risk
   :math:`\frac12 Var(b)`.
