@@ -4,7 +4,8 @@ Two variants. ``authors`` follows the released generator of Wang & Chang (github
 docs/derivations/clustering-data.md#the-synthetic-generator) draw for draw, its quirks included: the samples left after
 the cluster sizes are drawn belong to no cluster (all-zero columns under label 0), and a few columns are overwritten by
 outliers. fedmf Table I is reached only with it.
-``clean`` is the model as the paper states it: every sample belongs to a cluster; outliers are an option.
+``clean`` puts every sample in a cluster, as the model of the papers does; it too is clipped and has outliers (none with
+``outliers: 0``), of which they say nothing.
 Everything is drawn, scaled and clipped block by block, in the memory of X.
 """
 
@@ -31,7 +32,7 @@ MOST_SCALINGS = 10_000
 class Synthetic(Loader):
     """N samples in K clusters around non-negative centres, with ||W* H*||^2 / ||E||^2 at a given SNR.
 
-    variant : authors, the released generator draw for draw, or clean, the model as the paper states it. M : length of a
+    variant : authors, the released generator draw for draw, or clean, every sample in a cluster. M : length of a
     sample, at least 1. N : samples, at least K. K : clusters, 1 .. 10,000, and M x K at most 1e8.
     snr : in dB, before outliers are set, -40 .. 40. outliers : draws of outliers over N, 0 .. 1 (with replacement, so
     that there are a few fewer columns). seed : of numpy's legacy ``RandomState``, 0 .. 2^32 - 1.

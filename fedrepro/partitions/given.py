@@ -22,7 +22,7 @@ class Given(Sharing):
     """The clients that the data name.
 
     test : of images without a split of their own, the share of each client's that are to test with, drawn at random,
-    at least one and never all; above 0 and below 1.
+    at least one and never all; above 0, at most 0.99.
     """
 
     test: float = 0.2

@@ -8,8 +8,8 @@ classes. Three ways to cut:
   (docs/derivations/clustering-data.md#sharing-samples-out).
 * ``balanced``: shards of about equal size, so larger classes give more of them.
 * ``powerlaw``: as ``quota``, but a class is cut in proportion to its clients' weights, rank^(-exponent) in random
-  order: client sizes fall about as that power of their rank (a class has no more samples than it has), as the papers
-  say (after Li et al., 2020) and the authors' program does not.
+  order: client sizes fall about as that power of their rank (a class has no more samples than it has), as fedc
+  says (fedmf: "highly unbalanced"; both after Li et al., 2020) and the authors' program does not.
 
 The pairing is constructed, not searched for: shards sorted by class, shard i with shard i + P. As no class has more
 than P shards, the two always differ. Random swaps that keep them different then mix the pairs.

@@ -1,7 +1,7 @@
 """Linear algebra shared by the methods on the clustering problem: the two descent steps and what they keep up to date.
 
-All step sizes are gamma/2 times a Lipschitz constant of the current iterate, fixed for a round
-(docs/derivations/clustering-problem.md#step-sizes).
+Step sizes are gamma/2 times a Lipschitz constant of the current iterate (FedMAvg's d: gamma2 times one), fixed for a
+round; FedPALM takes them anew at every inner step (docs/derivations/clustering-problem.md#step-sizes).
 Rows of ``Hs`` are columns of H (see ``fedrepro.problems.clustering``), so ``A H`` reads ``Hs A`` for symmetric A.
 """
 

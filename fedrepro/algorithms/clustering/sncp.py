@@ -1,6 +1,6 @@
 r"""SNCP: successive non-convex penalties, the loop around a factorization method that makes H a cluster assignment.
 
-Problem: with one non-zero entry in every column of H, X = W H is a clustering. The penalty of
+Problem: with at most one non-zero entry in every column of H, X = W H is a clustering. The penalty of
 ``fedrepro.problems.clustering``, :math:`\frac{\rho}{2} \sum_j ((1^T h_j)^2 - \|h_j\|^2)`, is zero exactly there, and
 SNCP raises rho from almost nothing while the method goes on from where it is (Wang, Chang, Cui and Pang, "Clustering by
 Orthogonal NMF Model and Non-Convex Penalty Optimization", Algorithm 1; fedmf section V-F; fedc section V-D):
