@@ -179,7 +179,14 @@ def test_every_picture_says_what_it_was_drawn_from_and_whence_whether_that_is_st
     assert said[0]["command"] == f"fedrepro plot {small} --tier quick --panel a --width 3.4in"
     assert said[1]["command"] == f"fedrepro plot {small} --tier quick"
     assert fedrepro(*call, "--check").exit_code == 0
-    small.write_text(small.read_text() + "# more\n")
+    text = small.read_text()
+    small.write_text(text + "# more\nnote: nothing of it is drawn\n")
+    undrawn = fedrepro(*call, "--check")
+    assert undrawn.exit_code == 0
+    assert re.search(r"spec +[0-9a-f]{16}: changed in nothing that is drawn\n", undrawn.output)
+    small.write_text("paper: [")
+    assert re.search(r"spec +[0-9a-f]{16}: changed\n", fedrepro(*call, "--check").output)
+    small.write_text(text.replace("title:", "title: Another,", 1))
     changed = fedrepro(*call, "--check")
     assert changed.exit_code == 1
     assert re.search(r"spec +[0-9a-f]{16}: changed\n +results +[0-9a-f]{16}: the same", changed.output)

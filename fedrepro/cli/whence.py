@@ -14,14 +14,15 @@ from fedrepro.cli.options import json_option, results_option
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="End with exit code 1 unless spec and results are still the same.")
+@click.option("--check", is_flag=True, help="End with exit code 1 unless this spec and these results would draw them.")
 @json_option
 @results_option
 def whence(files: tuple[Path, ...], check: bool, as_json: bool, results_dir: Path) -> None:
     """Say what pictures were drawn from, and whether that is still what is here.
 
     Every PNG, PDF and SVG that `plot` draws carries the command, the tier, the commit that computed its results, and
-    the SHA-256 of its spec and results. The spec and results at hand are the same, changed, or not here.
+    the SHA-256 of its spec and results. The spec and results at hand are the same, changed, or not here; of a spec it
+    is told where only claims, notes, comments or other tiers changed, which draw nothing.
 
     \b
     Examples:
@@ -50,5 +51,5 @@ def whence(files: tuple[Path, ...], check: bool, as_json: bool, results_dir: Pat
             ]
             for line in listing.aligned(rows):
                 click.echo(f"  {line}")
-    if check and any(state != provenance.SAME for _, _, now in found for state in now.values()):
+    if check and any(state not in provenance.HOLDS for _, _, now in found for state in now.values()):
         sys.exit(1)

@@ -17,6 +17,7 @@ from typing import Any
 from fedrepro.errors import UserError
 from fedrepro.results.read import content_hash, place, points_file, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec import nodes
 from fedrepro.spec.find import FOLDER, find_spec, project, within
 from fedrepro.spec.model import Figure
 
@@ -27,6 +28,11 @@ FIELDS = {"png": "Description", "pdf": "Subject", "svg": "Description"}
 """The field of each format's metadata that holds the record."""
 
 SAME, CHANGED, ABSENT = "the same", "changed", "not here"
+UNDRAWN = "changed in nothing that is drawn"
+"""Of a spec: its claims, its note, another tier, or how it is written."""
+
+HOLDS = (SAME, UNDRAWN)
+"""What `whence --check` asks for."""
 
 
 def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: Mapping[str, str] | None = None) -> str:
@@ -49,6 +55,7 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
         "commit": sidecar.made.commit + (" with changes" if sidecar.made.dirty else ""),
         "spec": spec,
         "spec_sha256": _hash(Path(figure.path)),
+        "drawn_sha256": _drawn(Path(figure.path), figure.tier),
         "results_sha256": sidecar.csv_sha256,
     }
     if root is not None:
@@ -71,6 +78,21 @@ def _contents(base: Path, timed: bool) -> dict[str, str]:
 
 def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _drawn(spec: Path, tier: str) -> str:
+    """A hash of what a spec says of a tier's pictures, '' where it cannot be read."""
+    try:
+        said = nodes.read(spec).plain()
+    except UserError:
+        return ""
+    if not isinstance(said, dict):
+        return ""
+    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "tiers")}
+    tiers = said.get("tiers")
+    if isinstance(tiers, dict):
+        kept["tier"] = tiers.get(tier) or {}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
 
 
 # -- reading it back ---------------------------------------------------------------------------------------------------
@@ -167,15 +189,18 @@ def _of_svg(path: Path, content: bytes) -> list[str]:
 
 
 def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
-    """Whether the spec and the results at hand are those a picture was drawn from: by what, ``SAME`` or not."""
-    found = {"spec": _state(facts["spec_sha256"], _spec_at_hand(facts))}
+    """Whether the spec and the results at hand are those a picture was drawn from: by what, ``HOLDS`` or not."""
+    here = _spec_at_hand(facts)
+    found = {"spec": _state(facts["spec_sha256"], _hash(here) if here else "")}
+    if here and found["spec"] == CHANGED and facts.get("drawn_sha256") == (_drawn(here, facts["tier"]) or None):
+        found["spec"] = UNDRAWN
     paper, _, name = facts["figure"].partition("/")
     spec = project() / facts["spec"]
     base = place(results, facts["tier"], paper, name, facts.get("sets", ()), spec if spec.is_file() else "")
-    here = _contents(base, "times_sha256" in facts)
+    now = _contents(base, "times_sha256" in facts)
     for key in ("results_sha256", "points_sha256", "times_sha256"):
-        if key in facts or key in here:
-            found[key.removesuffix("_sha256")] = _state(facts.get(key, ""), here.get(key, ""))
+        if key in facts or key in now:
+            found[key.removesuffix("_sha256")] = _state(facts.get(key, ""), now.get(key, ""))
     return found
 
 
@@ -183,10 +208,10 @@ def _state(then: str, now: str) -> str:
     return ABSENT if not now else SAME if now == then else CHANGED
 
 
-def _spec_at_hand(facts: Mapping[str, Any]) -> str:
-    """The hash of the spec of that place or name, '' where there is none."""
+def _spec_at_hand(facts: Mapping[str, Any]) -> Path | None:
+    """The spec of that place or name, None where there is none."""
     own = project() / facts["spec"]
     try:
-        return _hash(own) or _hash(find_spec(facts["figure"]))
+        return own if own.is_file() else find_spec(facts["figure"])
     except UserError:
-        return ""
+        return None
