@@ -275,7 +275,7 @@ class ErrorFeedback:
     """Send updates through a compressor and add what it lost to the next update.
 
     ``send(update, rng)`` compresses update + memory and keeps the difference in ``memory``. For a method that sends
-    updates (gradients, say); one that sends a state uses ``Link``, where the same feedback is the first term of
+    updates (gradients, say); one that sends a state uses ``Link``, where the same feedback is the second term of
     eq. (12): both send the same messages for the same sequence of states.
     """
 

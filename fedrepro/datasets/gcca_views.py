@@ -1,7 +1,7 @@
 """Synthetic views for GCCA: X_i = Z A_i + nu E_i, a latent factor Z that all views share, mixed and with noise.
 
 ``gcca-synthetic``: Z (J, D), A_i (D, N), E_i (J, N) iid standard normal. nu = 0.1, the noise of the authors' code and
-of the published curves; the paper's text has "u_i = 0.01", which is nu^2 (discrepancy gcca.1).
+of the published curves; the paper's text has "u_i = 0.01" (for Fig. 8 "nu_i"), which is nu^2 (discrepancy gcca.1).
 ``gcca-sparse``: the same with sparse random normal Z, A_i, E_i. Neither is centred.
 
 Every trial draws afresh. ``draw`` is a key and nothing else: two draws are two data sets of the same law, so that a

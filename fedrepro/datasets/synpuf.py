@@ -25,7 +25,8 @@ from fedrepro.protocols import Cost, Loader, Work
 from fedrepro.registry import Dataset, add_dataset
 
 SYMPTOMS, EXTERNAL, FACTORS, OTHER = 15, 17, 18, 19
-LAST = (139, 239, 289, 319, 389, 459, 519, 579, 629, 679, 709, 739, 759, 779, 799, 999)  # last code of chapters 1 to 16
+LAST = (139, 239, 289, 319, 389, 459, 519, 579, 629, 679, 709, 739, 759, 779, 799, 999)
+"""Last codes of the program's groups 1 to 16: the chapters of ICD-9, the 3rd and 4th (240 to 289) as one."""
 ORDERS = ("per_view", "common", "sorted")
 
 

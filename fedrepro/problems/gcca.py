@@ -82,7 +82,8 @@ class GCCA(Problem):
     views : I matrices (J, N_i), rows aligned: NumPy arrays or scipy.sparse matrices, real and finite, none zero
         everywhere and none with a constant column (empty columns of a sparse view are allowed; their rows of Q stay).
     K : dimension of the common representation, 1 .. the smallest rank of a view.
-    center : subtract the column means from the (dense) views first (discrepancy gcca.11; 1'G = 0 is then implied).
+    center : subtract the column means from the (dense) views first (discrepancy gcca.11; 1'G = 0 is then implied
+        where nothing is quantized).
     test : how many last rows are held out for the alignment accuracy, at least 0; J counts the others. In a spec None
         for what the dataset says (none for most).
 
@@ -163,7 +164,7 @@ class GCCA(Problem):
         """The exact global optimum, computed when it is first asked for.
 
         Raises ParameterError where a sparse view is wider than ``WIDEST``: the reference is then the value of a long
-        run of the uncompressed method, as in the paper's Fig. 9, and not an optimum.
+        run of the uncompressed method, as in the released program for Fig. 9 (discrepancy gcca.35), and no optimum.
         """
         if self._optimum is None:
             with threadpool_limits(limits=1):  # as above

@@ -5,11 +5,11 @@ r"""AltMaxVar: alternating minimization for MAX-VAR GCCA; every message in full 
 A round: node i takes T (stochastic) gradient steps on (3a) and sends X_i Q_i; the server takes G as the polar factor of
 their sum (3b), (9), (10), and sends it. CuteMaxVar with nothing compressed, to the last bit.
 
-Source: Fu et al., Scalable and flexible MAX-VAR GCCA via alternating optimization, 2017, as used by Shrestha and Fu,
-Sec. II-A and V-A.2; docs/derivations/altmaxvar-cost.md.
+Source: Fu et al., Scalable and flexible multiview MAX-VAR canonical correlation analysis, IEEE TSP 65(16), 2017, as
+used by Shrestha and Fu, Sec. II-A and V-A.2; docs/derivations/altmaxvar-cost.md.
 
-Full gradient in the paper's text; the authors' code takes CuteMaxVar's minibatches but for Fig. 3 (discrepancy gcca.4):
-set b.
+Full gradient in the paper's text but for Fig. 9; the authors' code takes CuteMaxVar's minibatches but for Figs. 3 and 6
+(discrepancy gcca.4): set b.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         own = Work(singles=T * K * (J * N * density * 2.0 + N))
     elif collapses(False, N):
         start += Work(flops=views * (4.0 * T * N**3 + 2.0 * J * N * N))
-        own = Work(flops=2.0 * N * K * (J + N))
+        own = Work(flops=2.0 * N * K * (J + 2.0 * N))
     else:
         own = Work(flops=4.0 * T * J * N * K, bytes=16.0 * T * J * N)
     warm = params["start"] == "warm"
