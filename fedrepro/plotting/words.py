@@ -54,7 +54,7 @@ VALUES: dict[tuple[str, str], str] = {
     ("feedback", "True"): "with error feedback",
     ("feedback", "False"): "no error feedback",
     ("variant", "authors"): "as released",
-    ("variant", "clean"): "clean",
+    ("variant", "clean"): "no zero columns",
     ("well_posed", "True"): "well-posed draws",
     ("well_posed", "False"): "draws as they come",
 }
