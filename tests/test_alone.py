@@ -186,6 +186,8 @@ def test_every_picture_says_what_it_was_drawn_from_and_whence_whether_that_is_st
     assert re.search(r"spec +[0-9a-f]{16}: changed in nothing that is drawn\n", undrawn.output)
     small.write_text("paper: [")
     assert re.search(r"spec +[0-9a-f]{16}: changed\n", fedrepro(*call, "--check").output)
+    older = {key: value for key, value in provenance.read(files[0]).items() if key != "drawn_sha256"}
+    assert provenance.states(older, done)["spec"] == "changed"
     small.write_text(text.replace("title:", "title: Another,", 1))
     changed = fedrepro(*call, "--check")
     assert changed.exit_code == 1

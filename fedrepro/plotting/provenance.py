@@ -192,7 +192,8 @@ def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
     """Whether the spec and the results at hand are those a picture was drawn from: by what, ``HOLDS`` or not."""
     here = _spec_at_hand(facts)
     found = {"spec": _state(facts["spec_sha256"], _hash(here) if here else "")}
-    if here and found["spec"] == CHANGED and facts.get("drawn_sha256") == (_drawn(here, facts["tier"]) or None):
+    drawn = facts.get("drawn_sha256")
+    if here and drawn and found["spec"] == CHANGED and _drawn(here, facts["tier"]) == drawn:
         found["spec"] = UNDRAWN
     paper, _, name = facts["figure"].partition("/")
     spec = project() / facts["spec"]
