@@ -222,7 +222,7 @@ def translations(views: int, J: int, features: int, rng: np.random.Generator, un
     words 10 carry a meaning that all languages share (concepts drawn from a sentence's mixture of topics) and each
     loses a twentieth of; the others are function words, which every language puts where it likes. So the largest
     directions of a view are its own, as in text, and what is shared is found by learning: with it cost falls and
-    alignment accuracy rises, as in the paper's Fig. 9. Does not imitate grammar, word order, how related languages are,
+    alignment accuracy rises, as in gcca Fig. 9. Does not imitate grammar, word order, how related languages are,
     or the many words that are rare.
     """
     from scipy.sparse import csr_matrix
