@@ -7,7 +7,8 @@ AVX-512 for the two thin products of a round. A variable that is set already sta
 leaves all to the libraries. Where the level is absent (ARM, older CPUs) nothing is pinned, and results agree to
 rounding, except behind a quantizer's threshold.
 
-The promise rests on what the libraries do: OpenBLAS takes other block sizes on some CPUs since 0.3.34, although its
+Trained networks are outside it: XLA makes other programs on another CPU at the same level (docs/results.md). Otherwise
+the promise rests on what the libraries do: OpenBLAS takes other block sizes on some CPUs since 0.3.34, although its
 kernels are pinned (https://github.com/OpenMathLib/OpenBLAS/issues/6021).
 """
 

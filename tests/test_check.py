@@ -104,6 +104,28 @@ def test_a_deviation_is_told(
     assert ("from round 3 on (objective)" in found.output) == (outcome == "different")
 
 
+@pytest.mark.parametrize(
+    ("library", "cpu", "told"), [("jax", "Another CPU", True), ("numba", "Another CPU", False), ("jax", "", False)]
+)
+def test_another_cpu_is_named_where_networks_come_out_otherwise(
+    small: Path, tmp_path: Path, fedrepro: Call, library: str, cpu: str, told: bool
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    sidecar = base(tmp_path).with_name("small.json")
+
+    def computed_with(library: str, cpu: str) -> None:
+        facts = json.loads(sidecar.read_text())
+        facts["made"]["libraries"], facts["made"]["kernels"]["cpu"] = {library: "1.0"}, cpu
+        sidecar.write_text(json.dumps(facts))
+
+    computed_with(library, cpu)
+    assert "JAX computes otherwise" not in checked(tmp_path, fedrepro, small).output
+    rewritten(tmp_path, lambda rows: scaled(rows, 1.0 + 1e-6))
+    found = checked(tmp_path, fedrepro, small)
+    assert found.exit_code == 1
+    assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in found.output) == told
+
+
 def test_a_missing_number_is_a_difference() -> None:
     from fedrepro.runs.again import _deviation
 

@@ -44,6 +44,7 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
       fedrepro check gcca/fig5 --seconds 20
       fedrepro check --tier quick --seed 1
     """
+    from fedrepro.results.checks import other_cpu
     from fedrepro.runs import again
     from fedrepro.runs import plan as planning
     from fedrepro.runs.calibrate import machine_for
@@ -76,6 +77,9 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
         if one.number in done:
             colour = {"same bits": "green", "different": "red"}.get(done[one.number].outcome, "yellow")
             click.secho(f"{one.name}: {done[one.number]}", fg=colour)
+            why = other_cpu(one.sidecar.made, done[one.number].made)
+            if why and done[one.number].outcome != "same bits":
+                click.echo(f"  {why}")
     compared = sum(len(checked.compared) for checked in done.values())
     click.echo(f"{len(done)} of {len(found)} figures, {compared} runs compared; the sample is that of --seed {seed}")
     if any(checked.outcome == "different" for checked in done.values()):

@@ -16,8 +16,8 @@ _FLAG = "--xla_cpu_multi_thread_eigen=false"
 def load() -> Any:
     """The module ``jax``, set up so that a process computes on one thread: runs share the cores, not a run.
 
-    Sums are then taken in one order whatever the machine. A process that imported JAX before keeps its own settings.
-    Raises UserError where JAX or optax is not installed.
+    Sums are then taken in one order whatever the number of cores (on another CPU they may not: docs/results.md). A
+    process that imported JAX before keeps its own settings. Raises UserError where JAX or optax is not installed.
     """
     if "jax" not in sys.modules:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()

@@ -109,6 +109,14 @@ class Check:
         return said + (f"; of {', '.join(self.unseen)} none" if self.unseen and self.compared else "")
 
 
+def other_cpu(kept: Made, here: Made) -> str:
+    """Why results may come out otherwise here than where they were computed; '' where nothing is known that says so."""
+    before, now = kept.kernels.get("cpu", ""), here.kernels.get("cpu", "")
+    if "jax" not in kept.libraries or not before or before == now:
+        return ""
+    return f"networks, computed on {before}; JAX computes otherwise on another CPU: docs/results.md"
+
+
 def read(base: Path) -> Check | None:
     """The last check of the results at ``base``, or None. Raises UserError where its file is damaged."""
     path = with_suffix(base, SUFFIX)
