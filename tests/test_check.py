@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from fedrepro.report.freshness import freshness
 from fedrepro.results import checks
 from fedrepro.results.checks import Check, Compared
 from fedrepro.results.read import read_sidecar
-from fedrepro.runs import code
+from fedrepro.runs import again, code
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
@@ -124,6 +125,19 @@ def test_another_cpu_is_named_where_networks_come_out_otherwise(
     found = checked(tmp_path, fedrepro, small)
     assert found.exit_code == 1
     assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in found.output) == told
+
+
+def test_the_last_line_counts_what_was_compared_now(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A figure's line adds what earlier checks found; the size of the sample is that of this one."""
+    fedrepro("run", small, "-j", 1)
+    assert "1 of 1 figures, 8 runs compared" in checked(tmp_path, fedrepro, small).output
+    every = again.sample
+    monkeypatch.setattr(again, "sample", lambda of, seed: itertools.islice(every(of, seed), 3))
+    found = checked(tmp_path, fedrepro, small).output
+    assert "beyond/small: same bits in 8 of 8 runs" in found
+    assert "1 of 1 figures, 3 runs compared" in found
 
 
 def test_a_missing_number_is_a_difference() -> None:
