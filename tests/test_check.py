@@ -113,13 +113,9 @@ def test_another_cpu_is_named_where_networks_come_out_otherwise(
 ) -> None:
     fedrepro("run", small, "-j", 1)
     sidecar = base(tmp_path).with_name("small.json")
-
-    def computed_with(library: str, cpu: str) -> None:
-        facts = json.loads(sidecar.read_text())
-        facts["made"]["libraries"], facts["made"]["kernels"]["cpu"] = {library: "1.0"}, cpu
-        sidecar.write_text(json.dumps(facts))
-
-    computed_with(library, cpu)
+    facts = json.loads(sidecar.read_text())
+    facts["made"]["libraries"], facts["made"]["kernels"]["cpu"] = {library: "1.0"}, cpu
+    sidecar.write_text(json.dumps(facts))
     assert "JAX computes otherwise" not in checked(tmp_path, fedrepro, small).output
     rewritten(tmp_path, lambda rows: scaled(rows, 1.0 + 1e-6))
     found = checked(tmp_path, fedrepro, small)
