@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import fedrepro
-from fedrepro import registry
+from fedrepro import cpu, registry
 from fedrepro.runs import code
 
 ROOT = Path(fedrepro.__file__).parent
@@ -154,6 +154,26 @@ def import_alias(copy: Copy) -> None:
     path.write_text(path.read_text().replace("import numpy as np", "import numpy as xp").replace("np.", "xp."))
 
 
+def local_name(copy: Copy) -> None:
+    path = copy.path(module_of("Clock"))
+    text = path.read_text()
+    assert "others = spent" in text
+    path.write_text(text.replace("others", "rest"))
+
+
+def error_class(copy: Copy) -> None:
+    copy.everywhere(r"\bParameterError\b", "BadParameter")
+
+
+def protocol_class(copy: Copy) -> None:
+    copy.everywhere(r"\bMethod\b", "FederatedMethod")
+
+
+def metadata_of_a_field(copy: Copy) -> None:
+    copy.edit("FedMGS", "gamma2: float = 1.002", 'gamma2: float = field(default=1.002, metadata={"symbol": "gamma_2"})')
+    copy.edit("FedMGS", "from dataclasses import dataclass", "from dataclasses import dataclass, field")
+
+
 def drawing(copy: Copy) -> None:
     copy.edit("PALETTE", "TITLE = 9.5", "TITLE = 9.6")
 
@@ -165,7 +185,8 @@ def other_method(copy: Copy) -> None:
 @pytest.mark.parametrize(
     "edit",
     [comment, docstring, constant_docstring, annotation, local_annotation, error_text, parameter_check, format_,
-     move_module, split_module, rename_function, import_alias, drawing, other_method],
+     move_module, split_module, rename_function, import_alias, local_name, error_class, protocol_class,
+     metadata_of_a_field, drawing, other_method],
 )  # fmt: skip
 def test_what_computes_nothing_leaves_every_run_its_name(
     copy: Copy, before: dict[str, list[str]], edit: Callable[[Copy], None]
@@ -186,6 +207,14 @@ CHANGES: dict[str, tuple[tuple[str, str, str], set[str]]] = {
     "the seeds": (("generator", 'f"{axis}|', 'f"{axis}:'), ALL),
     "the ledger": (("FULL_BITS", "FULL_BITS = 32", "FULL_BITS = 64"), ALL),
     "what is recorded": (("wanted", "round_ <= dense", "round_ < dense"), ALL),
+    "what is stored": (("contents", '"seconds": record.seconds', '"seconds": 2 * record.seconds'), ALL),
+    "what is written": (("Store", "repr(float(values[i]))", "repr(round(float(values[i]), 9))"), ALL),
+    "what counts as diverged": (("decide_status", '"diverged" if why else "ok"', '"ok" if why else "diverged"'), ALL),
+    "whether a method may end above its start": (
+        ("FedMGS", "    m: int | None", "    raises = True\n    m: int | None"),
+        {"fedmgs"},
+    ),
+    "how runs pass over data together": (("Lockstep", "self._turn += 1", "self._turn += 2"), {"fedmgs", "fedmavg"}),
 }
 
 
@@ -224,7 +253,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     (tmp_path / "probe" / "__init__.py").write_text("")
 
     def forget() -> None:
-        for cached in (code._module, code._read, code._source):
+        for cached in (code._module, code._read, code._source, code._arguments):
             cached.cache_clear()
         code._DIGESTS.clear()
         sys.modules.pop("probe", None)
@@ -263,7 +292,6 @@ def test_defaults_of_every_kind_and_fields_of_a_class_count(package: Callable[..
         "def f(a, b=2): ...",
         "def f(a, *, b=1): ...",
         "def f(a, *, b): ...",
-        "def f(b, a=1): ...",
         "class f:\n    a: int = 1",
         "class f:\n    a: int",
         "class f:\n    a = 1",
@@ -277,6 +305,119 @@ def test_defaults_of_every_kind_and_fields_of_a_class_count(package: Callable[..
         "f = {}\nf.update(a=1)",
     ]
     assert len({package(text) for text in shapes}) == len(shapes)
+
+
+SAME = {
+    "a local name": ("def f(a):\n    b = a + 1\n    return b", "def f(a):\n    c = a + 1\n    return c"),
+    "an argument": ("def f(a):\n    return a", "def f(b):\n    return b"),
+    "an argument of a lambda": ("f = [lambda a, b: a - b]", "f = [lambda c, d: c - d]"),
+    "a name of a comprehension": ("def f(a):\n    return [b for b in a]", "def f(a):\n    return [c for c in a]"),
+    "a walrus": (
+        "def f(a):\n    return [b for c in a if (b := c)]",
+        "def f(a):\n    return [d for c in a if (d := c)]",
+    ),
+    "a caught error": (
+        "def f(a):\n    try:\n        a()\n    except OSError as b:\n        return b",
+        "def f(a):\n    try:\n        a()\n    except OSError as c:\n        return c",
+    ),
+    "a pattern": (
+        "def f(a):\n    match a:\n        case [b, *c]:\n            return b, c",
+        "def f(a):\n    match a:\n        case [d, *e]:\n            return d, e",
+    ),
+    "an argument and those who name it": (
+        "def g(a, b):\n    return a - b\n\n\ndef f(x):\n    return g(a=x, b=1)",
+        "def g(c, d):\n    return c - d\n\n\ndef f(x):\n    return g(c=x, d=1)",
+    ),
+    "the order of plain keywords": ("def f(a):\n    return dict(x=1, y=a)", "def f(a):\n    return dict(y=a, x=1)"),
+    "a nonlocal name": (
+        "def f():\n    a = 1\n    def g():\n        nonlocal a\n        a = 2\n    return g",
+        "def f():\n    b = 1\n    def h():\n        nonlocal b\n        b = 2\n    return h",
+    ),
+    "the error that is raised": ("def f(a):\n    raise ValueError(a)", "def f(a):\n    raise KeyError"),
+    "metadata of a field": (
+        "from dataclasses import field\nclass f:\n    a: int = field(metadata={1: 2})",
+        "class f:\n    a: int",
+    ),
+}
+"""Two ways to write one thing."""
+
+OTHER = {
+    "which argument is which": (
+        "def g(a, b):\n    return a - b\n\n\ndef f(x):\n    return g(a=x, b=1)",
+        "def g(b, a):\n    return b - a\n\n\ndef f(x):\n    return g(a=x, b=1)",
+    ),
+    "which argument is which, of a function that is handed on": (
+        "def g(a, b):\n    return a - b\n\n\ndef f(h):\n    return h(g)",
+        "def g(b, a):\n    return b - a\n\n\ndef f(h):\n    return h(g)",
+    ),
+    "which argument is which, of a method": (
+        "class f:\n    def g(self, a, b):\n        return a - b",
+        "class f:\n    def g(self, b, a):\n        return b - a",
+    ),
+    "which argument is which, of a function inside": (
+        "def f():\n    def g(a, b):\n        return a - b\n    return g(a=1, b=2)",
+        "def f():\n    def g(b, a):\n        return b - a\n    return g(a=1, b=2)",
+    ),
+    "what a comprehension goes through": (
+        "def f(a, b):\n    return [a for a in a], b", "def f(a, b):\n    return [b for b in b], b"),
+    "which local": ("def f(a, b):\n    return a", "def f(a, b):\n    return b"),
+    "whose local": (
+        "def f(a):\n    def g(b):\n        return a\n    return g",
+        "def f(a):\n    def g(b):\n        return b\n    return g",
+    ),
+    "a member": ("class f:\n    a = 1\n    b = 2", "class f:\n    b = 1\n    a = 2"),
+    "the order of keywords that are computed": (
+        "def f(a):\n    return dict(x=a(), y=a())", "def f(a):\n    return dict(y=a(), x=a())"),
+    "a keyword": ("def f(a):\n    return dict(x=1)", "def f(a):\n    return dict(y=1)"),
+    "whether an error is raised": ("def f(a):\n    if a:\n        raise ValueError", "def f(a):\n    if a:\n        return 1"),
+    "a field's default": (
+        "from dataclasses import field\nclass f:\n    a: int = field(default=1, metadata={})", "class f:\n    a: int = 2"),
+    "what a __post_init__ sets": (
+        "class f:\n    a: int\n    def __post_init__(self):\n        self.b = 1", "class f:\n    a: int"),
+    "whether what is set above is set": (
+        "class g:\n    def __post_init__(self):\n        self.b = 1\n\n\nclass f(g):\n    a: int",
+        "class g:\n    def __post_init__(self):\n        self.b = 1\n\n\n"
+        "class f(g):\n    a: int\n    def __post_init__(self):\n        if self.a:\n            raise ValueError",
+    ),
+}  # fmt: skip
+"""Two things that differ in little."""
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_names_that_no_caller_needs_do_not_count(package: Callable[..., str], what: str) -> None:
+    first, second = SAME[what]
+    assert package(first) == package(second)
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_what_a_name_refers_to_counts(package: Callable[..., str], what: str) -> None:
+    first, second = OTHER[what]
+    assert package(first) != package(second)
+
+
+def test_a_check_of_parameters_may_be_a_base_class_s(package: Callable[..., str]) -> None:
+    says = "IN_RUNS = 'says'\n\n\ndef whole(name, value): ...\n\n\nclass Method:\n    a = 1\n"
+    checked = (
+        "from probe.two import Method, whole\n\n\nclass f(Method):\n    m: int = 1\n\n"
+        "    def __post_init__(self):\n        whole('m', self.m)\n        if self.m > 3:\n            raise ValueError\n"
+    )
+    plain = "from probe.two import Method\n\n\nclass f(Method):\n    m: int = 1\n"
+    sets = plain + "\n    def __post_init__(self):\n        {}object.__setattr__(self, 'm', 1)\n"
+    assert package(checked, says) == package(plain, says)
+    assert package(sets.format(""), says) == package(sets.format("super().__post_init__()\n        "), says)
+    assert package(sets.format(""), says) != package(plain, says)
+
+
+def test_flags_of_xla_belong_to_what_networks_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jax")
+    networks = registry.algorithms()["ditto"].cls
+    monkeypatch.setenv("XLA_FLAGS", cpu.XLA)
+    plain = code.libraries([networks])
+    assert {"jax", "jaxlib", "optax"} <= set(plain)
+    assert "XLA_FLAGS" not in plain
+    monkeypatch.setenv("XLA_FLAGS", f"--xla_cpu_enable_fast_math=true {cpu.XLA}")
+    assert code.libraries([networks]) == {**plain, "XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
+    assert "XLA_FLAGS" not in code.libraries([registry.algorithms()["fedmgs"].cls])
 
 
 def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> None:

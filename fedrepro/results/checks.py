@@ -52,9 +52,9 @@ class Compared:
 class Check:
     """What was checked of one figure's results.
 
-    results : sha256 of their CSV. runs : by series, what the checking program calls the run of each trial that the
-    results hold; '' for a trial that they lack or that could not be computed. methods : algorithms among all of them.
-    made : with what, and when.
+    results : sha256 of their CSV. runs : by series, the identity that the checking program gives to the run of each
+    trial in the results; '' for a trial that is missing or could not be computed. former_runs : the identities that the
+    same program gave them under an earlier scheme. methods : algorithms among all of them. made : with what, and when.
     """
 
     results: str = ""
@@ -62,6 +62,7 @@ class Check:
     methods: tuple[str, ...] = ()
     compared: tuple[Compared, ...] = ()
     made: Made = field(default_factory=Made)
+    former_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def outcome(self) -> str:
@@ -91,7 +92,8 @@ class Check:
         if earlier is None or (earlier.results, earlier.runs) != (self.results, self.runs):
             return self
         found = {(one.series, one.trial): one for one in (*earlier.compared, *self.compared)}
-        return dataclasses.replace(self, compared=tuple(found[key] for key in sorted(found)))
+        compared = tuple(found[key] for key in sorted(found))
+        return dataclasses.replace(self, compared=compared, former_runs=self.former_runs or earlier.former_runs)
 
     @property
     def words(self) -> str:
@@ -138,6 +140,7 @@ def _parsed(facts: Mapping[str, Any]) -> Check:
     return Check(
         results=str(facts["results"]),
         runs={series: tuple(runs) for series, runs in facts["runs"].items()},
+        former_runs={series: tuple(runs) for series, runs in facts.get("former_runs", {}).items()},
         methods=tuple(facts["methods"]),
         compared=tuple(Compared(**one) for one in facts["compared"]),
         made=Made(**facts["made"]),

@@ -46,6 +46,7 @@ VERSIONS: Mapping[int, str] = {
     1: "without `schema` and `runs`; `provenance` for `made`",
     2: "has `runs`; times are those of nodes one after another, and of loading",
     3: "`timing` has `seconds`, nodes side by side, and `serial`, nodes one after another",
+    4: "`runs` has identities of scheme 2, and `former_runs` those of scheme 1 that the same runs had before",
 }
 """Of the sidecar (its key ``schema``), and what each was like; all are read."""
 
@@ -120,7 +121,8 @@ class Sidecar:
     """What is known of a figure's results. The default says nothing, as for numbers that come from elsewhere.
 
     figure : ``paper/figure``. spec : the path of the spec. tier : the tier it was computed at. plan : one hash of all
-    runs, in order. runs : by series, the identity of the run of each trial. sets : the ``--set`` options. complete :
+    runs, in order. runs : by series, the identity of the run of each trial. former_runs : the identities that the same
+    runs had under an earlier scheme. sets : the ``--set`` options. complete :
     every trial of every curve that the tier asks for. trials_done : of the curve with the fewest. trials_wanted : what
     the tier asks for, None where it is not said. missing : curves and trials in words. failed : runs that ended with an
     error. diverged : runs whose values ceased to be finite. datasets : the state of each. stand_ins : names of datasets
@@ -137,6 +139,7 @@ class Sidecar:
     sets: tuple[str, ...] = ()
     plan: str = ""
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    former_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     complete: bool = True
     trials_done: int | None = None
     trials_wanted: int | None = None
@@ -246,7 +249,7 @@ def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
         made["datasets"] = tuple(
             Content(d["dataset"], d["state"], d.get("fingerprint") or "", d.get("note") or "") for d in made["datasets"]
         )
-    for name in ("runs", "seconds_per_run"):
+    for name in ("runs", "former_runs", "seconds_per_run"):
         if name in made:
             made[name] = {series: tuple(values) for series, values in made[name].items()}
     if "timing" in made:

@@ -1,18 +1,21 @@
-"""A digest of the code that computes a number: of the definitions it reaches, wherever they stand.
+"""A digest of the code that computes a number: of the definitions it reaches, wherever they are defined.
 
-A digest is taken of top-level definitions (functions, classes, constants) and of every definition of this package they
-use, directly or through others. Each is read as a syntax tree in which
+A digest covers a top-level definition (function, class or constant) and every definition of this package that it uses,
+directly or through others. Each is read as a syntax tree. These parts of the tree do not count:
 
-* a name that stands for another definition is replaced by that definition's own digest, and one that stands for a
-  library by the library's name: modules may be moved, renamed or split, definitions and import aliases renamed;
-* strings that are statements, annotations, the texts of errors and the checks of parameters are left out.
+* names of own definitions and of imports: a name is replaced by the digest of what it refers to, so definitions and
+  modules can be moved, split and renamed;
+* names of local variables and of arguments: they are numbered in order of appearance. An argument keeps its name where
+  a caller may need it: in methods, after ``*``, and where a function is handed on as a value. Fields of a dataclass
+  and other members keep theirs, because a spec sets them;
+* docstrings, annotations, which error is raised and its text, checks of parameters, metadata of fields;
+* the order of keywords in a call without ``**`` whose keywords are all constants or plain names.
 
-Formatting, comments, documentation, annotations and messages therefore leave a digest alone; a constant, an operator or
-a default in anything that is reached changes it.
+A constant, an operator or a default in anything that is reached changes the digest.
 
-A module that takes no part in a number says so in a constant ``IN_RUNS`` (one in a package's ``__init__`` speaks for
-its modules too): ``"says"`` where it only names, checks and complains, ``"reads"`` where it only hands on files, whose
-content has a fingerprint of its own. The default is ``"computes"``.
+A module through which no number passes declares so in a constant ``IN_RUNS`` (in a package's ``__init__`` it holds for
+the modules of the package): ``"says"`` where it only names, checks and complains, ``"reads"`` where it only hands on
+files, whose content has a fingerprint of its own. The default is ``"computes"``.
 """
 
 from __future__ import annotations
@@ -22,25 +25,41 @@ import contextlib
 import functools
 import hashlib
 import importlib.util
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedrepro import cpu
+
 PACKAGE = __name__.split(".", maxsplit=1)[0]
-LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "numba": "numba", "jax": "jax"}
-"""Libraries whose version is part of what computes a number: import name -> distribution."""
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "numpy": ("numpy",),
+    "scipy": ("scipy",),
+    "sklearn": ("scikit-learn",),
+    "numba": ("numba", "llvmlite"),
+    "jax": ("jax", "jaxlib"),
+    "optax": ("optax",),
+    "pandas": ("pandas",),
+    "PIL": ("pillow",),
+}
+"""Libraries whose version is part of what computes a number: import name -> distributions."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
-    "Method": {"cost", "collapsed", "meets", "one_shot", "silent", "raises"},
-    "Problem": {"joins", "probes", "together", "stored_bytes", "preparing", "measuring", "raised"},
+    "Method": {"check", "cost", "collapsed", "meets", "one_shot", "silent"},
+    "Problem": {"check", "joins", "of", "probes", "together", "stored_bytes", "preparing", "measuring"},
     "Loader": {"shape", "expected", "making", "doubts", "files", "bundled"},
-    "Sharing": {"sharing"},
+    "Sharing": {"check", "sharing"},
 }
-"""Members of classes of these protocols (``fedrepro.protocols``) that predict and describe; no run asks for them."""
+"""Members of classes of these protocols (``fedrepro.protocols``) that check, predict and describe: no run computes
+with them. A member that others of its class use counts all the same, but for ``check``. ``Problem.of`` builds in memory
+what runs open from a folder, with the same bits (a test compares them)."""
+_METADATA = ("metadata", "repr", "doc")
+"""Keywords of ``dataclasses.field`` that change no number."""
 _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}
 """Fields of syntax nodes that change no number."""
 
@@ -100,14 +119,20 @@ def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
 
 
 def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
-    """The versions of the installed libraries whose arithmetic these functions, methods or classes use."""
+    """The versions of the libraries that these functions, methods or classes compute with, and the flags of XLA."""
     used = {name for o in objects for one in reached(_definition(o)) for name in _read(one).libraries}
-    found = {}
-    for name, distribution in LIBRARIES.items():
-        if name in used:
-            with contextlib.suppress(PackageNotFoundError):
-                found[distribution] = _version(distribution)
-    return found
+    versions = {}
+    for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
+        with contextlib.suppress(PackageNotFoundError):
+            versions[distribution] = _version(distribution)
+    if "jax" in used and (flags := xla_flags()):
+        versions["XLA_FLAGS"] = flags
+    return versions
+
+
+def xla_flags() -> str:
+    """The flags of XLA that the user has set: they can change what networks compute. '' without any."""
+    return " ".join(sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if flag != cpu.XLA))
 
 
 def reached(start: Definition) -> set[Definition]:
@@ -143,11 +168,14 @@ def _version(distribution: str) -> str:
 
 @functools.cache
 def _source(module: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec is not None and spec.origin is not None else None
+    """The file of a module of this package; nothing but the package itself is imported to find it."""
+    package, *parts = module.split(".")
+    spec = importlib.util.find_spec(package)
+    for root in spec.submodule_search_locations or () if spec is not None else ():
+        for path in (Path(root, *parts, "__init__.py"), Path(root, *parts).with_suffix(".py")):
+            if path.is_file():
+                return path
+    return None
 
 
 @functools.cache
@@ -216,6 +244,15 @@ def _is_string(statement: ast.stmt) -> bool:
     )
 
 
+def _is_post_init(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.FunctionDef) and statement.name == "__post_init__"
+
+
+def _is_checks_above(call: ast.Call) -> bool:
+    """Whether it is ``super().__post_init__()``."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "__post_init__"
+
+
 def _only_for_types(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING")
 
@@ -227,8 +264,12 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield one.name
         elif isinstance(one, ast.Name) and isinstance(one.ctx, (ast.Store, ast.Del)):
             yield one.id
-        elif isinstance(one, ast.ExceptHandler) and one.name:
+        elif isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name:
             yield one.name
+        elif isinstance(one, ast.MatchMapping) and one.rest:
+            yield one.rest
+        elif isinstance(one, _COMPREHENSIONS):  # a walrus in it binds in the scope around
+            yield from (n.target.id for n in ast.walk(one) if isinstance(n, ast.NamedExpr))
 
 
 def _changed(node: ast.AST) -> Iterator[str]:
@@ -275,19 +316,27 @@ def _read(definition: Definition) -> _Reading:
 
 @dataclass
 class _Scope:
-    """Local names, and what those that a function imports stand for."""
+    """Local names, what those that a function imports refer to, and the numbers of those that appeared so far."""
 
     kind: str  # "function" or "class"
     names: dict[str, Meaning]
+    depth: int
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> str:
+        """The word for a local name: the depth of its scope, and its place among the names that appeared there."""
+        return f"local {self.depth}.{self.numbers.setdefault(name, len(self.numbers))}"
 
 
 class _Writer:
-    """Writes syntax nodes as words, names replaced by what they stand for."""
+    """Writes syntax nodes as words, names replaced by what they refer to."""
 
     def __init__(self, module: str) -> None:
         self.module = module
         self.reading = _Reading()
         self.scopes: list[_Scope] = []
+        self.keywords: frozenset[str] = frozenset()
+        self.above_only_checks: list[bool] = []
 
     def put(self, *words: str) -> None:
         self.reading.words += words
@@ -298,10 +347,12 @@ class _Writer:
             self.put(HOLE)
             self.reading.uses.append(definition)
         else:
-            self.put(role, definition.name)
+            self.put(role)
 
     def top(self, statement: ast.stmt, name: str) -> None:
         """A statement that defines ``name``; the name itself is left out where the statement defines nothing else."""
+        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        self.keywords = frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self.write(statement, named=False)
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and list(_bound(statement)) == [name]:
@@ -323,22 +374,51 @@ class _Writer:
         """Whether a statement changes no number: text, an import, a check of parameters, or blocks of nothing else."""
         if _is_string(statement) or isinstance(statement, (ast.Pass, ast.Import, ast.ImportFrom)):
             return True
+        in_class = bool(self.scopes) and self.scopes[-1].kind == "class"
         if isinstance(statement, ast.AnnAssign) and statement.value is None:
-            return not (self.scopes and self.scopes[-1].kind == "class")
+            return not in_class
         if isinstance(statement, ast.For):
             return bool(statement.body) and all(map(self.idle, [*statement.body, *statement.orelse]))
-        return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and self.says(statement.value)
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            return False
+        above = _is_checks_above(statement.value) and self.above_only_checks[-1:] == [True]
+        return above or self.says(statement.value)
+
+    def only_checks(self, function: ast.stmt) -> bool:
+        """Whether a ``__post_init__`` only looks at its object: it sets nothing, and calls nothing but checks."""
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+                return False
+            called = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(called, ast.Call) and not _is_checks_above(called) and not self.says(called):
+                return False
+        return True
+
+    def bases_only_check(self, node: ast.ClassDef) -> bool:
+        """Whether no class of this package above it sets anything in ``__post_init__``."""
+        for base in node.bases:
+            meaning = self.meaning(base)
+            if not isinstance(meaning, Definition) or _module(meaning.module).role != "computes":
+                continue
+            writer = _Writer(meaning.module)
+            for statement in _module(meaning.module).defined[meaning.name]:
+                if isinstance(statement, ast.ClassDef):
+                    own = filter(_is_post_init, statement.body)
+                    if not all(map(writer.only_checks, own)) or not writer.bases_only_check(statement):
+                        return False
+        return True
 
     def says(self, call: ast.Call) -> bool:
-        found = self.meaning(call.func)
-        return isinstance(found, Definition) and _module(found.module).role == "says"
+        meaning = self.meaning(call.func)
+        return isinstance(meaning, Definition) and _module(meaning.module).role == "says"
 
     # Names
 
     def meaning(self, node: ast.AST) -> Meaning:
-        """What a name, or an attribute of a module, stands for."""
+        """What a name, or an attribute of a module, refers to."""
         if isinstance(node, ast.Name):
-            return self.lookup(node.id)
+            scope = self.scope_of(node.id)
+            return scope.names[node.id] if scope is not None else resolve(self.module, node.id)
         if isinstance(node, ast.Attribute):
             base = self.meaning(node.value)
             if isinstance(base, Library):
@@ -347,24 +427,31 @@ class _Writer:
                 return resolve(base.module, node.attr)
         return None
 
-    def lookup(self, name: str) -> Meaning:
-        for depth, scope in enumerate(reversed(self.scopes)):
-            if name in scope.names and (scope.kind == "function" or depth == 0):
-                return scope.names[name]
-        return resolve(self.module, name)
+    def scope_of(self, name: str) -> _Scope | None:
+        """The innermost scope in which a name is local; a class's names are not seen inside its methods."""
+        for above, scope in enumerate(reversed(self.scopes)):
+            if name in scope.names and (scope.kind == "function" or above == 0):
+                return scope
+        return None
+
+    def local_name(self, name: str) -> None:
+        """The word for a name that is bound: a number in a function, itself elsewhere."""
+        scope = self.scope_of(name)
+        self.put(scope.number(name) if scope is not None and scope.kind == "function" else f"name {name}")
 
     def named(self, node: ast.Name | ast.Attribute) -> None:
-        found = self.meaning(node)
-        if isinstance(found, Definition):
-            self.use(found)
-        elif isinstance(found, Library):
-            self.put("library", found.path)
-            self.reading.libraries.add(found.path.split(".")[0])
-        elif isinstance(found, Own):  # the module itself is handed on: anything in it may be used
-            for name in sorted(_module(found.module).defined):
-                self.use(Definition(found.module, name))
+        meaning = self.meaning(node)
+        if isinstance(meaning, Definition):
+            self.use(meaning)
+            self.put(*_arguments(meaning))  # it is handed on: whoever calls it may name its arguments
+        elif isinstance(meaning, Library):
+            self.put("library", meaning.path)
+            self.reading.libraries.add(meaning.path.split(".")[0])
+        elif isinstance(meaning, Own):  # the module itself is handed on: anything in it may be used
+            for name in sorted(_module(meaning.module).defined):
+                self.use(Definition(meaning.module, name))
         elif isinstance(node, ast.Name):
-            self.put("name", node.id)
+            self.local_name(node.id)
         else:
             self.fields(node)
 
@@ -379,41 +466,43 @@ class _Writer:
             case ast.ClassDef():
                 self.class_(node, named)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self.scopes.append(
-                    _Scope("function", dict.fromkeys(n for g in node.generators for n in _bound(g.target)))
-                )
-                self.fields(node)
-                self.scopes.pop()
-            case ast.Raise(exc=error):
+                self.comprehension(node)
+            case ast.Raise():
                 self.put("raise")
-                if error is not None:
-                    self.write(error.func if isinstance(error, ast.Call) else error)
             case ast.Assert(test=test):
                 self.put("assert")
                 self.write(test)
-            case ast.Call() if self.says(node):
-                self.write(node.func)
-                for argument in node.args[:1]:  # what it names: the rest explains
-                    self.write(argument)
+            case ast.Call():
+                self.call(node)
             case ast.AnnAssign(target=target, value=value):
                 if self.scopes and self.scopes[-1].kind == "class":  # a dataclass tells fields by their annotations
                     self.put("shared" if "ClassVar" in ast.unparse(node.annotation) else "field")
                 self.put("Assign", "(", "targets=")
                 self.write(target)
-                if value is not None:
+                if value is not None and not self.is_only_metadata(value):
                     self.put("value=")
                     self.write(value)
                 self.put(")")
             case ast.Constant(value=value):
                 self.put(f"{type(value).__name__} {value!r}")
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                self.local_name(name)
+                self.fields(node, ("name",))
+            case ast.MatchMapping(rest=str(name)):
+                self.local_name(name)
+                self.fields(node, ("rest",))
+            case ast.Global() | ast.Nonlocal():
+                self.put(type(node).__name__)
+                for name in node.names:
+                    self.write(ast.Name(name, ast.Load()))
             case _:
                 self.fields(node)
 
-    def fields(self, node: ast.AST) -> None:
+    def fields(self, node: ast.AST, without: tuple[str, ...] = ()) -> None:
         """A node of any other kind: its type and its fields; empty ones are left out, whatever Python's version."""
         self.put(type(node).__name__, "(")
         for name, value in ast.iter_fields(node):
-            if name in _SKIPPED or value is None or value == []:
+            if name in _SKIPPED or name in without or value is None or value == []:
                 continue
             self.put(f"{name}=")
             if isinstance(value, ast.AST):
@@ -421,23 +510,100 @@ class _Writer:
             elif isinstance(value, list) and isinstance(value[0], ast.stmt):
                 self.block(value)
             elif isinstance(value, list):
-                for each in value:
-                    self.write(each) if isinstance(each, ast.AST) else self.put(repr(each))
+                for item in value:
+                    self.write(item) if isinstance(item, ast.AST) else self.put(repr(item))
             else:
                 self.put(repr(value))
         self.put(")")
 
+    def call(self, node: ast.Call) -> None:
+        """A call; the arguments of a function of this package are told by their places instead of their names."""
+        meaning = self.meaning(node.func)
+        open_ = any(keyword.arg is None for keyword in node.keywords)  # with **, any name may be among them
+        arguments: tuple[str, ...] = ()
+        if isinstance(meaning, Definition) and self.says(node):  # its first argument is a name: the rest explains
+            self.put("Call", "says")
+            for argument in node.args[:1]:
+                self.write(argument)
+            return
+        if meaning == Library("dataclasses.field"):
+            return self.dataclass_field(node)
+        self.put("Call", "(")
+        if isinstance(meaning, Definition) and not open_ and (arguments := _arguments(meaning)):
+            self.use(meaning)
+        else:
+            self.write(node.func)
+        self.put("args=")
+        for argument in node.args:
+            self.write(argument)
+        keywords = [(self.keyword(keyword.arg, arguments), keyword.value) for keyword in node.keywords]
+        if not open_ and all(isinstance(value, (ast.Constant, ast.Name)) for _, value in keywords):
+            keywords.sort(key=lambda pair: pair[0])
+        for name, value in keywords:
+            self.put(name)
+            self.write(value)
+        self.put(")")
+
+    @staticmethod
+    def keyword(name: str | None, arguments: tuple[str, ...]) -> str:
+        """The word for a keyword of a call: its place among the arguments where these are known."""
+        if name is None:
+            return "**"
+        return f"argument {arguments.index(name)}" if name in arguments else f"keyword {name}"
+
+    def is_only_metadata(self, value: ast.expr) -> bool:
+        """Whether a field's value is ``field(metadata=...)``, which gives it none."""
+        is_field = isinstance(value, ast.Call) and self.meaning(value.func) == Library("dataclasses.field")
+        return is_field and isinstance(value, ast.Call) and all(k.arg in _METADATA for k in value.keywords)
+
+    def dataclass_field(self, node: ast.Call) -> None:
+        """``field(default=x, metadata=...)`` is ``x``: what a field is called in texts changes no number."""
+        counted = [keyword for keyword in node.keywords if keyword.arg not in _METADATA]
+        if len(counted) == 1 and counted[0].arg == "default":
+            return self.write(counted[0].value)
+        self.put("dataclass field", "(")
+        for keyword in counted:
+            self.put(f"keyword {keyword.arg}")
+            self.write(keyword.value)
+        self.put(")")
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        self.put(type(node).__name__, "(")
+        self.write(node.generators[0].iter)  # evaluated in the scope around
+        names = (name for generator in node.generators for name in _bound(generator.target))
+        self.scopes.append(_Scope("function", dict.fromkeys(names), len(self.scopes)))
+        for number, generator in enumerate(node.generators):
+            self.fields(generator, ("iter",) if number == 0 else ())
+        for part in ("key", "value", "elt"):
+            if isinstance(value := getattr(node, part, None), ast.AST):
+                self.write(value)
+        self.put(")")
+        self.scopes.pop()
+
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, named: bool) -> None:
-        self.put("function", *([node.name] if named and not isinstance(node, ast.Lambda) else []))
+        method = bool(self.scopes) and self.scopes[-1].kind == "class"
+        self.put("function")
+        if named and not isinstance(node, ast.Lambda):
+            self.local_name(node.name)
         decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
         for outside in (*decorators, *node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
             self.write(outside)
         a = node.args
+        scope = _Scope("function", self.local(node), len(self.scopes))
+        self.scopes.append(scope)
+        called = () if method else self.called_by_keyword(node)
         for kind, listed in (("positional", a.posonlyargs), ("either", a.args), ("keyword", a.kwonlyargs)):
-            self.put(kind, *(one.arg for one in listed))
-        self.put(*(f"{star}{one.arg}" for star, one in (("*", a.vararg), ("**", a.kwarg)) if one is not None))
-        self.put("required", *(one.arg for one, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is None))
-        self.scopes.append(_Scope("function", self.local(node)))
+            keeps = kind != "positional" and (method or (kind == "keyword" and bool(self.scopes[:-1])))
+            self.put(kind)
+            for argument in listed:
+                self.put(scope.number(argument.arg))
+                if keeps or argument.arg in called:
+                    self.put(argument.arg)
+        for star, starred in (("*", a.vararg), ("**", a.kwarg)):
+            if starred is not None:
+                self.put(star, scope.number(starred.arg))
+        required = zip(a.kwonlyargs, a.kw_defaults, strict=True)
+        self.put("defaults", str(len(a.defaults)), *(scope.number(k.arg) for k, d in required if d is None))
         if isinstance(node, ast.Lambda):
             self.write(node.body)
         else:
@@ -445,45 +611,82 @@ class _Writer:
         self.scopes.pop()
         self.put("end")
 
+    def called_by_keyword(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[str, ...]:
+        """The arguments of a function inside a function that calls in the same definition may name."""
+        return () if len(self.scopes) == 1 else tuple(sorted(self.keywords))
+
     def local(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, Meaning]:
         """The local names of a function: its arguments, what it binds, and what it imports (with their meaning)."""
         arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
-        names: dict[str, Meaning] = {one.arg: None for one in arguments if one is not None}
+        names: dict[str, Meaning] = {argument.arg: None for argument in arguments if argument is not None}
         if isinstance(node, ast.Lambda):
             return names
-        inside = [one for statement in node.body for one in _within(statement)]
-        outer = {name for one in inside if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+        inside = [child for statement in node.body for child in _within(statement)]
+        outer = {name for child in inside if isinstance(child, (ast.Global, ast.Nonlocal)) for name in child.names}
         names |= {name: None for statement in node.body for name in _bound(statement) if name not in outer}
-        for one in inside:
-            if isinstance(one, (ast.Import, ast.ImportFrom)):
+        for child in inside:
+            if isinstance(child, (ast.Import, ast.ImportFrom)):
                 package = self.module.rpartition(".")[0]
-                names |= {name: _imported(*target) for name, target in _imports(one, package)}
+                names |= {name: _imported(*target) for name, target in _imports(child, package)}
         return names
 
     def class_(self, node: ast.ClassDef, named: bool) -> None:
-        self.put("class", *([node.name] if named else []))
+        self.put("class")
+        if named:
+            self.local_name(node.name)
         for outside in (*node.decorator_list, *node.bases):
             self.write(outside)
         for keyword in node.keywords:
             self.fields(keyword)
         predicting = {name for kind in self.protocols(node) for name in _PREDICTING.get(kind, ())}
+        predicting -= self.used_members(node, predicting) - {"check"}
         body = [s for s in node.body if not set(_bound(s)) & predicting]
-        self.scopes.append(_Scope("class", {name: None for s in body for name in _bound(s)}))
+        only_checks = self.bases_only_check(node)
+        if only_checks:
+            body = [s for s in body if not (_is_post_init(s) and self.only_checks(s))]
+        self.scopes.append(_Scope("class", {name: None for s in body for name in _bound(s)}, len(self.scopes)))
+        self.above_only_checks.append(only_checks)
         self.block(body)
+        self.above_only_checks.pop()
         self.scopes.pop()
         self.put("end")
+
+    def used_members(self, node: ast.ClassDef, without: set[str]) -> set[str]:
+        """The members that the other members of a class, or of those above it, use through ``self`` or ``cls``."""
+        kept = [s for s in node.body if not set(_bound(s)) & without]
+        attributes = (n for s in kept for n in ast.walk(s) if isinstance(n, ast.Attribute))
+        used = {n.attr for n in attributes if isinstance(n.value, ast.Name) and n.value.id in ("self", "cls")}
+        for base in node.bases:
+            meaning = self.meaning(base)
+            if isinstance(meaning, Definition) and _module(meaning.module).role == "computes":
+                for statement in _module(meaning.module).defined[meaning.name]:
+                    if isinstance(statement, ast.ClassDef):
+                        used |= _Writer(meaning.module).used_members(statement, without)
+        return used
 
     def protocols(self, node: ast.ClassDef) -> Iterator[str]:
         """The names of the protocols that a class derives from, directly or through other classes."""
         for base in node.bases:
-            found = self.meaning(base)
-            if isinstance(found, Definition):
-                module = _module(found.module)
+            meaning = self.meaning(base)
+            if isinstance(meaning, Definition):
+                module = _module(meaning.module)
                 if module.role == "says":
-                    yield found.name
-                for statement in module.defined[found.name]:
+                    yield meaning.name
+                for statement in module.defined[meaning.name]:
                     if isinstance(statement, ast.ClassDef):
-                        yield from _Writer(found.module).protocols(statement)
+                        yield from _Writer(meaning.module).protocols(statement)
+
+
+@functools.cache
+def _arguments(definition: Definition) -> tuple[str, ...]:
+    """The arguments of a function of this package that a call can name; () for anything else."""
+    statements = _module(definition.module).defined[definition.name]
+    if len(statements) != 1 or not isinstance(statements[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return ()
+    if _module(definition.module).role != "computes":
+        return ()
+    arguments = statements[0].args
+    return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

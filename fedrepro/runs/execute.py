@@ -27,7 +27,7 @@ from fedrepro.datasets.sizes import size
 from fedrepro.errors import Unwritable, is_full
 from fedrepro.files import nameless_in, writing
 from fedrepro.ledger import COUNTS
-from fedrepro.protocols import Problem
+from fedrepro.protocols import Method, Problem
 from fedrepro.runs.drive import diverged, drive, randomness
 from fedrepro.runs.lockstep import Lockstep, Member
 from fedrepro.runs.store import Record, Store
@@ -266,13 +266,17 @@ def _stored(
     about = json.loads((scratch / run.problem_id / ABOUT).read_text(encoding="utf-8"))
     began = clock()
     record = measured(run.setting, run.trial, problem, clock)
-    method = registry.algorithms()[run.setting.algorithm].cls
-    why = diverged(method, problem, record.meta["reason"], {"round": record.rounds, **record.metrics})
-    record.meta |= {"status": "diverged" if why else "ok", "reason": why or ""}
+    decide_status(record, registry.algorithms()[run.setting.algorithm].cls, problem)
     record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)
     said[run.id] = record.meta["status"]
+
+
+def decide_status(record: Record, method: type[Method], problem: Problem) -> None:
+    """Decide whether a run counts as diverged, and why."""
+    why = diverged(method, problem, record.meta["reason"], {"round": record.rounds, **record.metrics})
+    record.meta |= {"status": "diverged" if why else "ok", "reason": why or ""}
 
 
 def _tried(run: Run, store: Keeper, said: dict[str, str], call: Callable[[], Any]) -> Any:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedrepro import registry
 from fedrepro.runs.identity import Run
+from fedrepro.runs.lockstep import joins
 
 MOST = 10
 """Runs in a group: products of 200 columns and more gain nothing by further ones."""
@@ -29,7 +29,7 @@ def groups(
     found: list[list[Run]] = []
     by_problem: dict[str, list[Run]] = {}
     for run in todo:
-        if run.id in alone or not joins(run):
+        if run.id in alone or not joins(run.setting):
             found.append([run])
         else:
             by_problem.setdefault(run.problem_id, []).append(run)
@@ -37,13 +37,6 @@ def groups(
         found += _cut(runs, seconds, -(-len(runs) // jobs))
     place = {run.id: number for number, run in enumerate(todo)}
     return sorted(found, key=lambda group: place[group[0].id])
-
-
-def joins(run: Run) -> bool:
-    """Whether the run's problem lets runs pass over its data together, and its method gains by it, more than once."""
-    problem = registry.problems()[run.setting.problem].cls
-    method = registry.algorithms()[run.setting.algorithm].cls
-    return problem.joins and method.meets and not method.one_shot
 
 
 def _cut(runs: Sequence[Run], seconds: Mapping[str, float], share: int) -> list[list[Run]]:

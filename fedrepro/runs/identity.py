@@ -14,9 +14,12 @@ from typing import Any
 
 from fedrepro import registry
 from fedrepro.data import own
-from fedrepro.runs import code, execute
+from fedrepro.runs import code, execute, lockstep, store
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
+
+SCHEME = 2
+"""The version of what a run's identity takes in and how its code is read; 1 was in use until November 2026."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ def source_key(setting: Setting) -> str:
 def identify(setting: Setting, trial: int, source: Source) -> Run:
     """The run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
-    computing: list[Any] = [execute.measured, registry.algorithms()[setting.algorithm].cls]
+    computing: list[Any] = [execute.measured, execute.decide_status, store.contents, store.rows]
+    computing += [registry.algorithms()[setting.algorithm].cls]
+    computing += [lockstep.Lockstep, lockstep.Member] if lockstep.joins(setting) else []
     facts: dict[str, Any] = {
         **about_problem,
         "problem parameters": dict(setting.problem_params),
@@ -90,6 +95,7 @@ def _about_problem(setting: Setting, trial: int, source: Source) -> dict[str, An
     reads = problem.stored_parameters
     shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
     return {
+        "scheme": SCHEME,
         "problem": [setting.problem, shared],
         "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
         "partition": [setting.partition, dict(setting.partition_params)],

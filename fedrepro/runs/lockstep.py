@@ -13,9 +13,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fedrepro import registry
 from fedrepro.problems.passes import Pass, go
+from fedrepro.spec.model import Setting
 
-IN_RUNS = "says"  # it decides when passes are made, not what is in them; see fedrepro.runs.code
+
+def joins(setting: Setting) -> bool:
+    """Whether runs of this setting can pass over their data together, and gain by it, more than once."""
+    problem = registry.problems()[setting.problem].cls
+    method = registry.algorithms()[setting.algorithm].cls
+    return bool(problem.joins and method.meets and not method.one_shot)
 
 
 class Stopped(BaseException):

@@ -23,7 +23,7 @@ from fedrepro.data import own
 from fedrepro.files import atomically
 from fedrepro.problems.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
-from fedrepro.runs import groups
+from fedrepro.runs import groups, lockstep
 from fedrepro.runs.machine import Machine
 from fedrepro.runs.plan import Run
 from fedrepro.runs.store import Store
@@ -101,7 +101,7 @@ class Timings:
 
 
 def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
-    if len(runs) <= jobs or not groups.joins(run):
+    if len(runs) <= jobs or not lockstep.joins(run.setting):
         return 1.0
     problem = registry.problems()[run.setting.problem].cls
     return TOGETHER if problem.stored_bytes(facts(run)) > CACHED_BYTES else 1.0

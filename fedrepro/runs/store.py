@@ -7,7 +7,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,27 @@ class Record:
     metrics: dict[str, np.ndarray]
     seconds: np.ndarray
     artifacts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def contents(record: Record) -> dict[str, Any]:
+    """The named arrays of a record, as they are stored; ``meta`` is JSON."""
+    return {
+        "meta": np.array(json.dumps(record.meta, sort_keys=True)),
+        "rounds": record.rounds,
+        "counts": record.counts,
+        "seconds": record.seconds,
+        **{f"metric:{k}": v for k, v in record.metrics.items()},
+        **{f"artifact:{k}": v for k, v in record.artifacts.items()},
+    }
+
+
+def rows(record: Record) -> Iterator[list[Any]]:
+    """The measurements of a record as the last columns of a figure's CSV: status, round, counts, metric, value."""
+    status = record.meta["status"]
+    for i, round_ in enumerate(record.rounds.tolist()):
+        counts = record.counts[i].tolist()
+        for metric, values in record.metrics.items():
+            yield [status, round_, *counts, metric, repr(float(values[i]))]
 
 
 class _NoRecord(ValueError):
@@ -131,14 +152,7 @@ class Store:
 
     def write(self, run: str, record: Record) -> None:
         """Store a finished run and forget an earlier failure of it."""
-        arrays: dict[str, Any] = {
-            "meta": np.array(json.dumps(record.meta, sort_keys=True)),
-            "rounds": record.rounds,
-            "counts": record.counts,
-            "seconds": record.seconds,
-            **{f"metric:{k}": v for k, v in record.metrics.items()},
-            **{f"artifact:{k}": v for k, v in record.artifacts.items()},
-        }
+        arrays = contents(record)
         arrays["digest"] = np.array(_digest(run, arrays))
         atomically(self.path(run), lambda stream: np.savez_compressed(stream, **arrays))
         self._remove(self._failure(run))

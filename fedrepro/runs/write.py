@@ -41,7 +41,7 @@ from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sid
 from fedrepro.runs import code
 from fedrepro.runs.identity import source_key
 from fedrepro.runs.plan import Plan, Run
-from fedrepro.runs.store import Record, Store
+from fedrepro.runs.store import Record, Store, rows
 from fedrepro.spec.find import within
 from fedrepro.spec.model import Figure, Setting
 
@@ -160,18 +160,10 @@ def _csv(settings: Mapping[str, Setting], records: Mapping[str, list[tuple[Run, 
                 run.trial,
             ]
             if record is not None:
-                writer.writerows(_rows(fixed, record))
+                writer.writerows([*fixed, *row] for row in rows(record))
             elif store.failure(run.id) is not None:
                 writer.writerow([*fixed, "failed", "", *([""] * len(COUNTS)), "", ""])
     return out.getvalue()
-
-
-def _rows(fixed: list[Any], record: Record) -> Iterable[list[Any]]:
-    status = record.meta["status"]
-    for i, round_ in enumerate(record.rounds.tolist()):
-        counts = record.counts[i].tolist()
-        for metric, values in record.metrics.items():
-            yield [*fixed, status, round_, *counts, metric, repr(float(values[i]))]
 
 
 def _parameters(setting: Setting) -> str:
