@@ -369,9 +369,12 @@ OTHER = {
     "the order of keywords that are computed": (
         "def f(a):\n    return dict(x=a(), y=a())", "def f(a):\n    return dict(y=a(), x=a())"),
     "a keyword": ("def f(a):\n    return dict(x=1)", "def f(a):\n    return dict(y=1)"),
-    "whether an error is raised": ("def f(a):\n    if a:\n        raise ValueError", "def f(a):\n    if a:\n        return 1"),
+    "whether an error is raised": (
+        "def f(a):\n    if a:\n        raise ValueError", "def f(a):\n    if a:\n        return 1"),
     "a field's default": (
-        "from dataclasses import field\nclass f:\n    a: int = field(default=1, metadata={})", "class f:\n    a: int = 2"),
+        "from dataclasses import field\nclass f:\n    a: int = field(default=1, metadata={})",
+        "class f:\n    a: int = 2",
+    ),
     "what a __post_init__ sets": (
         "class f:\n    a: int\n    def __post_init__(self):\n        self.b = 1", "class f:\n    a: int"),
     "whether what is set above is set": (
@@ -399,7 +402,8 @@ def test_a_check_of_parameters_may_be_a_base_class_s(package: Callable[..., str]
     says = "IN_RUNS = 'says'\n\n\ndef whole(name, value): ...\n\n\nclass Method:\n    a = 1\n"
     checked = (
         "from probe.two import Method, whole\n\n\nclass f(Method):\n    m: int = 1\n\n"
-        "    def __post_init__(self):\n        whole('m', self.m)\n        if self.m > 3:\n            raise ValueError\n"
+        "    def __post_init__(self):\n        whole('m', self.m)\n"
+        "        if self.m > 3:\n            raise ValueError\n"
     )
     plain = "from probe.two import Method\n\n\nclass f(Method):\n    m: int = 1\n"
     sets = plain + "\n    def __post_init__(self):\n        {}object.__setattr__(self, 'm', 1)\n"
