@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.datasets.types import Samples
 from fedrepro.partitions.uniform import Uniform
-from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.fedpalm import FedPALM
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.clustering.state import State
 
 AIMS = {"FedMGS  Q1=10 Q2=100": 1.6, **{f"FedMAvg Q1=10 Q2={q}": 2.0 for q in (1, 10, 100)}}
 FLATNESS_AIM, MEMORY_AIM = 1.2, 2.5

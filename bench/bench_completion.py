@@ -37,9 +37,9 @@ from scipy import sparse
 
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
-from fedrepro.kernels.observed import steps
 from fedrepro.partitions.users import Users
-from fedrepro.problems.completion import Completion
+from fedrepro.problems.completion.kernels import steps
+from fedrepro.problems.completion.problem import Completion
 
 RANKS = (5, 8, 13)
 N = 10

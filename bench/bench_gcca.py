@@ -28,9 +28,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.compressors import MaxNorm
-from fedrepro.problems import gcca
-from fedrepro.problems.gcca import GCCA, RandomStart
+from fedrepro.compression.compressors import MaxNorm
+from fedrepro.problems.gcca import problem as gcca
+from fedrepro.problems.gcca.problem import GCCA, RandomStart
 
 AIMS = {"Fig 4": 150.0, "Fig 3": 180.0, "sparse round": 0.07, "memory": 2.0}
 MESSAGES = {500: 40e-6, 50_000: 4e-3}
@@ -164,7 +164,7 @@ def message(rows: int, calls: int) -> tuple[float, float]:
 
 def stacked(trials: int = 50) -> None:
     """T = 10 minibatch steps of one round for 50 trials: stacked in NumPy, and one after another compiled."""
-    from fedrepro.kernels.minibatch import dense_steps
+    from fedrepro.multiview.minibatch import dense_steps
 
     rng = np.random.default_rng(0)
     (I, J, N, K), T, b = (3, 500, 25, 5), 10, 150  # noqa: E741

@@ -21,9 +21,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms.gcca_deep import deep_nodes
 from fedrepro.nets import backend, mlp
-from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
+from fedrepro.problems.gcca_deep import deep_nodes
+from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 
 AIM = 15.0
 AT = (10, 20, 30, 40, 50)

@@ -31,9 +31,9 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import registry
 from fedrepro.partitions.users import Users
-from fedrepro.problems.clustering import Clustering
-from fedrepro.problems.completion import Completion
-from fedrepro.problems.gcca import GCCA
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.gcca.problem import GCCA
 
 SLACK = 0.15
 Sizes = dict[str, int]

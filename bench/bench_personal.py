@@ -74,9 +74,9 @@ def speed(row: int, seconds: float) -> dict[str, float]:
 
 def memory() -> dict[str, float]:
     """Bytes of the models that 500 clients keep, and of this process after one round of Local with them."""
-    from fedrepro.algorithms.personal.averaging import PersonalAveraging
     from fedrepro.datasets.types import Images
-    from fedrepro.problems.personal import Personal
+    from fedrepro.problems.personal.methods.averaging import PersonalAveraging
+    from fedrepro.problems.personal.problem import Personal
 
     rng, n = np.random.default_rng(0), 33 * MEMORY_CLIENTS
     labels = rng.permutation(np.arange(n) % 1623)

@@ -1,7 +1,7 @@
 """The tables of names a spec can use. Importing a module registers what it defines.
 
-Modules of ``fedrepro.problems``, ``fedrepro.partitions``, ``fedrepro.datasets`` and ``fedrepro.algorithms`` are found
-by looking into those folders: adding a file is enough to use it. Heavy libraries (scikit-learn, numba, jax) are
+Modules are found by their places: ``problems/<problem>/problem*.py``, ``problems/<problem>/methods/*.py``, and all of
+``partitions/`` and ``datasets/``. Adding a file is enough to use it. Heavy libraries (scikit-learn, numba, jax) are
 imported inside the functions that need them: listing names stays fast and works without the extras.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,10 +177,11 @@ def _put(table: dict[str, Any], name: str, entry: Any) -> None:
 
 
 @functools.cache
-def _discover(package: str) -> None:
-    root = importlib.import_module(f"fedrepro.{package}")
-    for module in sorted(m.name for m in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
-        importlib.import_module(module)
+def _discover(*patterns: str) -> None:
+    """Import the modules of this package whose files match a pattern."""
+    root = Path(__file__).parent
+    for path in sorted(path for pattern in patterns for path in root.glob(pattern) if path.stem != "__init__"):
+        importlib.import_module(".".join(("fedrepro", *path.relative_to(root).with_suffix("").parts)))
 
 
 def runs_on(algorithm: Algorithm, problem: ProblemEntry) -> bool:
@@ -190,7 +191,7 @@ def runs_on(algorithm: Algorithm, problem: ProblemEntry) -> bool:
 
 def algorithms() -> dict[str, Algorithm]:
     """All algorithms by name."""
-    _discover("algorithms")
+    _discover("problems/*/methods/*.py")
     return _ALGORITHMS
 
 
@@ -210,17 +211,17 @@ def called(names: Iterable[str]) -> dict[str, str]:
 
 def problems() -> dict[str, ProblemEntry]:
     """All problems by name."""
-    _discover("problems")
+    _discover("problems/*/problem*.py")
     return _PROBLEMS
 
 
 def partitions() -> dict[str, Partition]:
     """All partitions by name."""
-    _discover("partitions")
+    _discover("partitions/*.py")
     return _PARTITIONS
 
 
 def datasets() -> dict[str, Dataset]:
     """All datasets by name."""
-    _discover("datasets")
+    _discover("datasets/*.py")
     return _DATASETS

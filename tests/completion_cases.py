@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedrepro.datasets.types import Ratings
-from fedrepro.problems.completion import Completion
+from fedrepro.problems.completion.problem import Completion
 
 
 def ratings(users=23, items=17, count=160, seed=0, values=(1.0, 2.0, 3.0, 4.0, 5.0)):

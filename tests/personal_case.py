@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrepro.datasets.types import Images
 from fedrepro.partitions.alphabets import Alphabets
-from fedrepro.problems.personal import Personal
+from fedrepro.problems.personal.problem import Personal
 
 WIDTHS = [8, 8, 8, 8]
 

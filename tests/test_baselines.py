@@ -9,14 +9,15 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms.clustering import cal, lloyd
-from fedrepro.algorithms.clustering.bel import BEL
-from fedrepro.algorithms.clustering.cal import CAL, kmeans_minus
-from fedrepro.algorithms.clustering.kmeans import KMeansPlusPlus
-from fedrepro.algorithms.clustering.kmeans_parallel import KMeansParallel
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering import lloyd
+from fedrepro.problems.clustering.methods import cal
+from fedrepro.problems.clustering.methods.bel import BEL
+from fedrepro.problems.clustering.methods.cal import CAL, kmeans_minus
+from fedrepro.problems.clustering.methods.kmeans import KMeansPlusPlus
+from fedrepro.problems.clustering.methods.kmeans_parallel import KMeansParallel
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import run
 
 NAMES = ("kmeans++", "kmeans||", "kmeans||-released", "bel", "bel-released", "cal", "cal-released")

@@ -16,12 +16,13 @@ from scipy import sparse
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import labels
-from fedrepro.problems.clustering import Clustering, State
+from fedrepro.problems.clustering import labels
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.clustering.state import State
 from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, instance

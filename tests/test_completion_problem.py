@@ -8,7 +8,8 @@ import pytest
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems.completion import METRICS, Completion, State
+from fedrepro.problems.completion.problem import METRICS, Completion
+from fedrepro.problems.completion.state import State
 
 from .completion_cases import after, dense, ratings, small
 

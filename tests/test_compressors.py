@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fedrepro.compressors import ROUNDED, ErrorFeedback, Identity, Link, MaxNorm, TopK, single_above
+from fedrepro.compression.compressors import ROUNDED, ErrorFeedback, Identity, Link, MaxNorm, TopK, single_above
 from fedrepro.errors import ParameterError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, allow_infinity=False, allow_subnormal=False)

@@ -30,7 +30,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import fedrepro
-from fedrepro import compressors, registry
+from fedrepro import registry
+from fedrepro.compression import compressors
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Method, Problem, Work

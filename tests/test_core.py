@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.files import atomically
 from fedrepro.ledger import Ledger
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs import drive, execute
 from fedrepro.runs.drive import wanted
 from fedrepro.runs.store import Record, Store

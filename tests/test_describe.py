@@ -269,7 +269,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
         "algorithm fedcavg-literal\n  FedCAvg with d = L_W exactly as printed; unstable where clients differ\n\n"
         "  label        FedCAvg (d as printed)\n"
     )
-    assert "  class        fedrepro.algorithms.clustering.fedmavg.FedMAvg\n" in text
+    assert "  class        fedrepro.problems.clustering.methods.fedmavg.FedMAvg\n" in text
     assert "  other names  fedmavg, fedcavg\n" in text
     assert "  problem      clustering\n" in text
     assert "  papers       fedc: Federated Clustering via Matrix Factorization Models (2021)\n" in text

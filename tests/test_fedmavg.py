@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.algorithms.clustering import descent
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
 from fedrepro.errors import ParameterError
-from fedrepro.problems import clustering
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering import descent
+from fedrepro.problems.clustering import problem as clustering
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, compare, fedmavg, instance

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
+from fedrepro.problems.completion.methods.fedmc_admm import FedMCADMM
 from fedrepro.seeds import streams
 
 from .completion_cases import Dense, after, ratings, small, soft

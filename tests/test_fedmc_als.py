@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.completion.als import ALS
-from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
 from fedrepro.errors import ParameterError
-from fedrepro.problems.completion import Completion
+from fedrepro.problems.completion.methods.als import ALS
+from fedrepro.problems.completion.methods.fedmc_admm import FedMCADMM
+from fedrepro.problems.completion.problem import Completion
 
 from .completion_cases import Dense, after, ratings, small
 

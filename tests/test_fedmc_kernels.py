@@ -8,8 +8,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from fedrepro.kernels import buckets as bucketing
-from fedrepro.kernels import observed
+from fedrepro.problems.completion import bucket_kernels as bucketing
+from fedrepro.problems.completion import kernels as observed
 
 LEVELS = np.array([-1.5, 0.25, 2.0, 3.5])
 
@@ -188,7 +188,7 @@ def test_layout_sorts_buckets_and_finds_pairs_met_twice():
 
 PROGRAM = """
 import hashlib, numpy as np
-from fedrepro.kernels import observed
+from fedrepro.problems.completion import kernels as observed
 rng = np.random.default_rng(0)
 counts = rng.integers(0, 90, size=200)
 ptr = np.concatenate(([0], np.cumsum(counts)))

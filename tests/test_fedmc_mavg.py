@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.completion.fedmavg_mc import FedMAvgMC
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
+from fedrepro.problems.completion.methods.fedmavg_mc import FedMAvgMC
 
 from .completion_cases import Dense, after, ratings, small
 

@@ -8,7 +8,7 @@ import pytest
 from fedrepro import registry
 from fedrepro.datasets.types import Ratings
 from fedrepro.partitions.users import Users
-from fedrepro.problems.completion import Completion
+from fedrepro.problems.completion.problem import Completion
 
 from .completion_cases import after
 from .data_copies import SHARED

@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.fedpalm import FedPALM
 from fedrepro.errors import ParameterError
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.fedpalm import FedPALM
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import run
 
 from .naive_clustering import Naive, compare, fedpalm, instance

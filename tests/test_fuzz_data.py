@@ -30,7 +30,7 @@ from fedrepro import data
 from fedrepro.data import apart, parsed
 from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import UserError
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.problem import Clustering
 
 from . import data_copies
 

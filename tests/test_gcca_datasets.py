@@ -10,7 +10,7 @@ from fedrepro import registry, seeds
 from fedrepro.data import load as load_data
 from fedrepro.datasets.gcca_views import DENSITIES, DenseViews, SparseViews, sparse_normal
 from fedrepro.errors import ParameterError
-from fedrepro.problems.gcca import GCCA
+from fedrepro.problems.gcca.problem import GCCA
 
 
 def rng(trial=0):

@@ -10,17 +10,17 @@ import sys
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.gcca import federated
-from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.gcca_deep import deep_nodes
-from fedrepro.algorithms.gcca_deep.altmaxvar_deep import AltMaxVarDeep
-from fedrepro.algorithms.gcca_deep.cutemaxvar_deep import CuteMaxVarDeep
-from fedrepro.compressors import Link, MaxNorm
+from fedrepro.compression.compressors import Link, MaxNorm
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
+from fedrepro.multiview import federated
 from fedrepro.nets import backend
-from fedrepro.problems.gcca import GCCA, Factors
-from fedrepro.problems.gcca_deep import DeepGCCA, NetStart
+from fedrepro.problems.gcca.methods.cutemaxvar import CuteMaxVar
+from fedrepro.problems.gcca.problem import GCCA, Factors
+from fedrepro.problems.gcca_deep import deep_nodes
+from fedrepro.problems.gcca_deep.methods.altmaxvar_deep import AltMaxVarDeep
+from fedrepro.problems.gcca_deep.methods.cutemaxvar_deep import CuteMaxVarDeep
+from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.seeds import streams
 
 from . import naive_gcca_deep as naive

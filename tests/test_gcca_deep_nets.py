@@ -71,7 +71,7 @@ def test_running_statistics_come_to_those_of_the_data():
 
 @pytest.mark.parametrize("loss", ["squared", "norm"])
 def test_gradients_are_finite_differences(loss):
-    from fedrepro.algorithms.gcca_deep.deep_nodes import objective
+    from fedrepro.problems.gcca_deep.deep_nodes import objective
 
     jax = backend.load()
     made, x = model(), rows()
@@ -104,7 +104,7 @@ def test_gradients_are_finite_differences(loss):
 
 
 def test_the_loss_without_its_square_has_a_gradient_where_it_is_zero():
-    from fedrepro.algorithms.gcca_deep.deep_nodes import objective
+    from fedrepro.problems.gcca_deep.deep_nodes import objective
 
     jax = backend.load()
     with mlp.computing(True):

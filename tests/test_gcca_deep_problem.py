@@ -11,12 +11,12 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms.gcca import federated
-from fedrepro.algorithms.gcca_deep.raw_view import RawView
 from fedrepro.datasets.gcca_toy import ToyViews
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems.gcca_deep import DeepGCCA, NetStart, Part, Raw, split
+from fedrepro.multiview import federated
+from fedrepro.problems.gcca_deep.methods.raw_view import RawView
+from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart, Part, Raw, split
 from fedrepro.spec import read
 
 from .conftest import ROOT

@@ -10,16 +10,17 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.algorithms.gcca import federated, linear_nodes
-from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
-from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.gcca.mvlsa import MVLSA
-from fedrepro.compressors import Identity, MaxNorm
+from fedrepro.compression.compressors import Identity, MaxNorm
 from fedrepro.datasets.gcca_views import DenseViews
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
-from fedrepro.problems import gcca, maxvar
-from fedrepro.problems.gcca import GCCA, Factors, RandomStart
+from fedrepro.multiview import federated, maxvar
+from fedrepro.problems.gcca import linear_nodes
+from fedrepro.problems.gcca import problem as gcca
+from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
+from fedrepro.problems.gcca.methods.cutemaxvar import CuteMaxVar
+from fedrepro.problems.gcca.methods.mvlsa import MVLSA
+from fedrepro.problems.gcca.problem import GCCA, Factors, RandomStart
 
 from . import naive_gcca, naive_quantizer
 
@@ -106,7 +107,7 @@ def test_a_sparse_step_on_few_of_many_columns_is_the_same_step(monkeypatch):
 
 
 def test_a_minibatch_is_drawn_without_replacement_and_evenly():
-    from fedrepro.kernels.minibatch import draw_rows
+    from fedrepro.multiview.minibatch import draw_rows
 
     rng = np.random.default_rng(0)
     rows, chosen, counts = np.empty(12, np.int32), np.empty(12, np.bool_), np.zeros(12)
@@ -121,7 +122,7 @@ def test_a_minibatch_is_drawn_without_replacement_and_evenly():
 
 def test_the_stochastic_gradient_is_unbiased():
     """Fact 3: the mean of a node's step over minibatches is the full step; without J/b it is b/J of it."""
-    from fedrepro.algorithms.gcca.linear_nodes import LinearNode
+    from fedrepro.problems.gcca.linear_nodes import LinearNode
 
     matrices = small(J=12, widths=(3, 3))
     view, G = GCCA(matrices, 2).views[0], np.random.default_rng(2).standard_normal((12, 2))

@@ -8,14 +8,15 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
-from fedrepro.algorithms.gcca.mvlsa import mvlsa
-from fedrepro.algorithms.gcca.optimal import Optimal
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.multiview import maxvar
 from fedrepro.plotting import tables
-from fedrepro.problems import gcca, maxvar
-from fedrepro.problems.gcca import GCCA, RandomStart
+from fedrepro.problems.gcca import problem as gcca
+from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
+from fedrepro.problems.gcca.methods.mvlsa import mvlsa
+from fedrepro.problems.gcca.methods.optimal import Optimal
+from fedrepro.problems.gcca.problem import GCCA, RandomStart
 from fedrepro.spec.read import load as load_spec
 
 from .conftest import ROOT
@@ -167,7 +168,7 @@ def test_a_sparse_view_with_repeated_entries_is_their_sum():
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("small", [4, 1000])
 def test_the_spectrum_of_a_view(as_sparse, small, monkeypatch):
-    from fedrepro.problems import aligned_views
+    from fedrepro.multiview import aligned_views
 
     monkeypatch.setattr(aligned_views, "SMALL", small)  # Lanczos, or a dense decomposition
     for shape in ((60, 20), (20, 60)):

@@ -14,8 +14,8 @@ import fedrepro
 from fedrepro import registry
 from fedrepro.data import parsed
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems.clustering import Clustering
-from fedrepro.problems.labels import from_rows
+from fedrepro.problems.clustering.labels import from_rows
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs import execute
 
 from .test_contracts import freeze, prints, setting_of

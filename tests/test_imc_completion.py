@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.imc.factor_averaging import local_steps
-from fedrepro.algorithms.imc.imc_perfedsi import IMCPerFedSI
-from fedrepro.algorithms.imc.imc_plain import IMCPlain
 from fedrepro.datasets import imc_instances as instances
 from fedrepro.datasets.imc_instances import Instance, RandomInstance, conditioning
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems.imc import IMC
+from fedrepro.problems.imc.factor_averaging import local_steps
+from fedrepro.problems.imc.methods.imc_perfedsi import IMCPerFedSI
+from fedrepro.problems.imc.methods.imc_plain import IMCPlain
+from fedrepro.problems.imc.problem import IMC
 from fedrepro.runs import drive
 
 

@@ -13,9 +13,10 @@ import pytest
 from scipy import sparse
 
 from fedrepro import Clustering, FedMAvg, FedMGS, FedPALM
-from fedrepro.algorithms.clustering.sncp import FedMGSSNCP
-from fedrepro.problems import clustering, passes
-from fedrepro.problems.passes import Pass, exact, go
+from fedrepro.problems.clustering import passes
+from fedrepro.problems.clustering import problem as clustering
+from fedrepro.problems.clustering.methods.sncp import FedMGSSNCP
+from fedrepro.problems.clustering.passes import Pass, exact, go
 from fedrepro.runs import execute, lockstep
 from fedrepro.runs import plan as planning
 from fedrepro.runs.drive import History, run

@@ -13,12 +13,12 @@ from fedrepro import registry
 from fedrepro.datasets.own_types import ClientImages, Entries, Measured, SplitRatings
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.partitions.given import Given
-from fedrepro.problems.completion import Completion
-from fedrepro.problems.completion_split import SplitCompletion
-from fedrepro.problems.imc_observed import CHANCES, ObservedIMC, _even
-from fedrepro.problems.personal_side import PersonalSide
-from fedrepro.problems.regression import Regression
-from fedrepro.problems.shift import Shift
+from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.completion.problem_split import SplitCompletion
+from fedrepro.problems.imc.problem_observed import CHANCES, ObservedIMC, _even
+from fedrepro.problems.personal.problem_given_side import PersonalSide
+from fedrepro.problems.shift.problem import Shift
+from fedrepro.problems.shift.problem_regression import Regression
 
 from .own_examples import module
 from .test_contracts import OWN, changed, freeze, prints

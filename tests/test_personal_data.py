@@ -15,8 +15,8 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.partitions.alphabets import Alphabets
 from fedrepro.partitions.iid_images import IidImages
-from fedrepro.problems.image_shifts import SHIFTS, shifted
-from fedrepro.problems.personal import Personal
+from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
+from fedrepro.problems.personal.problem import Personal
 
 from .personal_case import WIDTHS, images
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.personal.averaging import PersonalAveraging
-from fedrepro.algorithms.personal.ditto import Ditto
-from fedrepro.algorithms.personal.perfedsi import PerFedSIConcat, PerFedSIMask
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, layer, logits, trained
 from fedrepro.nets.training import train
-from fedrepro.problems.personal import Personal, State
+from fedrepro.problems.personal.methods.averaging import PersonalAveraging
+from fedrepro.problems.personal.methods.ditto import Ditto
+from fedrepro.problems.personal.methods.perfedsi import PerFedSIConcat, PerFedSIMask
+from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.runs import drive
 from fedrepro.seeds import streams
 
@@ -234,8 +234,8 @@ def test_messages_hold_the_shared_layers_and_nothing_else(
     clients: Personal, method: Any, keep: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kinds and sizes: side information (4 numbers a client) has no room in them."""
-    monkeypatch.setattr("fedrepro.algorithms.personal.local_training.train", lambda net, data, models, *_, **__: models)
-    monkeypatch.setattr("fedrepro.algorithms.personal.ditto.train", lambda net, data, models, *_, **__: models)
+    monkeypatch.setattr("fedrepro.problems.personal.local_training.train", lambda net, data, models, *_, **__: models)
+    monkeypatch.setattr("fedrepro.problems.personal.methods.ditto.train", lambda net, data, models, *_, **__: models)
     monkeypatch.setattr(Personal, "data", None)
     net = method.net(clients) if hasattr(method, "net") else clients.plain
     found = drive.run(method, clients, 3, metrics=())

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.quantized import FedMAvgQuantized, FedMGSQuantized, Sender
-from fedrepro.compressors import Identity, MaxNorm
+from fedrepro.compression.compressors import Identity, MaxNorm
 from fedrepro.errors import ParameterError
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.quantized import FedMAvgQuantized, FedMGSQuantized, Sender
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import History, run
 
 from .naive_clustering import Naive, instance

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.fedpalm import FedPALM
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.fedpalm import FedPALM
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import run
 
 RUNS: dict[str, Any] = {

@@ -366,8 +366,11 @@ def test_wrong_pages_names_and_tests_are_found() -> None:
     assert unresolved_page(DERIVATIONS, "local-loop.md", "the-loop") is None
     assert unresolved_page(DERIVATIONS, "local-loops.md", None) == "there is no local-loops.md"
     assert unresolved_page(DERIVATIONS, "local-loop.md", "loop") == "local-loop.md has no heading 'loop'"
-    assert unresolved_code("fedrepro.compressors.Link.send") is None
-    assert unresolved_code("fedrepro.compressors.Link.sent") == "there is no fedrepro.compressors.Link.sent"
+    assert unresolved_code("fedrepro.compression.compressors.Link.send") is None
+    assert (
+        unresolved_code("fedrepro.compression.compressors.Link.sent")
+        == "there is no fedrepro.compression.compressors.Link.sent"
+    )
     assert unresolved_code("fedrepro.compressor") == "there is no fedrepro.compressor"
     assert unresolved_test("tests/test_references.py", "test_wrong_pages_names_and_tests_are_found") is None
     assert unresolved_test("tests/test_references.py", "test_nothing") == "tests/test_references.py has no test_nothing"

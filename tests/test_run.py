@@ -21,9 +21,9 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from fedrepro.plotting import batch
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.results.read import with_results
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs import execute, task, write

@@ -36,7 +36,7 @@ CSV = Path("quick", "beyond", "small.csv")
 
 DEADLY = """
 import os, pathlib
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 flag = pathlib.Path({flag!r})
 
 def deadly(self, *given, rounds=FedMGS.rounds, **named):

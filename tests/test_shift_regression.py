@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedrepro.algorithms.shift.gradient_descent import ShiftAveraging
-from fedrepro.algorithms.shift.least_squares import ShiftExact
 from fedrepro.datasets.biased_regression import Biased, BiasedRegression
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.problems import shift
-from fedrepro.problems.shift import Shift
+from fedrepro.problems.shift import problem as shift
+from fedrepro.problems.shift.methods.gradient_descent import ShiftAveraging
+from fedrepro.problems.shift.methods.least_squares import ShiftExact
+from fedrepro.problems.shift.problem import Shift
 from fedrepro.runs import drive
 
 METRICS = tuple(shift.METRICS)

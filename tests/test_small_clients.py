@@ -10,8 +10,9 @@ import pytest
 from scipy import sparse
 
 from fedrepro import Clustering, FedMAvg, FedMGS, run
-from fedrepro.algorithms.clustering.sncp import FedMAvgSNCP, FedMGSSNCP
-from fedrepro.problems import clustering, passes
+from fedrepro.problems.clustering import passes
+from fedrepro.problems.clustering import problem as clustering
+from fedrepro.problems.clustering.methods.sncp import FedMAvgSNCP, FedMGSSNCP
 from fedrepro.runs import execute
 from fedrepro.runs import plan as planning
 from fedrepro.runs.store import Store

@@ -12,11 +12,11 @@ import pytest
 from click.testing import Result
 
 from fedrepro import registry
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
 from fedrepro.errors import ParameterError
-from fedrepro.problems.clustering import Clustering
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Method
 from fedrepro.runs.drive import History, run
 

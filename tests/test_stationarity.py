@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 
 import fedrepro
-from fedrepro.problems.clustering import Clustering, State
-from fedrepro.problems.completion import Completion
-from fedrepro.problems.completion import State as Factors
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.clustering.state import State
+from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.completion.state import State as Factors
 from fedrepro.runs.drive import run
 
 from .completion_cases import Dense, small, soft

@@ -17,17 +17,17 @@ import pytest
 from click.testing import Result
 
 import fedrepro as package
-from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
-from fedrepro.algorithms.gcca import linear_nodes
-from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
-from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.gcca.mvlsa import MVLSA
 from fedrepro.datasets.types import Ratings
 from fedrepro.ledger import Clock, Ledger
 from fedrepro.plotting import series
 from fedrepro.plotting.series import Source
-from fedrepro.problems.completion import Completion
-from fedrepro.problems.gcca import GCCA
+from fedrepro.problems.completion.methods.fedmc_admm import FedMCADMM
+from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.gcca import linear_nodes
+from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
+from fedrepro.problems.gcca.methods.cutemaxvar import CuteMaxVar
+from fedrepro.problems.gcca.methods.mvlsa import MVLSA
+from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.results.schema import VERSION, Sidecar, Timing
 from fedrepro.runs.drive import drive
@@ -227,7 +227,7 @@ def test_the_clients_of_fedmc_admm_are_nodes(monkeypatch: pytest.MonkeyPatch, th
 
 
 def test_a_warm_start_counts_for_every_method_that_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedrepro.problems.aligned_views import View
+    from fedrepro.multiview.aligned_views import View
 
     svd, calls = View.left_svd, []
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.tsne import TSNE, match
 from fedrepro.errors import ParameterError
-from fedrepro.problems.clustering import Clustering
-from fedrepro.problems.embedding import embed
-from fedrepro.problems.labels import accuracy
+from fedrepro.numerics.embedding import embed
+from fedrepro.problems.clustering.labels import accuracy
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.tsne import TSNE, match
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.drive import run
 
 

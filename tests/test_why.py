@@ -10,9 +10,9 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import Result
 
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
 from fedrepro.cli.listing import COLUMNS, TABLES
 from fedrepro.cli.main import main
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.runs.store import Store
 
 Call = Callable[..., Result]

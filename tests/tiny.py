@@ -19,27 +19,27 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.algorithms.clustering.bel import BEL
-from fedrepro.algorithms.clustering.cal import CAL
-from fedrepro.algorithms.clustering.fedmavg import FedMAvg
-from fedrepro.algorithms.clustering.fedmgs import FedMGS
-from fedrepro.algorithms.clustering.fedpalm import FedPALM
-from fedrepro.algorithms.clustering.kmeans_parallel import KMeansParallel
-from fedrepro.algorithms.clustering.lloyd import random_state, weighted_kmeans
-from fedrepro.algorithms.clustering.quantized import FedMAvgQuantized, FedMGSQuantized
-from fedrepro.algorithms.completion.fedmavg_mc import FedMAvgMC
-from fedrepro.algorithms.completion.fedmc_admm import FedMCADMM
-from fedrepro.algorithms.gcca.altmaxvar import AltMaxVar
-from fedrepro.algorithms.gcca.cutemaxvar import CuteMaxVar
-from fedrepro.algorithms.gcca.mvlsa import MVLSA
-from fedrepro.algorithms.gcca_deep.altmaxvar_deep import AltMaxVarDeep
-from fedrepro.algorithms.gcca_deep.cutemaxvar_deep import CuteMaxVarDeep
-from fedrepro.algorithms.imc.imc_perfedsi import IMCPerFedSI
-from fedrepro.algorithms.imc.imc_plain import IMCPlain
-from fedrepro.algorithms.personal.local_training import LocalTraining
-from fedrepro.algorithms.shift.gradient_descent import ShiftAveraging
 from fedrepro.ledger import Ledger
-from fedrepro.problems.gcca import Factors
+from fedrepro.problems.clustering.lloyd import random_state, weighted_kmeans
+from fedrepro.problems.clustering.methods.bel import BEL
+from fedrepro.problems.clustering.methods.cal import CAL
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.methods.fedpalm import FedPALM
+from fedrepro.problems.clustering.methods.kmeans_parallel import KMeansParallel
+from fedrepro.problems.clustering.methods.quantized import FedMAvgQuantized, FedMGSQuantized
+from fedrepro.problems.completion.methods.fedmavg_mc import FedMAvgMC
+from fedrepro.problems.completion.methods.fedmc_admm import FedMCADMM
+from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
+from fedrepro.problems.gcca.methods.cutemaxvar import CuteMaxVar
+from fedrepro.problems.gcca.methods.mvlsa import MVLSA
+from fedrepro.problems.gcca.problem import Factors
+from fedrepro.problems.gcca_deep.methods.altmaxvar_deep import AltMaxVarDeep
+from fedrepro.problems.gcca_deep.methods.cutemaxvar_deep import CuteMaxVarDeep
+from fedrepro.problems.imc.methods.imc_perfedsi import IMCPerFedSI
+from fedrepro.problems.imc.methods.imc_plain import IMCPlain
+from fedrepro.problems.personal.local_training import LocalTraining
+from fedrepro.problems.shift.methods.gradient_descent import ShiftAveraging
 from fedrepro.runs.drive import randomness
 from fedrepro.seeds import streams
 

@@ -14,7 +14,7 @@ import numpy as np
 from fedrepro.ledger import FULL_BITS
 from fedrepro.plotting import series
 from fedrepro.plotting.series import Source, Trial
-from fedrepro.problems import gcca
+from fedrepro.problems.gcca import problem as gcca
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import TableOptions

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.problems.passes import Pass, go
+from fedrepro.problems.clustering.passes import Pass, go
 from fedrepro.spec.model import Setting
 
 

@@ -43,7 +43,7 @@ PROBED = Work(flops=3.5e-11, bytes=3.6e-11, singles=3.4e-10, network=1.25e-11, c
 LIBRARIES: dict[str, tuple[str, float, float]] = {
     "": ("import fedrepro.runs.execute, scipy.linalg, scipy.optimize, scipy.sparse.linalg, threadpoolctl", 0.8, 70e6),
     "sklearn": ("import sklearn.cluster, sklearn.metrics, sklearn.svm", 1.0, 112e6),
-    "numba": ("import fedrepro.kernels.observed, fedrepro.kernels.minibatch", 0.5, 95e6),
+    "numba": ("import fedrepro.problems.completion.kernels, fedrepro.multiview.minibatch", 0.5, 95e6),
     "jax": ("import fedrepro.nets.backend as b; b.load().numpy.zeros(3).sum()", 1.0, 300e6),
 }
 """What loads each of them, and the seconds and bytes it typically takes; '' is Python with what every run needs."""

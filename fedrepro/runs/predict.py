@@ -21,7 +21,7 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.data import own
 from fedrepro.files import atomically
-from fedrepro.problems.passes import CACHED_BYTES
+from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs import groups, lockstep
 from fedrepro.runs.machine import Machine

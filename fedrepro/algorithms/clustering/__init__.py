@@ -1,1 +1,0 @@
-"""Clustering by matrix factorization (``fedmf``, ``fedc``): one method a module."""

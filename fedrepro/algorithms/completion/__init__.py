@@ -1,1 +1,0 @@
-"""Matrix completion (``fedmc``): one method a module."""

@@ -1,1 +1,0 @@
-"""Linear MAX-VAR GCCA (``gcca``): one method a module."""

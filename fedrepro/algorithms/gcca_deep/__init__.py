@@ -1,1 +1,0 @@
-"""Deep MAX-VAR GCCA (``gcca``): one method a module."""

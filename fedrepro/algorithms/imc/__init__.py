@@ -1,1 +1,0 @@
-"""Inductive matrix completion (``perfedsi``): one method a module."""

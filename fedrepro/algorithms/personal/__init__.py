@@ -1,1 +1,0 @@
-"""Personalised image classification (``perfedsi``): one method a module."""

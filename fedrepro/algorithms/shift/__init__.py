@@ -1,1 +1,0 @@
-"""Regression with a bias for each client (``perfedsi``): one method a module."""

@@ -1,0 +1,1 @@
+"""Compressors of messages, error feedback, and the compiled kernel that quantizes."""

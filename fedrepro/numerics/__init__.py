@@ -1,0 +1,1 @@
+"""Numerical routines that several problems share."""

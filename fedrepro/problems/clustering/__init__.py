@@ -1,0 +1,1 @@
+"""Clustering by non-negative matrix factorization over clients: the papers ``fedmf`` and ``fedc``."""

@@ -1,0 +1,1 @@
+"""Methods for the problem ``clustering``, one a module."""

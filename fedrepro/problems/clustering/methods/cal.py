@@ -1,0 +1,215 @@
+r"""CAL: K-means of small summaries that the clients make by growing balls, with z outliers set aside ("ball-grow").
+
+Problem: :math:`\min \sum_{j \notin O} \min_k \|x_j - w_k\|^2` over K centres and sets O of at most z samples. Each
+client summarizes its N_p samples for t outliers (Chen, Azer and Zhang, Algorithm 1), with kappa = max(log N_p, K):
+
+    while more than 8 t samples are left:
+        S_i <- alpha kappa of them, drawn with replacement
+        the ball of S_i that holds a share beta of them leaves; each sample of it goes to its nearest in S_i
+    X_r <- the samples left, S <- all S_i
+
+and augments it (Algorithm 2): |X_r| - |S| more samples S' are drawn from the rest, and every sample outside X_r goes to
+its nearest in S and S'. A point of S or S' weighs the samples that went to it, a point of X_r weighs 1; points and
+weights are sent to the server (M + 1 numbers each), once (Algorithm 3). The server solves K-means with z outliers on
+them by k-means--, its seeds drawn from the points that weigh more than 1 as in the authors' program (an outlier once
+drawn would stay a centre), and sends the centres to all clients (K M numbers each). Then each sample, outlier or not,
+is given to its nearest centre. ``sites``: t = 2 z / P where samples lie at clients at random, t = z for any partition.
+
+``cal-released`` is what the released program of fedmf computes: exactly ceil(beta n) samples leave at a time, so that
+points of S_i may stay; the points of S' are dropped after the assignment, with what went to them; the server runs plain
+weighted K-means, without outliers, its seeds drawn without weights.
+
+Source: Chen, Azer and Zhang, "A Practical Algorithm for Distributed Clustering and Outlier Detection", NeurIPS 2018;
+Chawla and Gionis, "k-means--: A Unified Approach to Clustering and Outlier Detection", SDM 2013; fedmf
+section V-G, discrepancy fedmf.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.problems.clustering.lloyd import (
+    SEEDINGS,
+    OneShot,
+    holding,
+    kmeans_seeds,
+    means,
+    nearest,
+    random_state,
+    stacked,
+    visiting,
+    weighted_kmeans,
+)
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.protocols import Cost, Work
+from fedrepro.registry import Algorithm, add_algorithm
+
+_MOST_STEPS = 300
+
+
+@dataclass(frozen=True)
+class CAL(OneShot):
+    """Parameters of CAL.
+
+    z : outliers among all samples, at least 0, less than N. alpha : samples drawn for a ball, over
+    kappa = max(log N_p, K), greater than 0. beta : share of the samples left that a ball holds, 0.25 <= beta < 0.5.
+    sites : outliers that a client makes room for: ``random`` for t = 2 z / P, ``any`` for t = z.
+    second : what the server runs: ``k-means--``, or ``k-means`` without outliers.
+    seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released``: exactly ceil(beta n)
+    samples leave at a time, and the points of S' are dropped after the assignment.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, CAL, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(CAL(z=4), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars > 0
+    (1.0, True)
+    """
+
+    z: int = 256
+    alpha: float = 2.0
+    beta: float = 0.45
+    sites: str = "random"
+    second: str = "k-means--"
+    seeding: str = "weighted"
+    variant: str = "original"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("z", self.z, 0)
+        number("alpha", self.alpha, above=0.0)
+        number("beta", self.beta, least=0.25)
+        if self.beta >= 0.5:
+            raise ParameterError("beta", f"must be less than 0.5, not {self.beta!r}")
+        one_of("sites", self.sites, ("random", "any"))
+        one_of("second", self.second, ("k-means--", "k-means"))
+        one_of("seeding", self.seeding, SEEDINGS)
+        one_of("variant", self.variant, ("original", "released"))
+
+    def check(self, *, N: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where the method cannot run on N samples."""
+        if N is not None and self.z >= N:
+            raise ParameterError("z", f"must be less than the number of samples N = {N}, not {self.z}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Distances of a client's samples to its draws, as many as its clusters, and K-means of the summaries."""
+        work = 25.0 * visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
+        return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
+
+    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+        """The centres, (K, M)."""
+        self.check(N=problem.N)
+        seed = random_state(draw)
+        points, weights = self.summaries(problem, draw, ledger)
+        if self.second == "k-means" or self.z == 0:
+            found = weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+        else:
+            found = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
+        ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
+        return found
+
+    def summaries(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
+        """The weighted points the clients send: (n, M) and (n,)."""
+        t = 2.0 * self.z / problem.P if self.sites == "random" else float(self.z)
+        points, weights = [], []
+        for p in range(problem.P):
+            X = problem.samples(problem.client(p))
+            rows, w = self.summary(X, problem.K, t, draw)
+            points.append(X[rows])
+            weights.append(w)
+            ledger.up(rows.size * (problem.M + 1), kind="summary")
+        return stacked(points), np.concatenate(weights)
+
+    def summary(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Algorithm 2 for the samples X, (n, M): rows of X, and their weights."""
+        S, w_S, X_r = self._grow(X, K, t, draw)
+        rest = np.setdiff1d(np.arange(X.shape[0]), np.union1d(S, X_r))
+        spare = max(0, X_r.size - S.size) if rest.size else 0
+        if S.size and (spare or self.variant == "original"):
+            both = np.union1d(S, rest[draw.integers(rest.size, size=spare)]) if spare else np.unique(S)  # S and S'
+            near, _ = _closest(X, np.setdiff1d(np.arange(X.shape[0]), X_r), both)
+            w_S = np.bincount(near, minlength=both.size).astype(np.float64)
+            kept = np.isin(both, S) if self.variant == "released" else np.ones(both.size, dtype=bool)
+            S, w_S = both[kept], w_S[kept]
+        return np.concatenate([S, X_r]), np.concatenate([w_S, np.ones(X_r.size)])
+
+    def _grow(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Algorithm 1: S, its weights, and X_r, as rows of X."""
+        left = np.arange(X.shape[0])
+        size = max(1, int(self.alpha * max(np.log(X.shape[0]), K)))
+        S, weights = [np.empty(0, dtype=np.intp)], [np.empty(0)]
+        while left.size > 8 * t:
+            S_i = np.unique(left[draw.integers(left.size, size=size)])
+            near, d2 = _closest(X, left, S_i)
+            share = int(np.ceil(self.beta * left.size))
+            if self.variant == "original":
+                ball = d2 <= np.partition(d2, share - 1)[share - 1]
+            else:
+                ball = np.zeros(left.size, dtype=bool)
+                ball[np.argsort(d2, kind="stable")[:share]] = True
+            S.append(S_i)
+            weights.append(np.bincount(near[ball], minlength=S_i.size).astype(np.float64))
+            left = left[~ball]
+        return np.concatenate(S), np.concatenate(weights), left
+
+
+def _closest(X: Any, rows: np.ndarray, to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For the samples ``rows`` of X the nearest of the samples ``to`` (increasing; a sample's nearest is itself)."""
+    near, d2 = nearest(X[rows], X[to])
+    own = np.isin(rows, to)
+    near[own], d2[own] = np.searchsorted(to, rows[own]), 0.0
+    return near, d2
+
+
+def kmeans_minus(points: Any, weights: np.ndarray, K: int, z: float, seed: int, seeding: str) -> np.ndarray:
+    """Centres (K, M) of k-means-- on weighted points, (n,): each step leaves out a weight z of the farthest points.
+
+    The last point left out may lose a part of its weight only. An empty cluster keeps its centre. Seeds are drawn from
+    the points that weigh more than 1 where these are more than K.
+    """
+    if points.shape[0] <= K:
+        return weighted_kmeans(points, weights, K, seed)
+    heavy = weights > 1 if np.count_nonzero(weights > 1) > K else weights > 0
+    centres = kmeans_seeds(points[heavy], weights[heavy], K, seed, seeding)
+    for _ in range(_MOST_STEPS):
+        near, d2 = nearest(points, centres)
+        far = np.argsort(-d2, kind="stable")
+        kept = weights.copy()
+        kept[far] = np.clip(np.cumsum(weights[far]) - z, 0.0, weights[far])
+        moved = means(points, near, kept, centres)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+for _name, _label, _preset, _summary in (
+    ("cal", "CAL", {}, "K-means with outliers of summaries that the clients make by growing balls"),
+    (
+        "cal-released",
+        "CAL (released)",
+        {"second": "k-means", "seeding": "plain", "variant": "released"},
+        "CAL as the released program of fedmf computes it, with plain K-means at the server",
+    ),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=CAL,
+            problem="clustering",
+            label=_label,
+            papers=("fedmf",),
+            summary=_summary,
+            preset=_preset,
+        )
+    )

@@ -1,0 +1,76 @@
+r"""K-means++ on all samples in one place: the centralized benchmark of the papers ``fedmf`` and ``fedc``.
+
+Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Lloyd's algorithm from k-means++ seeds, the first
+drawn uniformly, each further one with probability proportional to the squared distance to the nearest seed so far
+(scikit-learn's, which takes the best of 2 + log K candidates for each).
+
+Samples are taken in the caller's order, so that the result does not depend on the partition. Nothing is sent.
+
+Source: Arthur and Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007; fedmf section V-F;
+fedc section V-D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import whole
+from fedrepro.problems.clustering.lloyd import LLOYD, OneShot, holding, kmeans, random_state, visiting
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.protocols import Cost, Work
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+@dataclass(frozen=True)
+class KMeansPlusPlus(OneShot):
+    """Parameters of K-means++.
+
+    n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
+    starts).
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, KMeansPlusPlus, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(KMeansPlusPlus(n_init=5), problem, rounds=1, metrics=["accuracy"])
+    >>> round(float(history["accuracy"][-1]), 2), history.ledger.uplink_scalars  # it sends nothing
+    (1.0, 0)
+    """
+
+    silent: ClassVar[bool] = True
+
+    n_init: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("n_init", self.n_init)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Seeds, each the best of 2 + log K candidates, and about 30 iterations, for every start."""
+        passes = params["n_init"] * (LLOYD + 2.0 + math.log(facts["K"]))
+        work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
+        return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))
+
+    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+        """The centres, (K, M)."""
+        return kmeans(problem.X[np.argsort(problem.order)], problem.K, random_state(draw), n_init=self.n_init)
+
+
+add_algorithm(
+    Algorithm(
+        name="kmeans++",
+        cls=KMeansPlusPlus,
+        problem="clustering",
+        label="K-means++",
+        papers=("fedmf", "fedc"),
+        summary="K-means on all samples in one place from one k-means++ start",
+    )
+)

@@ -1,0 +1,236 @@
+r"""SNCP: successive non-convex penalties, the loop around a factorization method that makes H a cluster assignment.
+
+Problem: with at most one non-zero entry in every column of H, X = W H is a clustering. The penalty of
+``fedrepro.problems.clustering``, :math:`\frac{\rho}{2} \sum_j ((1^T h_j)^2 - \|h_j\|^2)`, is zero exactly there, and
+SNCP raises rho from almost nothing while the method goes on from where it is (Wang, Chang, Cui and Pang, "Clustering by
+Orthogonal NMF Model and Non-Convex Penalty Optimization", Algorithm 1; fedmf section V-F; fedc section V-D):
+
+    rho <- rho0
+    after every round s = 1, 2, ... of the method, with F_s the objective at the rho in force in that round:
+        eps = |F_s - F_{s-1}| / F_{s-1}                        jumps in the round after rho was raised
+        if eps < stop or s = limit: end
+        if eps < tol or s is a multiple of period: rho <- min(factor rho, cap)
+
+Rounds are counted through, so a diminishing Q2 = floor(Qhat/s) + 1 is not reset where rho is raised. rho0 and cap are
+relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` are the papers'; period, cap and limit are
+those of the authors' program, the papers being silent on them (discrepancy fedmf.7, discrepancy fedc.3).
+
+The centralized benchmark ``sncp`` is this loop around PALM, one H step and one W step an iteration; nothing is sent.
+
+Source: Wang, Chang, Cui and Pang, "Clustering by Orthogonal NMF Model and Non-Convex Penalty Optimization",
+Algorithm 1; fedmf section V-F; fedc section V-D; docs/derivations/sncp.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import number, whole
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.clustering.state import State
+from fedrepro.protocols import Cost, Method
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+@dataclass(frozen=True)
+class SNCP:
+    """The loop, to be put before a method in the bases of a class; its parameters join the method's.
+
+    tol : rho is raised after a round with eps < tol, at least 0. factor : what rho is multiplied by then, greater
+    than 1.
+    rho0 : first rho, relative to ||X||^2/N, greater than 0. cap : largest rho, relative to ||X||^2/N, at least rho0.
+    period : rho is also raised after every ``period``-th round, at least 1; None for never.
+    limit : last round at most, at least 1; None for no limit. stop : the run ends after a round with eps < stop, at
+    least 0.
+    """
+
+    tol: float = 1e-5
+    factor: float = 1.5
+    rho0: float = 1e-8
+    cap: float = 100.0
+    period: int | None = 200
+    limit: int | None = 2000
+    stop: float = 1e-8
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        super().__post_init__()  # type: ignore[misc]  # the method's own parameters
+        number("tol", self.tol, least=0.0)
+        number("factor", self.factor, above=1.0)
+        number("rho0", self.rho0, above=0.0)
+        number("cap", self.cap, above=0.0)
+        if self.cap < self.rho0:
+            raise ParameterError("cap", f"must be at least rho0 = {self.rho0:g}, not {self.cap:g}")
+        for name in ("period", "limit"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        number("stop", self.stop, least=0.0)
+
+    def rounds(
+        self,
+        problem: Clustering,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the method's states; the rho of each is the one that was in force in its round.
+
+        init : (W0, H0), (M, K) and (K, N). clients : ids to take instead of drawing, as the method has them.
+        """
+        states = super().rounds(problem, rng, ledger=ledger, init=init, clients=clients)  # type: ignore[misc]
+        before = 0.0
+        for s, state in enumerate(states):
+            if s == 0:
+                state.rho = self.rho0
+            F = problem.objective(state)
+            yield state
+            if s > 0:
+                change = abs(F - before)  # eps F_{s-1}
+                if change < self.stop * before or s == self.limit:
+                    return
+                if change < self.tol * before or (self.period is not None and s % self.period == 0):
+                    state.rho = min(self.factor * state.rho, self.cap)
+            before = F
+
+
+@dataclass(frozen=True)
+class PALM(Method):
+    """Proximal alternating linearized minimization on all data in one place.
+
+    One H and one W step an iteration (fedmf (15), (16) with one client; Algorithm 2 of the SNCP paper), steps
+    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps, at least 1.
+    """
+
+    silent: ClassVar[bool] = True
+
+    gamma: float = 1.02
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        number("gamma", self.gamma, least=1.0)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """That of FedMGS with one step on each and all clients."""
+        return FedMGS.cost({"m": None, "Q1": 1, "Q2": 1}, facts)
+
+    def rounds(
+        self,
+        problem: Clustering,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the state at the initial point and after every iteration; nothing is sent, no client is drawn."""
+        if clients is not None:
+            raise ParameterError("clients", "the method is centralized: there is no draw to replay")
+        method = FedMGS(Q1=1, Q2=1, gamma1=self.gamma, gamma2=self.gamma)
+        return method.rounds(problem, rng, ledger=Ledger(), init=init)
+
+
+@dataclass(frozen=True)
+class FedMAvgSNCP(SNCP, FedMAvg):
+    """FedMAvg under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMAvgSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(FedMAvgSNCP(m=4, Q1=5, Q2=1), problem, rounds=300, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
+
+    raises: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class FedMGSSNCP(SNCP, FedMGS):
+    """FedMGS under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, FedMGSSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(FedMGSSNCP(m=2, Q1=5, Q2=10), problem, rounds=200, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
+
+    raises: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CentralizedSNCP(SNCP, PALM):
+    """PALM under SNCP: the parameters of both.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering, CentralizedSNCP, run
+    >>> labels = np.arange(60) % 3
+    >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
+    >>> history = run(CentralizedSNCP(), problem, rounds=200, metrics=["accuracy", "rho"])
+    >>> round(float(history["accuracy"][-1]), 2), bool(history["rho"][-1] > history["rho"][0])
+    (1.0, True)
+    """
+
+    raises: ClassVar[bool] = True
+
+
+_AVG: dict[str, Any] = {"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000}
+_GS: dict[str, Any] = {"tol": 5e-5, "period": 200, "cap": 1.0, "limit": 1000}
+
+for _name, _cls, _label, _papers, _preset, _summary in (
+    ("fedmavg-sncp", FedMAvgSNCP, "FedMAvg", ("fedmf",), _AVG, "FedMAvg with rho raised by SNCP, for clustering"),
+    ("fedmgs-sncp", FedMGSSNCP, "FedMGS", ("fedmf",), _GS, "FedMGS with rho raised by SNCP, for clustering"),
+    (
+        "fedcavg-sncp",
+        FedMAvgSNCP,
+        "FedCAvg",
+        ("fedc",),
+        {**_AVG, "m": None, "tol": 2e-5},
+        "FedCAvg with rho raised by SNCP, at the 2021 paper's tolerance",
+    ),
+    (
+        "fedcgds-sncp",
+        FedMGSSNCP,
+        "FedCGds",
+        ("fedc",),
+        {**_GS, "Q1": 100, "tol": 2e-5},
+        "FedCGds with rho raised by SNCP, at the 2021 paper's tolerance",
+    ),
+    (
+        "sncp",
+        CentralizedSNCP,
+        "SNCP (centralized)",
+        ("fedmf", "fedc"),
+        {"tol": 1e-5, "period": 500, "cap": 100.0, "limit": 2000},
+        "SNCP on all data in one place, one H and one W step an iteration",
+    ),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=_cls,
+            problem="clustering",
+            label=_label,
+            papers=_papers,
+            summary=_summary,
+            preset=_preset,
+            variant="" if _cls is CentralizedSNCP else "SNCP",
+        )
+    )

@@ -1,0 +1,119 @@
+"""One pass over the samples that serves several runs at once: thin products become fat ones.
+
+A round's cost is reading X: ``X W`` and ``X^T L`` with K columns each. Runs on the same X that are at the same place
+can share the reading, with their W and L side by side (``runs.lockstep`` brings them together). Every run's numbers are
+to the last bit what it gets alone: a column of a product does not depend on its neighbours as long as BLAS treats all
+columns alike, which it does where every run has a multiple of four (zeros fill up). ``exact`` tries that out on the
+machine; where it fails, runs stay alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedrepro.problems.clustering import sample_rows
+from fedrepro.problems.clustering.sample_rows import Rows
+
+LANES = 4
+"""Columns come in multiples of this: as many as the kernels of x86-64-v3 take at once."""
+
+CACHED_BYTES = 1 << 23
+"""Samples up to this size stay in the cache from one pass to the next, whoever made the last: runs do not meet."""
+
+
+@dataclass
+class Pass:
+    """What one run wants of a pass over X, (N, M), samples as rows.
+
+    parts : rows (``sample_rows.Rows``), in order. step : called with every part and its T = X[part] W, (n, K), or None
+    where W is None; what it returns, L (n, K), adds X[part]^T L to ``out``. W : (M, K) or None. out : (M, K), or None
+    where ``step`` returns nothing.
+    """
+
+    parts: Sequence[Rows]
+    step: Callable[[Any, Any], np.ndarray | None]
+    W: np.ndarray | None = None
+    out: np.ndarray | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Passes with equal keys can be made together."""
+        return tuple((part.start, part.stop) if isinstance(part, slice) else part.tobytes() for part in self.parts)
+
+
+def go(X: Any, passes: Sequence[Pass]) -> None:
+    """Make passes over the same parts of X together. X : (N, M) array or CSR matrix."""
+    asked = [one for one in passes if one.W is not None]
+    W, columns = _beside([one.W for one in asked])
+    for part in passes[0].parts:
+        block = sample_rows.take(X, part)
+        T = _products(block, W, columns)
+        places = {id(one): place for one, place in zip(asked, columns, strict=True)}
+        found = [one.step(part, T[:, places[id(one)]] if id(one) in places else None) for one in passes]
+        sent = [(one, L) for one, L in zip(passes, found, strict=True) if one.out is not None and L is not None]
+        if sent:
+            L, at = _beside([L for _, L in sent])
+            moved = _products(block.T, L, at)
+            for (one, _), place in zip(sent, at, strict=True):
+                one.out += moved[:, place]
+
+
+def _beside(matrices: Sequence[Any]) -> tuple[np.ndarray | None, list[slice]]:
+    """The matrices side by side, each filled up to whole lanes with zeros, and the columns of each."""
+    if not matrices:
+        return None, []
+    starts = np.cumsum([0, *(-(-A.shape[1] // LANES) * LANES for A in matrices)])
+    columns = [slice(int(first), int(first) + A.shape[1]) for first, A in zip(starts, matrices, strict=False)]
+    if len(matrices) == 1 and matrices[0].shape[1] == starts[-1]:
+        return matrices[0], columns
+    fat = np.zeros((matrices[0].shape[0], int(starts[-1])))
+    for A, place in zip(matrices, columns, strict=True):
+        fat[:, place] = A
+    return fat, columns
+
+
+def _products(A: Any, B: np.ndarray | None, columns: Sequence[slice]) -> Any:
+    """A B. Of a single row or column BLAS makes something else, which depends on the width: they are made apart."""
+    if B is None:
+        return None
+    if min(A.shape) > 1 or sparse.issparse(A) or len(columns) == 1:
+        return np.asarray(A @ B)
+    out = np.empty((A.shape[0], B.shape[1]))
+    for place in columns:
+        lanes = slice(place.start, place.start + -(-(place.stop - place.start) // LANES) * LANES)
+        out[:, lanes] = A @ np.ascontiguousarray(B[:, lanes])
+    return out
+
+
+@functools.lru_cache(maxsize=64)
+def exact(n: int, M: int, K: int, runs: int = 5) -> bool:
+    """Whether ``runs`` runs together get the same bits as each alone, tried on random blocks of this size."""
+    draw = np.random.default_rng(0)
+    X, Ws = draw.random((n, M)), [draw.random((M, K)) for _ in range(runs)]
+
+    def made(chosen: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+        kept: list[np.ndarray] = []
+        passes = [Pass([slice(0, n)], _keeper(kept), W, np.zeros((M, K))) for W in chosen]
+        go(X, passes)
+        return [(T, one.out) for T, one in zip(kept, passes, strict=True) if one.out is not None]
+
+    together, alone = made(Ws), [made([W])[0] for W in Ws]
+    return all(
+        np.array_equal(one, other)
+        for a, b in zip(together, alone, strict=True)
+        for one, other in zip(a, b, strict=True)
+    )
+
+
+def _keeper(kept: list[np.ndarray]) -> Callable[[slice, np.ndarray], np.ndarray]:
+    def step(_: slice, T: np.ndarray) -> np.ndarray:
+        kept.append(T.copy())
+        return np.ascontiguousarray(T)
+
+    return step

@@ -1,0 +1,522 @@
+r"""Clustering by non-negative matrix factorization over clients: the problem of the papers ``fedmf`` and ``fedc``.
+
+Samples are the columns of :math:`X = [X_1, \dots, X_P] \in R^{M \times N}`; client p holds :math:`X_p`, N_p columns,
+and :math:`\omega_p = N_p / N`. Centroids W (M x K) are shared, assignments H_p (K x N_p) stay with the client
+(fedmf (2), (35); fedc (4), (104)):
+
+.. math::
+    F(W, H) = \frac{1}{N} \|X - WH\|_F^2 + \frac{\rho}{2} \sum_j \big( (1^T h_j)^2 - \|h_j\|^2 \big)
+              + \frac{\nu}{2} \|H\|_F^2, \qquad W_{min} \le W_{ij} \le W_{max}, \quad H \ge 0,
+
+and :math:`F = \sum_p \omega_p F_p` with local costs
+:math:`F_p = \|X_p - W H_p\|^2 / N_p + R(H_p) / \omega_p` and gradients
+(docs/derivations/clustering-problem.md)
+
+.. math::
+    \nabla_{H_p} F_p = A_p H_p - \frac{2}{N_p} W^T X_p, \quad
+        A_p = \frac{1}{N_p} \big[ 2 W^T W + N \rho\, 1 1^T + N (\nu - \rho) I \big], \\
+    \nabla_W F_p = W B_p - \frac{2}{N_p} X_p H_p^T, \quad B_p = \frac{2}{N_p} H_p H_p^T .
+
+What is recorded as ``objective`` is the scale-free :math:`\bar F = N F / \|X\|_F^2`, as in the authors' program.
+
+**Penalties.** rho and nu are given and kept *relative* to :math:`\|X\|_F^2 / N` (fedmf, section V-A); with
+``relative=False`` the given numbers are the absolute rho and nu of the formula (fedc, section V), and are converted.
+
+**Storage.** Samples are rows, ordered by client (see ``sample_rows``): ``problem.X`` is (N, M), ``state.Hs`` is H
+transposed, (N, K), in the same order. ``state.H`` is H itself, (K, N), in the caller's order of the columns.
+
+**States.** A method yields one ``State`` object again and again, updated in place: what must outlive the next round has
+to be copied (``State.copy``). ``state.rho`` is read by every method at the start of a round and by ``objective``, so a
+procedure that raises rho between rounds (successive penalties) needs no code of the methods::
+
+    for state in method.rounds(problem, rng, init=init):
+        ...                               # measure: the rho in force is still state.rho
+        state.rho = min(1.5 * state.rho, cap)    # in force from the next round on
+
+Source: fedmf (2), (35) and section V-A; fedc (4), (104) and section V; docs/derivations/clustering-problem.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.parameters import clusters_fit, flag, number, one_of, whole
+from fedrepro.problems.clustering import passes, sample_rows, stationarity
+from fedrepro.problems.clustering.labels import SCORES, from_rows
+from fedrepro.problems.clustering.passes import Pass
+from fedrepro.problems.clustering.sample_rows import Rows
+from fedrepro.problems.clustering.state import State
+from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.seeds import streams
+
+METRICS = {
+    "objective": Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
+    "objective_raw": Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
+    "accuracy": Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
+    "nmi": Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
+    "ami": Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
+    "ari": Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
+    "purity": Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
+    "curvature_ratio": Metric(
+        "curvature_ratio",
+        "largest local curvature / global",
+        "lower",
+        "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable while it stays under 2 gamma2",
+    ),
+    "rho": Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
+    "gap_h": Metric(
+        "gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"
+    ),
+    "gap_w": Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
+    "gap_w_averaging": Metric(
+        "gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"
+    ),
+    "moves_h": Metric(
+        "moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"
+    ),
+    "moves_w": Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
+    "phi": Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
+    "zeta": Metric(
+        "zeta",
+        "max_p ‖∇_W F_p − ∇_W F‖",
+        "lower",
+        "how far clients' gradients are apart, which zeta of fedmf (18) bounds",
+    ),
+    "curvature_spread": Metric(
+        "curvature_spread",
+        "largest local curvature / smallest",
+        "lower",
+        "max_p lambda_max(B_p) / min_p lambda_max(B_p): fedmf Theorem 1 asks gamma2 to grow with it",
+    ),
+}
+
+PARAMETERS: dict[str, Any] = {
+    "K": None,
+    "rho": 1e-8,
+    "nu": 1e-10,
+    "relative": True,
+    "w_min": "data_min",
+    "init": "authors",
+}
+
+ARTIFACTS = ("W", "H", "found", "labels", "embedding")
+
+_RESIDUAL_BELOW = 1e-4
+"""Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
+
+_STATIONARITY: dict[str, Callable[[Any, Any], float]] = {
+    "gap_h": stationarity.gap_H,
+    "gap_w": lambda problem, state: stationarity.gap_W(problem, state, 0.5 * stationarity.GAMMA_SHARING),
+    "gap_w_averaging": lambda problem, state: stationarity.gap_W(problem, state, stationarity.GAMMA_AVERAGING),
+    "moves_h": stationarity.moves_H,
+    "moves_w": stationarity.moves_W,
+    "phi": stationarity.phi,
+    "zeta": stationarity.zeta,
+    "curvature_spread": stationarity.curvature_spread,
+}
+
+_BLOCK_BYTES = 1 << 24
+"""Samples are passed over in blocks of about this size: read once from memory, then used from the last-level cache."""
+
+_SMALL_BYTES = 1 << 16
+"""Clients with fewer bytes of samples on average are gathered: calling BLAS for each would cost more than the copy."""
+
+
+class Clustering(Problem):
+    """The clustering problem held in memory.
+
+    X : (M, N) real array or scipy.sparse matrix, one column per sample (units are the caller's; nothing is scaled).
+    client : (N,) integers 0 .. P-1, the client of each sample; None for a single client.
+    K : clusters, at least 1; None for the number of distinct labels. labels : (N,) class of each sample, or None.
+    rho : penalty that makes columns of H one-hot, at least 0. nu : penalty on the size of H, at least 0.
+    relative : whether rho and nu are relative to ||X||_F^2 / N; false for the absolute ones of the formula.
+    w_min : lower bound of W: ``data_min`` (min X), ``zero``, or a number; the upper bound is max X.
+
+    A spec has one more key. init : the initial points: ``authors``, those of the authors' program.
+
+    A dense X is copied once (not at all where its transpose is C-contiguous float64 and ordered by client), a sparse X
+    stays sparse. Raises UserError where data cannot work, ParameterError where a parameter cannot.
+
+    >>> import numpy as np
+    >>> from fedrepro import Clustering
+    >>> X = np.random.default_rng(0).random((5, 60))
+    >>> problem = Clustering(X, client=np.arange(60) % 4, K=3)
+    >>> W0, H0 = problem.initial(trial=1)
+    >>> W0.shape, H0.shape
+    ((5, 3), (3, 60))
+    """
+
+    name = "clustering"
+    metrics = METRICS
+    default_metrics = ("objective",)
+    parameters = PARAMETERS
+    stored_parameters = ()
+    joins = True
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "dense": {
+            "dataset": {"name": "synthetic", "M": 400, "N": 2000, "K": 10},
+            "partition": {"name": "uniform", "P": 20},
+        },
+        "sparse": {
+            "dataset": {"name": "tdt2", "features": 1000, "classes": 10, "n": 1000},
+            "partition": {"name": "uniform", "P": 20},
+        },
+    }
+    meet: Callable[[Pass], None] | None = None
+    """Where runs that pass over the samples together meet; None for a run by itself."""
+
+    def __init__(
+        self,
+        X: Any,
+        client: Any = None,
+        *,
+        K: int | None = None,
+        labels: Any = None,
+        rho: float = 1e-8,
+        nu: float = 1e-10,
+        relative: bool = True,
+        w_min: str | float = "data_min",
+    ) -> None:
+        parameters = {"K": K, "rho": rho, "nu": nu, "relative": relative, "w_min": w_min}
+        Clustering.check(parameters, {})
+        self._set_up(sample_rows.arrange(X, client, labels, None), parameters)
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Clustering:
+        """The problem in a folder written by ``prepare``; its samples are memory mapped, read-only."""
+        Clustering.check(parameters, {})
+        problem = cls.__new__(cls)
+        problem._set_up(sample_rows.read(folder), {**PARAMETERS, **parameters})
+        return problem
+
+    def _set_up(self, data: sample_rows.Ordered, parameters: Mapping[str, Any]) -> None:
+        self.X, self.order, self.starts, self.labels = data.rows, data.order, data.starts, data.labels
+        self.N, self.M = self.X.shape
+        self.P = self.starts.size - 1
+        self.sizes = np.diff(self.starts)
+        self.omega = self.sizes / self.N
+        self.K = _clusters(parameters["K"], data.facts["K"])
+        clusters_fit(self.K, self.N)
+        self.norm2, self.abs_mean = data.facts["norm2"], data.facts["abs_mean"]
+        scale = 1.0 if parameters["relative"] else self.N / self.norm2
+        self.rho, self.nu = float(parameters["rho"] * scale), float(parameters["nu"] * scale)
+        self.w_max = data.facts["max"]
+        self.w_min = _lower_bound(parameters["w_min"], data.facts["min"], self.w_max)
+        row_bytes = 8.0 * self.M if not sparse.issparse(self.X) else 12.0 * self.X.nnz / self.N
+        self.block = int(np.clip(_BLOCK_BYTES / max(1.0, row_bytes), 64, 4096))
+        self.small = row_bytes * self.N / self.P < _SMALL_BYTES
+
+    # Parts of the data
+
+    def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[Rows]:
+        """Rows that together hold the samples of ``clients`` (ids in increasing order; None for all).
+
+        Slices; where clients are ``small`` and not neighbours, numbers of rows, of many clients at once.
+        """
+        if clients is None:
+            return list(sample_rows.pieces(0, self.N, self.block))
+        runs = np.split(np.asarray(clients), np.flatnonzero(np.diff(clients) > 1) + 1)
+        spans = [(int(self.starts[r[0]]), int(self.starts[r[-1] + 1])) for r in runs if r.size]
+        if self.small and len(spans) > 1:
+            rows = np.concatenate([np.arange(first, last) for first, last in spans])
+            return [rows[piece] for piece in sample_rows.pieces(0, rows.size, self.block)]
+        return [part for first, last in spans for part in sample_rows.pieces(first, last, self.block)]
+
+    def client(self, p: int) -> slice:
+        """The rows of client p."""
+        return slice(int(self.starts[p]), int(self.starts[p + 1]))
+
+    def samples(self, part: Rows) -> Any:
+        """X_p^T for the rows ``part``: (n, M), a view of a slice."""
+        return sample_rows.take(self.X, part)
+
+    def over(self, wanted: Pass) -> None:
+        """Make a pass over the samples: alone, or with those of other runs on the same samples (``meet``)."""
+        if self.meet is None:
+            passes.go(self.X, [wanted])
+        else:
+            self.meet(wanted)
+
+    def together(self) -> bool:
+        """Whether runs on this problem gain by joint passes, and BLAS gives them the same bits together as alone."""
+        if sample_rows.nbytes(self.X) <= passes.CACHED_BYTES:
+            return False  # waiting for each other costs more than reading it does
+        return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The samples: 8 bytes an entry, 12 where only those that are not zero are kept."""
+        return facts["N"] * (facts["M"] * (12.0 * facts["density"] if "density" in facts else 8.0) + 24.0)
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Sorting, sums and writing: a few passes over the stored numbers."""
+        return Cost(Work(singles=6.0 * facts["N"] * facts["M"] * facts.get("density", 1.0), calls=500.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """The objective from statistics at hand; scores from a table of labels (scikit-learn checks them at length)."""
+        N, K, P = facts["N"], facts["K"], facts["P"]
+        scored, checked = sum(name in SCORES for name in names), bool({"nmi", "ami", "ari"} & set(names))
+        grams = sum(name in names for name in ("curvature_ratio", "curvature_spread", "zeta"))
+        local = Work(flops=grams * (2.0 * N * K * K + 60.0 * P * K**3), calls=10.0 * P * grams)
+        at_hand = Work(singles=N * K, calls=30.0)
+        scores = Work(singles=20.0 * N * scored, calls=300.0 * scored)
+        stepped = sum(name in ("gap_h", "moves_h") for name in names)
+        passed = stepped + sum(name in ("gap_w", "gap_w_averaging", "moves_w", "phi", "zeta") for name in names)
+        clients = Work(calls=20.0 * P) + passing(facts, N) if "zeta" in names else Work()
+        gaps = passing(facts, N, passed) + Work(flops=2.0 * stepped * N * K * K, singles=10.0 * stepped * N * K)
+        round_ = at_hand + local + scores + (gaps + clients if passed else Work())
+        return Cost(round=round_, libraries=("sklearn",) if checked else ())
+
+    # Initial points
+
+    def initial(self, trial: int) -> tuple[np.ndarray, np.ndarray]:
+        """The authors' random initial point (W0, H0) number ``trial``, H0 in the caller's order of samples.
+
+        a = sqrt(mean|X| / K); NumPy's legacy generator seeded with ``trial`` draws W0 (M x K), then H0 as an (N, K)
+        block, each entry a U[0,1). Discrepancy fedmf.29.
+        """
+        whole("trial", trial, 0)
+        draw, a = np.random.RandomState(trial), np.sqrt(self.abs_mean / self.K)
+        W0 = a * draw.random_sample((self.M, self.K))
+        return W0, (a * draw.random_sample((self.N, self.K))).T
+
+    def start(self, init: Any, rng: np.random.Generator) -> State:
+        """The state at ``init`` = (W0, H0), (M, K) and (K, N) with H0 >= 0; at a random point where it is None."""
+        if init is None:
+            draw, a = streams(rng).other, np.sqrt(self.abs_mean / self.K)
+            init = a * draw.random((self.M, self.K)), a * draw.random((self.K, self.N))
+        W, H = (np.asarray(part, dtype=np.float64) for part in init)
+        self._check_init(W, H)
+        Hs = np.take(H.T, self.order, axis=0)
+        return State(W.copy(order="C"), Hs, self.order, self.rho, Hs.T @ Hs)
+
+    def _check_init(self, W: np.ndarray, H: np.ndarray) -> None:
+        for name, part, shape in (("W0", W, (self.M, self.K)), ("H0", H, (self.K, self.N))):
+            if part.shape != shape:
+                raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
+            if not np.isfinite(part).all():
+                raise UserError(f"init: {name} holds values that are not finite")
+        if (H < 0).any():
+            raise UserError("init: H0 must not be negative")
+
+    # Statistics of a state
+
+    def XW(self, state: State) -> np.ndarray:
+        """X^T W, (N, K), formed at the first call and kept in the state until W changes."""
+        if state.XW is None:
+            XW = np.empty((self.N, self.K))
+
+            def keep(part: slice, T: np.ndarray) -> None:
+                XW[part] = T
+
+            self.over(Pass(self.blocks(), keep, state.W))
+            state.XW = XW
+        return state.XW
+
+    def refresh(self, state: State) -> None:
+        """Form HH and XH of the state afresh."""
+        XH = np.zeros((self.M, self.K))
+        self.over(Pass(self.blocks(), lambda part, _: state.Hs[part], out=XH))
+        state.HH, state.XH, state.lost = state.Hs.T @ state.Hs, XH, 0.0
+
+    def grams(self, state: State, clients: Sequence[int] | np.ndarray) -> np.ndarray:
+        """H_p H_p^T for each of ``clients``: (len(clients), K, K)."""
+        out = np.empty((len(clients), self.K, self.K))
+        for i, p in enumerate(clients):
+            Hp = state.Hs[self.client(p)]
+            np.matmul(Hp.T, Hp, out=out[i])
+        return out
+
+    # Measures
+
+    def objective(self, state: State) -> float:
+        """N F(W, H) / ||X||^2 at the state's rho.
+
+        ||X - WH||^2 = ||X||^2 - 2 <W, X H^T> + <W^T W, H H^T>, from statistics the methods keep anyway.
+        """
+        cross = np.vdot(state.W, state.XH) if state.XH is not None else np.vdot(self.XW(state), state.Hs)
+        fit = self.norm2 - 2.0 * float(cross) + float(np.vdot(state.W.T @ state.W, state.HH))
+        if fit < _RESIDUAL_BELOW * self.norm2:
+            fit = self.residual(state)
+        trace = float(np.trace(state.HH))
+        penalty = 0.5 * state.rho * (float(state.HH.sum()) - trace) + 0.5 * self.nu * trace
+        return fit / self.norm2 + penalty
+
+    def residual(self, state: State) -> float:
+        """||X - W H||_F^2, formed block by block."""
+        total = 0.0
+        for part in self.blocks():
+            error = state.Hs[part] @ state.W.T
+            block = self.samples(part)
+            error -= block.toarray() if sparse.issparse(block) else block
+            total += float(np.vdot(error, error))
+        return total
+
+    def curvature_ratio(self, state: State) -> float:
+        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN where H is zero. Discrepancy fedmf.2."""
+        local = np.linalg.eigvalsh(self.grams(state, range(self.P)))[:, -1] / self.sizes
+        whole_ = np.linalg.eigvalsh(state.HH)[-1] / self.N
+        return float(local.max() / whole_) if whole_ > 0 else float("nan")
+
+    def found(self, state: State) -> np.ndarray:
+        """The cluster of every sample in the caller's order, (N,) integers 0 .. K-1."""
+        labels = np.empty(self.N, dtype=np.intp)
+        labels[self.order] = from_rows(state.Hs)
+        return labels
+
+    def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state. Raises UserError for label scores where there are no labels."""
+        values: dict[str, float] = {}
+        found = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
+        for name in names:
+            if name in SCORES:
+                if self.labels is None:
+                    raise UserError(f"the metric '{name}' needs the samples' true labels, and this dataset has none")
+                values[name] = SCORES[name](self.labels, found)
+            elif name == "objective":
+                values[name] = self.objective(state)
+            elif name == "objective_raw":
+                values[name] = self.objective(state) * self.norm2 / self.N
+            elif name == "curvature_ratio":
+                values[name] = self.curvature_ratio(state)
+            elif name == "rho":
+                values[name] = state.rho
+            elif name in _STATIONARITY:
+                values[name] = _STATIONARITY[name](self, state)
+            else:
+                one_of("metrics", name, tuple(METRICS))
+        return values
+
+    def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Named arrays of a state to keep: ``W``, ``H``, ``found`` (clusters) and ``labels`` (true classes).
+
+        Of a state that has a picture of the samples (``tsne``) also ``embedding``. What there is not is left out.
+        """
+        for name in names:
+            one_of("artifacts", name, ARTIFACTS)
+        arrays: dict[str, np.ndarray] = {"W": state.W.copy(), "H": state.H, "found": self.found(state)}
+        if self.labels is not None:
+            arrays["labels"] = np.empty_like(self.labels)
+            arrays["labels"][self.order] = self.labels
+        if hasattr(state, "embedding"):
+            arrays["embedding"] = state.embedding.copy()
+        return {name: arrays[name] for name in names if name in arrays}
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
+        given = {**PARAMETERS, **parameters}
+        if given["K"] is not None:
+            whole("K", given["K"])
+        number("rho", given["rho"], least=0.0)
+        number("nu", given["nu"], least=0.0)
+        flag("relative", given["relative"])
+        if isinstance(given["w_min"], str):
+            one_of("w_min", given["w_min"], ("data_min", "zero"))
+        else:
+            number("w_min", given["w_min"])
+        one_of("init", given["init"], ("authors",))
+        clusters_fit(given["K"], facts.get("N"))
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Clustering:
+        """The problem on ``Samples``; K is that of the data where it is not given."""
+        cls.check(parameters, {})
+        problem = cls.__new__(cls)
+        problem._set_up(sample_rows.arrange(data.X, client, data.labels, data.K), {**PARAMETERS, **parameters})
+        return problem
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
+        sample_rows.write(folder, data.X, client, data.labels, data.K)
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value is not finite, an objective ended above its start, H is zero.
+
+        An objective that blows up and comes back is no divergence. At H = 0 the scale-free objective is 1 whatever W
+        is, and H stays there where X, and with it W^T X, is mostly negative. ``values["round"]``, where it is given,
+        holds the round of each recorded value; else they count from 0.
+        """
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size and name not in ("curvature_ratio", "curvature_spread"):
+                return f"{name} is not finite in round {_round(values, int(bad[0]))}"
+        for name in ("objective", "objective_raw"):
+            column = values.get(name, np.empty(0))
+            if len(column) > 1 and column[-1] > column[0]:
+                last = _round(values, len(column) - 1)
+                return f"{name} is {column[-1]:.6g} in round {last}, above {column[0]:.6g} at the start"
+        fit = values.get("objective", np.empty(0))
+        if len(fit) > 1 and fit[-1] == 1.0:
+            last = _round(values, len(fit) - 1)
+            return (
+                f"H is zero everywhere in round {last}: is X mostly negative? Shift it, or give another initial point"
+            )
+        return None
+
+    @classmethod
+    def raised(cls, values: Mapping[str, np.ndarray]) -> str | None:
+        """``diverged`` where rho rises: an objective above its start is that of another rho, and is passed over.
+
+        So ends a run in which a client was not drawn since rho was small: its H has more than one entry in a column,
+        and their penalty grows with rho though nothing moves any more, until ``stop`` ends the run.
+        """
+        ends = {name: values.get(name, np.empty(0)) for name in ("objective", "objective_raw")}
+        level = {
+            name: np.where(np.isfinite(column), np.minimum(column, column[0]), column)
+            for name, column in ends.items()
+            if len(column) and column[-1] != 1.0  # H = 0, whatever rho
+        }
+        return cls.diverged({**values, **level})
+
+
+def parts(facts: Mapping[str, Any], m: float) -> float:
+    """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""
+    gathered = Clustering.stored_bytes(facts) / facts["P"] < _SMALL_BYTES
+    return 0.0 if gathered or m >= facts["P"] else m
+
+
+def passing(facts: Mapping[str, Any], rows: float, products: int = 1) -> Work:
+    """Reading ``rows`` samples once for so many products with K columns, as W^T X and X H^T are."""
+    entries = float(rows * facts["M"])
+    if "density" in facts:
+        return Work(singles=0.6 * products * entries * facts["density"] * facts["K"])
+    return Work(flops=2.0 * products * entries * facts["K"], bytes=8.0 * entries)
+
+
+def _clusters(K: int | None, classes: int | None) -> int:
+    if K is None and classes is None:
+        raise ParameterError("K", "give the number of clusters: these samples have no labels to count")
+    return int(K if K is not None else classes)  # type: ignore[arg-type]
+
+
+def _lower_bound(w_min: str | float, lowest: float, highest: float) -> float:
+    bound = {"data_min": lowest, "zero": 0.0}[w_min] if isinstance(w_min, str) else float(w_min)
+    if bound > highest:
+        raise ParameterError("w_min", f"must not exceed the largest entry of X, {highest:g}; it is {bound:g}")
+    return bound
+
+
+def _round(values: Mapping[str, np.ndarray], index: int) -> int:
+    return int(values["round"][index]) if "round" in values else index
+
+
+add_problem(
+    ProblemEntry(
+        cls=Clustering,
+        data_kind="samples",
+        summary="Clustering by non-negative matrix factorization, samples shared out to clients",
+        artifacts=ARTIFACTS,
+    )
+)

@@ -1,0 +1,1 @@
+"""Matrix completion over clients: the paper ``fedmc``."""

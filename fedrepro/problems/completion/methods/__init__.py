@@ -1,0 +1,1 @@
+"""Methods for the problem ``completion``, one a module."""

@@ -1,0 +1,218 @@
+r"""FedMAvg for matrix completion: the baseline of the paper ``fedmc``, in the readings its text and program allow.
+
+Problem: :math:`\min F(U, V)` with squared l2 regularisers (``fedrepro.problems.completion``). A round k, section 5.2:
+
+    the server sends V to all p clients                                                     n r numbers each, down
+    every client:  Q1 times  U_i <- U_i - [ P(U_i V - M_i) V^T + lam U_i ] / c^k
+    the m clients of S_k, drawn without replacement:
+                   W_i = V;  Q2 times  W_i <- W_i - [ U_i^T P(U_i W_i - M_i)/p + gam W_i ] / d_i
+                   and send W_i                                                             n r numbers each, up
+    the server:    V <- (1/m) sum over S_k of W_i
+
+The text has every client compute W_i; those outside S_k are discarded, so they are not computed here. It leaves c^k
+open. With lambda_max of the r x r Gram matrices V V^T and U_i^T U_i, ``reading`` is one of
+
+    literal    c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i)
+               as printed, with the c of FedMAvg's own program (discrepancy fedmf.1)
+    scaled     c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i) / p
+               FedMAvg's own convention: the curvature carries the same 1/p as its gradient
+    released   c^k = p lambda_max(V V^T) / 2,  d_i = d lambda_max(U_i^T U_i),  and gam W_i is divided by p as well
+
+with c = 0.51 and d = 5. In the literal reading the W step is 1/p of the usual one, because the gradient is divided by p
+and the curvature is not; in the released program the same holds for U.
+
+``broadcast=False`` is the released program's other particularity: V is averaged and never sent back. Every client goes
+on from its own W_i, in which it also takes its U steps, and all p of them take W steps; V is only looked at.
+
+Source: fedmc section 5.2; discrepancy fedmc.9, discrepancy fedmc.10, discrepancy fedmc.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
+from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
+from fedrepro.problems.completion.state import State
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
+
+
+@dataclass(frozen=True)
+class FedMAvgMC(Method):
+    """Parameters of FedMAvg for completion.
+
+    m : clients averaged in a round, 1 .. p. Q1 : U steps of a client, at least 1. Q2 : W steps of a client, at least 1.
+    reading : of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the curvature too;
+    ``released``, as in the authors' program. c : factor of the U step's c^k, greater than 0; ``released`` has none.
+    d : factor of the W step's d_i, greater than 0. broadcast : whether V is sent back to the clients; where it is not,
+    each goes on from its own W_i.
+
+    >>> import numpy as np
+    >>> from fedrepro import Completion, Ratings, FedMAvgMC, run
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> data = Ratings(user, item, 1.0 + (user + item) % 5, users=12, items=8)
+    >>> problem = Completion(data, np.arange(12) % 3, r=2, lam=0.1, gam=0.1, init=0.5)
+    >>> history = run(FedMAvgMC(m=2, Q1=5, Q2=5, reading="released"), problem, rounds=20)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
+    >>> history.ledger.uplink_scalars == 20 * 2 * 8 * 2  # rounds, clients, items, rank
+    True
+    """
+
+    m: int = 10
+    Q1: int = 10
+    Q2: int = 10
+    reading: str = "literal"
+    c: float = 0.51
+    d: float = 5.0
+    broadcast: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        for name in ("m", "Q1", "Q2"):
+            whole(name, getattr(self, name))
+        one_of("reading", self.reading, ("literal", "scaled", "released"))
+        number("c", self.c, above=0.0)
+        number("d", self.d, above=0.0)
+        flag("broadcast", self.broadcast)
+
+    def check(self, *, P: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where the method cannot run with P clients."""
+        clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """U steps of all clients, W steps of those drawn, or of all where each goes on from its own W_i."""
+        users, items, P, size = facts["users"], facts["items"], facts["P"], facts["items"] * facts["r"]
+        at_work = min(params["m"], P) if params["broadcast"] else P
+        U = bucketing(facts, 1.0, users, params["Q1"])
+        W = bucketing(facts, at_work / P, at_work * items, params["Q2"])
+        held = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
+        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), held, ("numba",))
+
+    def rounds(
+        self,
+        problem: Completion,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the state at the initial point and after every round; one object, updated in place.
+
+        init : (U0, V0), (users, r) and (n, r). clients : one sequence of ids a round, to take instead of drawing.
+        ``state.W`` holds the clients' own W_i where V is not broadcast. Raises ParameterError for l1 regularisers.
+        """
+        self.check(P=problem.p)
+        if problem.reg != "l2":
+            raise ParameterError("reg", "FedMAvg is a gradient method and needs reg: l2; use fedmc-admm for l1")
+        ledger = Ledger() if ledger is None else ledger
+        draw = streams(rng)
+        state, size = problem.start(init, draw.other), problem.n * problem.r
+        if not self.broadcast:
+            state.W = np.repeat(state.V[None], problem.p, axis=0)
+            ledger.down(size, kind="V", clients=problem.p, setup=True)
+        yield state
+        for S in client_draws(draw.clients, self.m, problem.p, clients):
+            with np.errstate(over="ignore", invalid="ignore"):
+                if self.broadcast:
+                    ledger.down(size, kind="V", clients=problem.p)
+                    sent = self._averaging(problem, state, S)
+                else:
+                    sent = self._isolated(problem, state, S)
+                state.V[:] = sum(sent) / len(S)
+            ledger.up(size, kind="W_i", clients=len(S))
+            state.work += 0.5 * (self.Q1 + self.Q2)
+            yield state
+            if not np.isfinite(state.V).all():
+                return
+
+    def _averaging(self, problem: Completion, state: State, S: list[int]) -> list[np.ndarray]:
+        """U steps of all clients against V, then W_i of the clients S, each from V."""
+        step = self._U_step(problem, state.V)
+        problem.each(lambda rows: self._U_steps(problem, state.U, rows, state.V, step), problem.blocks(problem.train))
+
+        def one(i: int) -> np.ndarray:
+            W = state.V.copy()
+            self._W_steps(problem, state.U, i, W)
+            return W
+
+        return problem.each(one, S)
+
+    def _isolated(self, problem: Completion, state: State, S: list[int]) -> list[np.ndarray]:
+        """U and W steps of all clients, each in its own W_i."""
+        copies = state.W
+        assert copies is not None
+
+        def one(i: int) -> None:
+            W = copies[i]
+            self._U_steps(problem, state.U, problem.client(i), W, self._U_step(problem, W))
+            self._W_steps(problem, state.U, i, W)
+
+        problem.each(one, range(problem.p))
+        return [copies[i] for i in S]
+
+    def _U_step(self, problem: Completion, V: np.ndarray) -> float:
+        """1 / c^k."""
+        top = _lambda_max(V)
+        return 2.0 / (problem.p * top) if self.reading == "released" else 1.0 / (self.c * top)
+
+    def _U_steps(self, problem: Completion, U: np.ndarray, rows: slice, V: np.ndarray, step: float) -> None:
+        """U <- U - step [ P(U V - M) V^T + lam U ], Q1 times on the given rows, in place."""
+        from fedrepro.problems.completion.kernels import steps
+
+        steps(U[rows], V, *problem.by_user(rows), N=self.Q1, alpha=1.0 - step * problem.lam, delta=step)
+
+    def _W_steps(self, problem: Completion, U: np.ndarray, i: int, W: np.ndarray) -> None:
+        """W <- W - [ U_i^T P(U_i W - M_i)/p + gam W ] / d_i, Q2 times, in place."""
+        from fedrepro.problems.completion.kernels import steps
+
+        Ui, p = U[problem.client(i)], problem.p
+        d = self.d * _lambda_max(Ui) / (p if self.reading == "scaled" else 1)
+        gam = problem.gam / p if self.reading == "released" else problem.gam
+        steps(W, Ui, *problem.by_item(i), N=self.Q2, alpha=1.0 - gam / d, delta=1.0 / (p * d))
+
+
+def _lambda_max(A: np.ndarray) -> float:
+    """lambda_max(A^T A), kept off zero; NaN where A is not finite."""
+    from fedrepro.problems.completion.kernels import gram
+
+    G = gram(A)
+    return max(float(np.linalg.eigvalsh(G)[-1]), 1e-12) if np.isfinite(G).all() else float("nan")
+
+
+for _name, _label, _preset, _summary in (
+    ("fedmavg-mc", "FedMAvg", {}, "Model averaging for completion, step sizes as the paper prints them"),
+    (
+        "fedmavg-mc-scaled",
+        "FedMAvg (scaled steps)",
+        {"reading": "scaled"},
+        "Model averaging for completion, W steps scaled like their gradient",
+    ),
+    (
+        "fedmavg-mc-released",
+        "FedMAvg (released program)",
+        {"reading": "released", "broadcast": False},
+        "Model averaging as the released program runs it: no broadcast, U steps divided by p",
+    ),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=FedMAvgMC,
+            problem="completion",
+            label=_label,
+            papers=("fedmc",),
+            summary=_summary,
+            preset=_preset,
+        )
+    )

@@ -1,0 +1,274 @@
+r"""FedMC-ADMM: federated matrix completion by a linearized ADMM over randomly chosen clients.
+
+Problem: :math:`\min \frac1p \sum_i [f_i(U_i, W_i) + R_i(U_i)] + R(V)` subject to :math:`W_i = V`
+(``fedrepro.problems.completion``, fedmc (3)), through its augmented Lagrangian (4), (5) with penalty :math:`\beta`.
+A round k, Algorithm 1:
+
+    the server draws S_k, m of p clients without replacement, and sends V          n r numbers each, down
+    each client i in S_k:
+        L = ||W_i W_i^T||_F;      N times  U_i <- prox_{R_i/L}( U_i - grad_U f_i(U_i, W_i) / L )                  (14)
+        l = ||U_i^T U_i||_F / p;  N times  W_i <- ( l W_i + beta V - grad_V f_i(U_i, W_i)/p - Y_i ) / (l + beta)  (15)
+        Y_i <- Y_i + beta (W_i - V)                                                                               (13)
+        and sends (W_i, Y_i)                                                       2 n r numbers each, up
+    the server:  V <- argmin R(V) + sum over all p clients of -<Y_i, V> + beta/2 ||W_i - V||^2                    (16)
+
+Clients that were not drawn stay as they are, and their last (W_i, Y_i) stay in the server's sum. U is updated against
+the client's own W_i of its last round, not against V. The server needs only Z_i = W_i + Y_i/beta; ``sends="sum"``
+counts that message of n r numbers instead of the paper's pair (the iterates are the same). Before round 1 every client
+is sent V^0 and sends its Y_i^0 (unless it is zero): setup, which no count of the paper includes.
+
+``W_step="exact"`` replaces the N steps (15) by the minimiser over W_i of the augmented Lagrangian (Remark 4.1, (11)):
+one r x r solve for every item the client has observed.
+
+beta: the paper gives no value. It acts relative to l; ``beta="auto"`` takes c times the median over all clients of
+||U_i^T U_i||_F / p after one U phase from the initial point, for which every client sends one number (discrepancy
+fedmc.6). The proof needs beta above the larger (the paper prints the smaller) of two bounds (discrepancy fedmc.20).
+
+Source: fedmc sections 4.1, 5.2, 5.3; docs/derivations/admm-reduction.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import clients_at_most, number, one_of, whole
+from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
+from fedrepro.problems.completion.state import State
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
+
+T = TypeVar("T")
+
+_REFRESH = 50
+"""The server's running sum is formed anew after so many rounds, so that rounding does not build up."""
+
+
+@dataclass(frozen=True)
+class FedMCADMM(Method):
+    """Parameters of FedMC-ADMM.
+
+    m : clients in a round, 1 .. p. N : inner steps on U and on W, at least 1. beta : penalty, greater than 0, or
+    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``, greater than 0.
+    W_step : ``linearized``, N steps (15), or ``exact``, the minimiser (11).
+    Y0 : the first dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``zero``.
+    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0.
+    sends : what is counted up: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
+
+    >>> import numpy as np
+    >>> from fedrepro import Completion, Ratings, FedMCADMM, run
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> data = Ratings(user, item, 1.0 + (user + item) % 5, users=12, items=8)
+    >>> problem = Completion(data, np.arange(12) % 3, r=2, lam=0.1, gam=0.1, init=0.5)
+    >>> history = run(FedMCADMM(m=2, N=5), problem, rounds=20)
+    >>> bool(history["objective"][-1] < history["objective"][0])
+    True
+    """
+
+    m: int = 10
+    N: int = 10
+    beta: float | str = 1.0
+    c: float = 0.3
+    W_step: str = "linearized"
+    Y0: str = "gradient"
+    eps: float = 1e-12
+    sends: str = "pair"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("m", self.m)
+        whole("N", self.N)
+        if isinstance(self.beta, str):
+            if self.beta != "auto":
+                raise ParameterError("beta", f"must be a number greater than 0, or auto, not {self.beta!r}")
+        else:
+            number("beta", self.beta, above=0.0)
+        number("c", self.c, above=0.0)
+        one_of("W_step", self.W_step, ("linearized", "exact"))
+        one_of("Y0", self.Y0, ("gradient", "zero"))
+        number("eps", self.eps, above=0.0)
+        one_of("sends", self.sends, ("pair", "sum"))
+
+    def check(self, *, P: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where the method cannot run with P clients."""
+        clients_at_most(self.m, P)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """U and W steps of the clients drawn, and a few passes over their W_i and Y_i; all clients' at the start."""
+        users, items, P, r = facts["users"], facts["items"], facts["P"], facts["r"]
+        m, size = min(params["m"], P), items * r
+        U = bucketing(facts, m / P, users * m / P, params["N"])
+        W = bucketing(facts, m / P, m * items, params["N"] if params["W_step"] == "linearized" else 0.4 * r)
+        start = Work(singles=5.0 * P * size + facts["ratings"] * 2.0 * r, calls=30.0 * P)
+        passes = Work(singles=12.0 * m * size + 2.0 * P * size / 50.0, calls=80.0 * m)
+        return Cost(start, U + W + passes, 8.0 * size * (2.0 * P + m) + 24.0 * users * r, ("numba",))
+
+    def rounds(
+        self,
+        problem: Completion,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the state at the initial point and after every round; one object, updated in place.
+
+        init : (U0, V0), (users, r) and (n, r). clients : one sequence of ids a round, to take instead of drawing.
+        """
+        self.check(P=problem.p)
+        ledger = Ledger() if ledger is None else ledger
+        draw = streams(rng)
+        state, size = problem.start(init, draw.other), problem.n * problem.r
+        state.W, state.Y = self._start(problem, state, ledger)
+        state.beta = self._penalty(problem, state, ledger)
+        total = _server_sum(state)
+        yield state
+        for k, S in enumerate(client_draws(draw.clients, self.m, problem.p, clients), start=1):
+            ledger.down(size, kind="V", clients=len(S))
+            with np.errstate(over="ignore", invalid="ignore"):
+                for change in _at_nodes(problem, ledger, lambda i: self._client(problem, state, i), S):
+                    total += change
+                if k % _REFRESH == 0:
+                    total = _server_sum(state)
+                state.V[:] = _server(problem, total, state.beta)
+            if self.sends == "pair":
+                ledger.up(size, kind="W_i", clients=len(S))
+                ledger.up(size, kind="Y_i", clients=len(S))
+            else:
+                ledger.up(size, kind="W_i + Y_i/beta", clients=len(S))
+            state.work += self.N if self.W_step == "linearized" else 0.5 * (self.N + 1)
+            yield state
+            if not np.isfinite(state.V).all():
+                return
+
+    def _start(self, problem: Completion, state: State, ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
+        """W_i^0 = V^0 and Y_i^0 of all clients, (p, n, r) each. Algorithm 1, Input."""
+        from fedrepro.problems.completion.kernels import steps
+
+        ledger.down(state.V.size, kind="V", clients=problem.p, setup=True)
+        W = np.repeat(state.V[None], problem.p, axis=0)
+        if self.Y0 == "zero":
+            return W, np.zeros_like(W)
+        Y = W.copy()
+
+        def one(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
+            steps(Y[i], state.U[problem.client(i)], *problem.by_item(i), N=1, alpha=0.0, delta=1.0 / problem.p)
+
+        _at_nodes(problem, ledger, one, range(problem.p))
+        ledger.up(state.V.size, kind="Y_i", clients=problem.p, setup=True)
+        return W, Y
+
+    def _penalty(self, problem: Completion, state: State, ledger: Ledger) -> float:
+        """beta, measured where it is ``"auto"``; leaves the state alone."""
+        if not isinstance(self.beta, str):
+            return float(self.beta)
+
+        def one(i: int) -> float:
+            U = state.U[problem.client(i)].copy()
+            self._U_steps(problem, i, U, state.V)
+            return self._curvature(U) / problem.p
+
+        ledger.up(1, kind="curvature", clients=problem.p, setup=True)
+        return self.c * float(np.median(_at_nodes(problem, ledger, one, range(problem.p))))
+
+    def _curvature(self, A: np.ndarray) -> float:
+        """||A^T A||_F, at least eps. fedmc (12)."""
+        from fedrepro.problems.completion.kernels import gram
+
+        return max(float(np.linalg.norm(gram(A))), self.eps)
+
+    def _U_steps(self, problem: Completion, i: int, U: np.ndarray, W: np.ndarray) -> None:
+        """fedmc (14): N steps on U_i, in place, against W."""
+        from fedrepro.problems.completion.kernels import steps
+
+        L, data = self._curvature(W), problem.by_user(problem.client(i))
+        if problem.reg == "l2":
+            steps(U, W, *data, N=self.N, alpha=L, scale=1.0 / (L + problem.lam))  # (66)
+        else:
+            steps(U, W, *data, N=self.N, delta=1.0 / L, tau=problem.lam / L)  # (71)
+
+    def _client(self, problem: Completion, state: State, i: int) -> np.ndarray:
+        """One round of client i, in place; returns the change of W_i + Y_i/beta."""
+        from fedrepro.problems.completion.kernels import solve_rows, steps
+
+        assert state.W is not None
+        assert state.Y is not None
+        assert state.beta is not None
+        U, V, W, Y, beta, p = state.U[problem.client(i)], state.V, state.W[i], state.Y[i], state.beta, problem.p
+        change = -(W + Y / beta)
+        self._U_steps(problem, i, U, W)
+        if self.W_step == "linearized":
+            ell = self._curvature(U) / p  # (12)
+            pull = {"alpha": ell, "scale": 1.0 / (ell + beta), "Q": beta * V - Y}
+            steps(W, U, *problem.by_item(i), N=self.N, delta=1.0 / p, **pull)  # (67)
+        elif solve_rows(W, U, *problem.by_item(i), mu=beta, delta=1.0 / p, Q=beta * V - Y):  # (11), Remark 4.1
+            raise ParameterError("beta", f"is too small for the exact W step to be solved: {beta:g}")
+        Y += beta * (W - V)  # (13)
+        change += W + Y / beta
+        return change
+
+
+def _at_nodes(problem: Completion, ledger: Ledger, work: Callable[[int], T], S: Sequence[int]) -> list[T]:
+    """``work`` of every client of S; each of them is a node of the ledger's clock."""
+    with ledger.clock.nodes() as at:
+
+        def one(i: int) -> T:
+            with at(i):
+                return work(i)
+
+        return problem.each(one, S)
+
+
+def _server_sum(state: State) -> np.ndarray:
+    """sum over all clients of W_i + Y_i/beta, in the order of the clients."""
+    assert state.W is not None
+    assert state.Y is not None
+    total = np.zeros_like(state.V)
+    for W, Y in zip(state.W, state.Y, strict=True):
+        total += W + Y / state.beta
+    return total
+
+
+def _server(problem: Completion, total: np.ndarray, beta: float) -> np.ndarray:
+    """fedmc (16), given the sum of W_i + Y_i/beta."""
+    p = problem.p
+    if problem.reg == "l2":
+        return beta * total / (p * beta + problem.gam)  # (68)
+    mean, tau = total / p, problem.gam / (p * beta)
+    return np.sign(mean) * np.maximum(np.abs(mean) - tau, 0.0)  # (73), (72)
+
+
+for _name, _label, _preset, _summary in (
+    ("fedmc-admm", "FedMC-ADMM", {}, "Linearized ADMM on clients drawn at random, as the paper states it"),
+    (
+        "fedmc-admm-exact",
+        "FedMC-ADMM, exact W step",
+        {"W_step": "exact"},
+        "FedMC-ADMM with the W step of Remark 4.1, solved item by item",
+    ),
+    (
+        "fedmc-admm-released",
+        "FedMC-ADMM (released program)",
+        {"beta": 1e4, "Y0": "zero", "eps": 1e-4},
+        "FedMC-ADMM with the released program's penalty, dual start and floor",
+    ),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=FedMCADMM,
+            problem="completion",
+            label=_label,
+            papers=("fedmc",),
+            summary=_summary,
+            preset=_preset,
+        )
+    )

@@ -1,0 +1,109 @@
+r"""Matrix completion with the split that the data name: ``completion`` on training and test ratings of the user's own.
+
+Everything is as in ``fedrepro.problems.completion`` but for what is drawn there: which of a client's ratings are to
+train with stands in the data (``SplitRatings.test``). A client may have none to test with, or none to train with.
+
+Source: fedmc (1), (2) and section 5.1, whose split is a random one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.parameters import one_of
+from fedrepro.problems.completion import problem as completion
+from fedrepro.problems.completion import rating_buckets
+from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.completion.rating_buckets import _columns, _select
+from fedrepro.registry import ProblemEntry, add_problem
+
+ARTIFACTS = completion.ARTIFACTS
+PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() if name not in ("train", "items")}
+
+
+class SplitCompletion(Completion):
+    """The completion problem held in memory, with a given split.
+
+    data : ``SplitRatings`` with ``test``. client : (users,) the client 0 .. p-1 of each *user*, -1 for a user who is
+    left out; None for a single client.
+    r : rank, 1 .. min(rows, items). reg : the regularisers, ``l2`` (squared) or ``l1``. lam : weight of the regulariser
+    of U, at least 0. gam : weight of the regulariser of V, at least 0. scale : of the ratings: ``raw``, or ``zscore``
+    for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
+    range : [lowest, highest] rating allowed, or None. threads : clients worked on at a time; None for the default.
+
+    Raises UserError where data cannot work, ParameterError where a parameter cannot.
+
+    Example:
+    >>> import numpy as np
+    >>> from fedrepro import SplitCompletion, SplitRatings
+    >>> user, item = np.divmod(np.arange(96), 8)
+    >>> ratings = SplitRatings(user, item, 1.0 + (user + item) % 5, 12, 8, test=np.arange(96) % 4 == 0)
+    >>> U0, V0 = SplitCompletion(ratings, client=np.arange(12) % 3, r=2).initial(trial=1)
+    >>> U0.shape, V0.shape
+    ((12, 2), (8, 2))
+    """
+
+    name = "completion-split"
+    parameters = PARAMETERS
+    stored_parameters = ("range",)  # type: ignore[assignment]
+    probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
+
+    def __init__(self, data: Any, client: Any = None, *, threads: int | None = None, **parameters: Any) -> None:
+        SplitCompletion.check(parameters, {})
+        given = {**PARAMETERS, **parameters}
+        self._set_up(arrange(data, client, given["range"]), given, threads)
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
+        for name in parameters:
+            one_of("parameters", name, tuple(PARAMETERS))
+        Completion.check(parameters, facts)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write ``SplitRatings`` as the problem uses them; ``client`` is that of each *user*."""
+        rating_buckets.write(folder, arrange(data, client, {**PARAMETERS, **parameters}["range"]))
+
+
+def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
+    """Put ``SplitRatings`` into buckets, training and test ratings as they say; arguments as for ``rating_buckets``.
+
+    Raises UserError where no split is given, or it leaves no rating to train with.
+    """
+    test = getattr(data, "test", None)
+    if test is None:
+        raise UserError("ratings: these have no split of their own; use the problem completion, which draws one")
+    test = np.asarray(test)
+    if test.dtype != bool or test.shape != np.shape(data.user):
+        raise UserError(f"test: must hold true or false of each rating, {np.shape(data.user)}, not {test.shape}")
+    if test.all():
+        raise ParameterError("split", "leaves no rating to train with")
+    whole = rating_buckets.arrange(data, client, 1.0, None, scale)
+    row = np.repeat(np.arange(whole.train.ptr.size - 1), np.diff(whole.train.ptr))
+    row_of = np.full(data.users, -1, dtype=np.int64)
+    row_of[whole.user] = np.arange(whole.user.size)
+    wanted = (row_of[np.asarray(data.user)] * data.items + np.asarray(data.item))[test]
+    held = np.isin(row * data.items + whole.train.index.astype(np.int64), wanted)
+    train, rest = (_select(*whole.train.arrays, mask) for mask in (~held, held))
+    if train.count == 0:
+        raise ParameterError("split", "leaves no rating to train with")
+    columns = _columns(train, whole.starts, data.items)
+    ptr, rows, codes = columns
+    return dataclasses.replace(whole, train=train, test=rest, col_ptr=ptr, col_row=rows, col_code=codes)
+
+
+add_problem(
+    ProblemEntry(
+        cls=SplitCompletion,
+        data_kind="split-ratings",
+        summary="Matrix completion with training and test ratings as the data name them",
+        artifacts=ARTIFACTS,
+    )
+)

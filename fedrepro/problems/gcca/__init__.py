@@ -1,0 +1,1 @@
+"""Generalized CCA over nodes with linear maps: the paper ``gcca``."""

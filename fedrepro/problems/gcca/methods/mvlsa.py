@@ -1,0 +1,133 @@
+r"""MVLSA: the MAX-VAR solution on views that are each replaced by their rank-m truncation; no rounds.
+
+With the truncated SVD :math:`X_i \approx A_i S_i B_i^\top` (A_i: (J, m)):
+
+.. math::  G = \text{top-K left singular vectors of } [A_1 T_1, \dots, A_I T_I], \quad
+           Q_i = B_i S_i^{-1} T_i^2 A_i^\top G, \quad T_i = (S_i^2 (r I + S_i^2)^{-1})^{1/2}
+
+With r = 0, T_i = I. With m the rank of every view it is the exact optimum.
+
+Source: Rastogi, Van Durme and Arora, Multiview LSA, NAACL 2015; Shrestha and Fu, Sec. III-C.1 and V-A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Clock, Ledger
+from fedrepro.multiview.aligned_views import View, decomposing, leading
+from fedrepro.multiview.federated import State
+from fedrepro.parameters import number, whole
+from fedrepro.problems.gcca.problem import GCCA, multiplying
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+def mvlsa(problem: GCCA, m: int, r: float = 0.0, clock: Clock | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
+    """G (J, K) and Q_i (N_i, K) of the rank-m problem with ridge r.
+
+    A node sends A_i T_i (J, m) and is sent G; it keeps S_i and B_i. The last result is kept with the problem, for
+    every method that starts warm asks for the same; by the clock each spends the time it took. Raises ParameterError
+    unless K <= m <= the rank of every view.
+    """
+    if m < problem.K:
+        raise ParameterError("m", f"must be at least K = {problem.K}, not {m}")
+    clock = Clock() if clock is None else clock
+    G, Q = clock.once(problem.kept, "mvlsa", (m, r), lambda: _solve(problem, m, r, clock))
+    return G, list(Q)
+
+
+def _solve(problem: GCCA, m: int, r: float, clock: Clock) -> tuple[np.ndarray, list[np.ndarray]]:
+    def sends(view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        A, s = view.left_svd(m)
+        w = np.square(s) / (r + np.square(s))  # T_i^2
+        return A * np.sqrt(w), A, s, w
+
+    def receives(view: View, part: tuple[np.ndarray, ...]) -> np.ndarray:
+        _, A, s, w = part
+        return view.transposed_product(A @ ((w / np.square(s))[:, None] * (A.T @ G)))  # B = X'A S^-1
+
+    parts = clock.each(sends, problem.views)
+    _, G = leading(np.hstack([AT for AT, *_ in parts]), problem.K)
+    return G, clock.each(receives, problem.views, parts)
+
+
+def truncating(facts: Mapping[str, Any], m: int) -> Work:
+    """What the rank-m truncation of all views takes, and the eigenvectors of the I m columns it leaves."""
+    J, N, views, density = facts["J"], facts["N"], facts["I"], facts.get("density")
+    columns = m * views
+    joined = Work(flops=2.0 * J * columns * min(J, columns) + 10.0 * min(J, columns) ** 3, calls=100.0)
+    return views * decomposing(J, N, density, m) + joined
+
+
+@dataclass(frozen=True)
+class MVLSA(Method):
+    """MVLSA. m : rank the views are cut down to, K <= m <= rank. r : ridge, at least 0 (0 in the paper's figures).
+
+    >>> import numpy as np
+    >>> from fedrepro import GCCA, MVLSA, run
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((40, 2))
+    >>> views = [common @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((40, 5)) for _ in range(3)]
+    >>> problem = GCCA(views, K=2)
+    >>> history = run(MVLSA(m=5), problem, rounds=1, metrics=["ratio"])
+    >>> round(float(history["ratio"][-1]), 6)  # at full rank it is exact
+    1.0
+    """
+
+    one_shot: ClassVar[bool] = True
+
+    m: int = 10
+    r: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole("m", self.m)
+        number("r", self.r, least=0.0)
+
+    def check(self, *, N: int | None = None, K: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where m cannot work for views (J, N) and K."""
+        if K is not None and self.m < K:
+            raise ParameterError("m", f"must be at least K = {K}, not {self.m}")
+        if N is not None and self.m > N:
+            raise ParameterError("m", f"must be at most the number of columns of a view, {N}, not {self.m}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """The truncations, and a product with each view."""
+        held = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
+        libraries = ("numba",) if "density" in facts else ()
+        return Cost(facts["I"] * multiplying(facts), Work(), held, libraries, truncating(facts, params["m"]))
+
+    def rounds(
+        self,
+        problem: GCCA,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the one state; draws nothing and has no use for an initial point. Each node sends J m, is sent J K."""
+        ledger = Ledger() if ledger is None else ledger
+        G, Q = mvlsa(problem, self.m, self.r, ledger.clock)
+        ledger.up(problem.J * self.m, kind="A", clients=problem.I)
+        ledger.down(G.size, kind="G", clients=problem.I)
+        M = ledger.clock.each(View.product, problem.views, Q)
+        yield State(theta=Q, M=M, G=G, near=M, far=M, G_near=G, G_far=G)
+
+
+add_algorithm(
+    Algorithm(
+        name="mvlsa",
+        cls=MVLSA,
+        problem="gcca",
+        label="MVLSA",
+        papers=("gcca",),
+        summary="closed-form MAX-VAR GCCA of views cut down to rank m",
+    )
+)

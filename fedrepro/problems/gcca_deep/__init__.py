@@ -1,0 +1,1 @@
+"""Generalized CCA over nodes with networks: the paper ``gcca``."""

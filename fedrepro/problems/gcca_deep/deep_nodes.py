@@ -1,0 +1,242 @@
+r"""Deep nodes of federated GCCA, and what CuteMaxVar-Deep and AltMaxVar-Deep share.
+
+.. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
+           \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
+
+Q(X_i; theta_i) is a network's output divided by s: (J, K). A node trains its own network on its own view; nothing else
+of it is read. Source: Shrestha and Fu, eq. (4), (5), (7), (11), Sec. III-C.3 and V-B; discrepancy gcca.11, discrepancy
+gcca.12, discrepancy gcca.29.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.ledger import Ledger
+from fedrepro.multiview import federated
+from fedrepro.nets import backend, mlp
+from fedrepro.nets.mlp import Mlp, Model
+from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.seeds import streams
+
+UNITS = ("epoch", "step")
+LOSSES = ("squared", "norm")
+SCALES = ("rows", "none")
+OPTIMIZERS = ("adam", "sgd")
+
+
+@dataclass(frozen=True)
+class DeepParameters(Method):
+    """What both deep methods have; defaults are those of the 2-D example (Sec. V-B.2).
+
+    hidden : widths of the hidden layers, first to last, at least 1 each.
+    T : epochs or steps of a node in a round, at least 1. inner_unit : what T counts: ``epoch`` or ``step``. The paper
+        says 10 iterations; its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
+    b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement; epochs take all of them,
+        the last batch filled up with the first rows.
+    shuffle : whether an epoch takes the rows in a new random order, instead of the data's own as the released program.
+    lr : step size of the optimizer, greater than 0. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
+        no momentum.
+    loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
+        part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
+        together by a factor that Adam all but cancels.
+    target_scale : s = sqrt(J) with ``rows``, so that the targets of a network have entries of size one and not
+        1/sqrt(J); ``none`` for s = 1. Nothing else of the method depends on s.
+    batch_norm : whether the network has batch norm. bias : whether its layers have biases. double : whether it computes
+        in float64, as in the released program.
+    rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
+    center : ``estimate``, both ends subtract the column means of Mhat_i (the released program); ``sum``, the centring
+        matrix of (15); ``none``.
+    """
+
+    hidden: Sequence[int] = (128, 64)
+    T: int = 10
+    inner_unit: str = "epoch"
+    b: int | None = 1000
+    shuffle: bool = False
+    lr: float = 1e-3
+    optimizer: str = "adam"
+    loss: str = "squared"
+    target_scale: str = "rows"
+    batch_norm: bool = True
+    bias: bool = True
+    double: bool = True
+    rho: float = 0.0
+    center: str = "estimate"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence):
+            raise ParameterError(
+                "hidden", f"must be a list of widths (in a curve, a list of it: [[128, 64]]), not {self.hidden!r}"
+            )
+        for width in self.hidden:
+            whole("hidden", width)
+        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+        federated.check_shared(self.T, self.b, self.rho, self.center)
+        number("lr", self.lr, above=0.0)
+        for name, choices in (
+            ("inner_unit", UNITS), ("loss", LOSSES), ("target_scale", SCALES), ("optimizer", OPTIMIZERS)
+        ):  # fmt: skip
+            one_of(name, getattr(self, name), choices)
+        for name in ("shuffle", "batch_norm", "bias", "double"):
+            flag(name, getattr(self, name))
+
+    def check(self, *, J: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where the parameters cannot work for J rows."""
+        if J is not None:
+            federated.batch_within(self.b, J)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Both passes of every step, one forward pass of all rows, and what is sent; two programs to compile."""
+        J, N, K, views = facts["J"], facts["N"], facts["K"], facts["I"]
+        net = Mlp(N, tuple(params["hidden"]), K)
+        batch = J if params["b"] is None else params["b"]
+        steps = params["T"] * (math.ceil(J / batch) if params["inner_unit"] == "epoch" else 1)
+        width = 2.0 if params["double"] else 1.0
+        passes = Work(network=width * (6.0 * batch * net.macs + 40.0 * batch * sum(net.hidden) + 30.0 * net.macs))
+        forward = Work(network=width * J * (2.0 * net.macs + 10.0 * sum(net.hidden)), calls=300.0)
+        held = (
+            1.1e8
+            + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
+            + 16.0 * batch * (N + 4.0 * sum(net.hidden))
+        )
+        round_ = views * (steps * passes + forward) + federated.exchanging(params, facts)
+        libraries = ("jax", "numba") if federated.compresses(params) else ("jax",)
+        return Cost(Work(calls=1e4), round_, held, libraries, Work(programs=2.0))
+
+
+class DeepNode:
+    """A node with a view X (J, N) and a network: T epochs or steps on its loss a round, eq. (11)."""
+
+    def __init__(self, X: np.ndarray, model: Model, rng: np.random.Generator, method: DeepParameters) -> None:
+        self.method = method
+        self.J = len(X)
+        self.s = math.sqrt(self.J) if method.target_scale == "rows" else 1.0
+        self._rng = rng
+        self._model = model
+        self._dtype = np.float64 if method.double else np.float32
+        self._train = _trainer(method.loss, method.optimizer)
+        with mlp.computing(method.double):
+            self._X = backend.load().numpy.asarray(np.asarray(X, self._dtype))
+            self._optimizer = _optimizer(method.optimizer).init({k: v for k, v in model.items() if mlp.trained(k)})
+
+    def represent(self) -> np.ndarray:
+        """M = Net(X) / s for all rows, with running statistics."""
+        return mlp.predict(self._model, self._X) / self.s
+
+    def parameters(self) -> Model:
+        """The network's arrays, statistics included; never changed afterwards."""
+        return self._model
+
+    def update(self, G: np.ndarray) -> None:
+        """Train on the target s G."""
+        with mlp.computing(self.method.double):
+            target = np.asarray(self.s * G, self._dtype)
+            after, self._optimizer = self._train(
+                self._model, self._optimizer, self._X, target, self._batches(), self._dtype(self.method.lr)
+            )
+            self._model = {name: np.asarray(values) for name, values in after.items()}
+
+    def _batches(self) -> np.ndarray:
+        """(steps, b) rows of each step of a round."""
+        T, J, b = self.method.T, self.J, self.method.b
+        b = J if b is None else b
+        if self.method.inner_unit == "step" and b < J:
+            return np.stack([self._rng.permutation(J)[:b] for _ in range(T)]).astype(np.int32)
+        size = math.ceil(J / b)
+        orders = (self._rng.permutation(J) if self.method.shuffle else np.arange(J) for _ in range(T))
+        return np.concatenate([np.resize(order, (size, b)) for order in orders]).astype(np.int32)
+
+
+def objective(loss: str, model: Mapping[str, Any], x: Any, target: Any) -> tuple[Any, dict[str, Any]]:
+    """A minibatch's loss, batch norm in training, and new running statistics; traced by JAX."""
+    out, statistics = mlp.forward(model, x, True)
+    total = ((out - target) ** 2).sum()
+    if loss == "norm":
+        jnp = backend.load().numpy
+        total = jnp.sqrt(jnp.maximum(total, jnp.finfo(total.dtype).tiny))
+    return total / (2 * len(x)), statistics
+
+
+@functools.cache
+def _optimizer(name: str) -> Any:
+    """The direction of a step; Adam with its usual decays 0.9 and 0.999 and eps 1e-8."""
+    backend.load()
+    import optax
+
+    return optax.scale_by_adam() if name == "adam" else optax.identity()
+
+
+@functools.cache
+def _trainer(loss: str, optimizer: str) -> Any:
+    """All steps of a round as one compiled loop; nodes with views of one shape share the compiled program."""
+    jax = backend.load()
+    direction = _optimizer(optimizer)
+
+    def train(model: Any, state: Any, X: Any, target: Any, batches: Any, lr: Any) -> Any:
+        def step(now: Any, rows: Any) -> Any:
+            weights, statistics, state = now
+
+            def of(weights: Any) -> Any:
+                return objective(loss, {**weights, **statistics}, X[rows], target[rows])
+
+            g, statistics = jax.grad(of, has_aux=True)(weights)
+            d, state = direction.update(g, state)
+            return ({k: weights[k] - lr * d[k] for k in weights}, statistics, state), None
+
+        start = (
+            {k: v for k, v in model.items() if mlp.trained(k)},
+            {k: v for k, v in model.items() if not mlp.trained(k)},
+            state,
+        )
+        (weights, statistics, state), _ = jax.lax.scan(step, start, batches)
+        return {**weights, **statistics}, state
+
+    return jax.jit(train)
+
+
+def rounds(
+    method: DeepParameters,
+    sending: federated.Sending,
+    problem: DeepGCCA,
+    rng: np.random.Generator,
+    ledger: Ledger | None,
+    init: Any,
+) -> Iterator[federated.State]:
+    """Run a deep method on a problem; see ``federated_rounds``. Raises UserError where JAX is not installed."""
+    backend.load()
+    federated.batch_within(method.b, problem.J)
+    ledger = Ledger() if ledger is None else ledger
+    drawn = streams(rng)
+    models = starting_models(method, problem, drawn.other, init)
+
+    def node(X: np.ndarray, model: Model, stream: np.random.Generator) -> DeepNode:
+        return DeepNode(X, model, stream, method)
+
+    nodes = ledger.clock.each(node, problem.views, models, drawn.minibatch.spawn(problem.I))
+    return federated.federated_rounds(
+        nodes, sending, rng=drawn.compressor, ledger=ledger, rho=method.rho, center=method.center
+    )
+
+
+def starting_models(method: DeepParameters, problem: DeepGCCA, rng: np.random.Generator, init: Any) -> list[Model]:
+    """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays a view."""
+    dtype = np.float64 if method.double else np.float32
+    nets = [Mlp(N, tuple(method.hidden), problem.K, method.batch_norm, method.bias) for N in problem.N]
+    if init is None or isinstance(init, NetStart):
+        start = NetStart(int(rng.integers(2**62))) if init is None else init
+        return [mlp.initial(net, functools.partial(start.uniform, i), dtype) for i, net in enumerate(nets)]
+    if not isinstance(init, Sequence) or len(init) != problem.I:
+        raise UserError(f"init: must be a NetStart or a list of {problem.I} models, one a view")
+    return [mlp.given(net, model, dtype) for net, model in zip(nets, init, strict=True)]

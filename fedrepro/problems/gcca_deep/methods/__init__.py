@@ -1,0 +1,1 @@
+"""Methods for the problem ``gcca-deep``, one a module."""

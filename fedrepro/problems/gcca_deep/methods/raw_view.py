@@ -1,0 +1,81 @@
+r"""One view as it is, beside the representations that deep GCCA learns (Fig. 10, left column; Fig. 12, left).
+
+Nothing is minimized and nothing sent: the common representation G is the view X_i itself, unscaled, and each view is
+its own representation, so that the same classifiers, clusterings and pictures apply.
+
+Source: Shrestha and Fu, Sec. V-B.3 and V-B.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import whole
+from fedrepro.problems.gcca_deep.problem import DeepGCCA, Raw
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+
+
+@dataclass(frozen=True)
+class RawView(Method):
+    """view : which one, counted from 1.
+
+    >>> import numpy as np
+    >>> from fedrepro import DeepGCCA, RawView, Views, run
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA.of(Views(views, np.arange(24) % 2), None, {"K": 2, "test": 8})
+    >>> history = run(RawView(view=2), problem, rounds=1, metrics=["accuracy"])
+    >>> bool(0 <= history["accuracy"][-1] <= 1)
+    True
+    """
+
+    one_shot: ClassVar[bool] = True
+    silent: ClassVar[bool] = True
+
+    view: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        whole("view", self.view)
+
+    def check(self, *, I: int | None = None, **_: Any) -> None:  # noqa: E741 (the paper's symbol)
+        """Raise ParameterError where there is no such view."""
+        if I is not None and self.view > I:
+            raise ParameterError("view", f"must be at most the number of views I = {I}, not {self.view}")
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Nothing is computed."""
+        return Cost(Work(calls=1.0))
+
+    def rounds(
+        self,
+        problem: DeepGCCA,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[Raw]:
+        """Yield one state, at round 0."""
+        self.check(I=problem.I)
+        yield Raw(self.view - 1)
+
+
+add_algorithm(
+    Algorithm(
+        name="raw-view",
+        cls=RawView,
+        problem="gcca-deep",
+        label="raw view",
+        papers=("gcca",),
+        summary="one view as it is, for comparison with learned representations",
+    )
+)

@@ -1,0 +1,422 @@
+r"""Deep MAX-VAR GCCA: a network for every view, one common representation, and what is measured on it.
+
+.. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ f = \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
+           \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
+
+X_i: (J, N_i), G: (J, K). Rows that were not trained on get a common representation as the server would form it: the
+polar factor of the centred sum of their networks' outputs. Where a classifier or a clustering looks at G, it is
+multiplied by the root of its number of rows, so that entries have size one whatever the number of rows.
+
+Source: Shrestha and Fu, eq. (4), (5), (7), Sec. V-B; discrepancy gcca.16, discrepancy gcca.17,
+discrepancy gcca.33.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fedrepro import seeds
+from fedrepro.arrays import complete, unmasked
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.multiview.aligned_views import check_views, read_only
+from fedrepro.multiview.maxvar import server_step
+from fedrepro.nets import mlp
+from fedrepro.numerics.embedding import embed
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.problems.gcca import problem as gcca
+from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.registry import ProblemEntry, add_problem
+
+PARTS = ("validation", "test", "cluster")
+CLASSIFIERS = ("linear", "rbf")
+EVALUATIONS = ("running", "batch")
+
+
+@dataclass(frozen=True)
+class NetStart:
+    """Uniform draws for initial networks, the same for all methods of one trial (``key``)."""
+
+    key: int
+
+    def uniform(self, view: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers in [-1, 1) for one named array of the network of one view (counted from 0)."""
+        return seeds.generator("init", problem="gcca-deep", key=self.key, view=view, array=name).uniform(-1, 1, shape)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A state without networks: every view is its own representation, and ``view`` (from 0) the common one."""
+
+    view: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of all views: (n, N_i) each, and their labels (n,) or None."""
+
+    views: list[np.ndarray]
+    labels: np.ndarray | None
+
+
+METRICS = {
+    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
+    "accuracy": Metric(
+        "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
+    ),
+    "accuracy_code": Metric(
+        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
+    ),
+    "cluster_accuracy": Metric(
+        "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
+    ),
+    "cluster_accuracy_code": Metric(
+        "cluster_accuracy_code",
+        "clustering as released",
+        "higher",
+        "the same on G not rescaled, as the released program",
+    ),
+    "consensus": gcca.METRICS["consensus"],
+    "lag": gcca.METRICS["lag"],
+}
+
+PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "evaluation": "running", "gamma": 5.0}
+"""K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data that names none."""
+
+
+class DeepGCCA(Problem):
+    """Deep MAX-VAR GCCA on views held in memory.
+
+    views : I dense matrices (J, N_i), rows aligned, real and finite. K : dimension of the common representation,
+    1 .. J - 1. labels : (J,) classes, used by no method, only by measures.
+    parts : further rows by name: ``test`` for classification; ``validation``, which the released program fits its
+        classifier on; ``cluster`` for clustering and pictures.
+    classifier : support vector machine, ``linear`` (Fig. 11) or ``rbf`` (Fig. 12, 13).
+    evaluation : batch norm of rows not trained on, with ``running`` statistics or those of the ``batch`` of these rows
+        (the released programs, discrepancy gcca.16).
+    gamma : of the clustering's kernel exp(-gamma d^2), greater than 0.
+
+    A spec has one more key. test : rows held out at random, at least 1 and fewer than there are, where the data names
+    none; None for none.
+
+    Raises UserError or ParameterError where these do not hold.
+
+    >>> import numpy as np
+    >>> from fedrepro import DeepGCCA
+    >>> rng = np.random.default_rng(0)
+    >>> views = [rng.standard_normal((24, 3)) for _ in range(2)]
+    >>> problem = DeepGCCA(views, K=2, labels=np.arange(24) % 2)
+    >>> problem.I, problem.J, problem.K
+    (2, 24, 2)
+    """
+
+    name = "gcca-deep"
+    metrics = METRICS
+    default_metrics = ("accuracy",)
+    parameters = PARAMETERS
+    stored_parameters = ("test",)
+
+    def __init__(
+        self,
+        views: Sequence[Any],
+        K: int,
+        *,
+        labels: Any = None,
+        parts: Mapping[str, Part] | None = None,
+        classifier: str = "linear",
+        evaluation: str = "running",
+        gamma: float = 5.0,
+    ) -> None:
+        _check_parameters({"K": K, "classifier": classifier, "evaluation": evaluation, "gamma": gamma})
+        unmasked(labels=labels)
+        complete(labels=labels)
+        self.views = [read_only(X) for X in _dense(views)]
+        self.K = int(K)
+        if self.K >= self.J:
+            raise ParameterError("K", f"must be less than the number of rows, {self.J}, not {self.K}")
+        self.labels = None if labels is None else read_only(np.asarray(labels))
+        self.parts = dict(parts or {})
+        self.classifier, self.evaluation, self.gamma = classifier, evaluation, gamma
+
+    @property
+    def I(self) -> int:  # noqa: E743 (the paper's symbol)
+        """Views, each at its own node."""
+        return len(self.views)
+
+    @property
+    def J(self) -> int:
+        """Training rows."""
+        return int(self.views[0].shape[0])
+
+    @property
+    def N(self) -> list[int]:
+        """Columns of each view."""
+        return [int(X.shape[1]) for X in self.views]
+
+    def part(self, name: str) -> Part:
+        """The rows of one part, with labels; raises UserError where there are none."""
+        if name not in self.parts:
+            more = "; set the problem's test to how many rows to hold out" if name == "test" else ""
+            raise UserError(f"the data has no {name} rows, which this measure needs{more}")
+        return self.parts[name]
+
+    def cost(self, M: Sequence[np.ndarray], G: np.ndarray) -> float:
+        """f for the true representations, eq. (7a)."""
+        return 0.5 * sum(float(np.vdot(M_i - G, M_i - G)) for M_i in M)
+
+    def outputs(self, state: Any, views: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Each network's outputs (n, K) for further rows; of a ``Raw`` state, the rows themselves."""
+        if isinstance(state, Raw):
+            return [np.asarray(X) for X in views]
+        batch = self.evaluation == "batch"
+        return [mlp.predict(theta, X, batch) for theta, X in zip(state.theta, views, strict=True)]
+
+    def common(self, state: Any, views: Sequence[np.ndarray] | None = None, center: bool = True) -> np.ndarray:
+        """G for further rows, orthonormal columns; without ``views`` for the training rows, as the method has it."""
+        if isinstance(state, Raw):
+            return np.asarray((self.views if views is None else views)[state.view])
+        return state.G if views is None else server_step(self.outputs(state, views), None, 0.0, center)
+
+    def features(self, state: Any, views: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """``common``, with entries of size one; a raw view as it is."""
+        G = self.common(state, views)
+        return G if isinstance(state, Raw) else G * np.sqrt(len(G))
+
+    def accuracy(self, state: Any) -> float:
+        """Share of test rows that a classifier of G, fitted to the training rows, gets right."""
+        test = self.part("test")
+        return self._classify(
+            self.features(state), _labels(self.labels), self.features(state, test.views), _labels(test.labels)
+        )
+
+    def accuracy_code(self, state: Any) -> float:
+        """The same as the released programs have it.
+
+        Example: fitted to ``validation`` and scored on ``test`` rows of one polar factor of both, neither centred nor
+        rescaled. Where there are no validation rows (EHR): as ``accuracy``, but G not rescaled.
+        """
+        test = self.part("test")
+        if "validation" not in self.parts:
+            G, G_test = self.common(state), self.common(state, test.views)
+            return self._classify(G, _labels(self.labels), G_test, _labels(test.labels))
+        fitted = self.part("validation")
+        both = [np.concatenate([a, b]) for a, b in zip(fitted.views, test.views, strict=True)]
+        G, n = self.common(state, both, center=False), len(fitted.views[0])
+        return self._classify(G[:n], _labels(fitted.labels), G[n:], _labels(test.labels))
+
+    def _classify(self, A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray) -> float:
+        from sklearn.svm import SVC, LinearSVC
+
+        if not (np.isfinite(A).all() and np.isfinite(B).all()):
+            return float("nan")
+        machine = LinearSVC(dual=False) if self.classifier == "linear" else SVC(kernel="rbf")
+        return float(np.mean(machine.fit(A, a).predict(B) == b))
+
+    def clustering(self, points: np.ndarray, labels: np.ndarray) -> float:
+        """Share of points in the majority class of their cluster; spectral clustering, as many clusters as classes."""
+        from sklearn.cluster import SpectralClustering
+
+        if not np.isfinite(points).all():
+            return float("nan")
+        classes = np.unique(labels)
+        found = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
+        right = sum(max(np.sum(labels[found == c] == k) for k in classes) for c in np.unique(found))
+        return float(right / len(labels))
+
+    def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Arrays to keep of a final state.
+
+        On the clustering rows: ``view1`` ... ``viewI``, each network's outputs (n, K), of a raw view its rows; ``G``,
+        the common representation with entries of size one; ``labels``. On the training rows: ``embedding``, t-SNE of G
+        with scikit-learn's defaults (J, 2), and ``groups``, their labels.
+        """
+        pictured = {f"view{i + 1}": i for i in range(self.I)}
+        kept: dict[str, np.ndarray] = {}
+        for name in names:
+            one_of("artifacts", name, (*pictured, "G", "labels", "embedding", "groups"))
+            if name in pictured:
+                i = pictured[name]
+                kept[name] = self.outputs(state, self.part("cluster").views)[i]
+            elif name == "G":
+                kept[name] = self.features(state, self.part("cluster").views)
+            elif name == "embedding":
+                kept[name] = embed(self.features(state))
+            else:
+                kept[name] = _labels(self.labels if name == "groups" else self.part("cluster").labels)
+        return kept
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
+        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
+        _check_parameters(parameters)
+        wanted, J = {**PARAMETERS, **parameters}, shape.get("J")
+        rows = None if J is None else J - (wanted["test"] or 0)
+        if rows is not None and rows < 2:
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+        if rows is not None and wanted["K"] >= rows:
+            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {wanted['K']}")
+
+    def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
+        """The named metrics of a state (``fedrepro.multiview.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
+        found: dict[str, float] = {}
+        if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
+            if isinstance(state, Raw):
+                raise ParameterError("metrics", f"a raw view has no {shared[0]}: nothing was minimized")
+            found |= gcca.agreement(state, shared)
+            if "cost" in shared:
+                found["cost"] = self.cost(state.M, state.G)
+        if "accuracy" in names:
+            found["accuracy"] = self.accuracy(state)
+        if "accuracy_code" in names:
+            found["accuracy_code"] = self.accuracy_code(state)
+        if "cluster_accuracy" in names or "cluster_accuracy_code" in names:
+            rows = self.part("cluster")
+            for name, points in (("cluster_accuracy", self.features), ("cluster_accuracy_code", self.common)):
+                if name in names:
+                    found[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
+        return {name: found[name] for name in names}
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The views' rows, those of all parts."""
+        return 8.0 * facts["I"] * facts["N"] * (facts["J"] + sum(facts.get(part) or 0 for part in PARTS))
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """A copy of the rows."""
+        return Cost(Work(singles=5.0 * facts["I"] * facts["N"] * facts["J"], calls=500.0))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """Sums over the representations; classifiers fitted to all rows; spectral clustering of the last part."""
+        J, K, n = facts["J"], facts["K"], facts.get("cluster") or 0
+        work = Work(singles=2.0 * J * K * facts["I"], calls=100.0)
+        fits = sum(name in names for name in ("accuracy", "accuracy_code"))
+        work += fits * Work(singles=60.0 * J * (K + 10.0), calls=1.5e5)
+        clusterings = sum(name in names for name in ("cluster_accuracy", "cluster_accuracy_code"))
+        work += clusterings * Work(singles=60.0 * n * n, flops=2.0 * n * n * 200.0, calls=3e4)
+        return Cost(round=work, libraries=("sklearn",) if fits or clusterings else ())
+
+    def initial(self, trial: int) -> NetStart:
+        """The draws for the networks of this trial."""
+        return NetStart(trial)
+
+    @classmethod
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> DeepGCCA:
+        """The problem on ``Views``, rows split as ``prepare`` says."""
+        wanted = {**PARAMETERS, **parameters}
+        views = _dense(data.views)
+        labels = None if data.labels is None else np.asarray(data.labels)
+        rows = split(views, data.labels, data.facts.get("parts", {}), wanted.pop("test"))
+        parts = {n: Part([X[at] for X in views], None if labels is None else labels[at]) for n, at in rows.items()}
+        train = parts.pop("train")
+        return cls(train.views, labels=train.labels, parts=parts, **wanted)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Split the rows and write them for ``stored``.
+
+        The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random,
+        by a draw that depends on the data alone, so that all methods and processes hold out the same.
+        """
+        wanted = {**PARAMETERS, **parameters}
+        views = _dense(data.views)
+        rows = split(views, data.labels, data.facts.get("parts", {}), wanted["test"])
+        for name, chosen in rows.items():
+            for i, X in enumerate(views):
+                np.save(Path(folder) / f"{name}{i}.npy", X[chosen])
+            if data.labels is not None:
+                np.save(Path(folder) / f"{name}_labels.npy", np.asarray(data.labels)[chosen])
+        about = {"parts": list(rows), "views": len(views), "labels": data.labels is not None}
+        (Path(folder) / "views.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> DeepGCCA:
+        """What ``prepare`` wrote, memory mapped read-only."""
+        folder = Path(folder)
+        facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
+
+        def rows(name: str) -> Part:
+            views = [np.load(folder / f"{name}{i}.npy", mmap_mode="r") for i in range(facts["views"])]
+            return Part(views, np.load(folder / f"{name}_labels.npy") if facts["labels"] else None)
+
+        parts = {name: rows(name) for name in facts["parts"]}
+        train = parts.pop("train")
+        wanted = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
+        return DeepGCCA(train.views, labels=train.labels, parts=parts, **wanted)
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """A run diverges where a number is no longer finite."""
+        for name, column in values.items():
+            if not np.isfinite(column).all():
+                return (
+                    f"the metric {name} is not finite at recorded point {int(np.flatnonzero(~np.isfinite(column))[0])}"
+                )
+        return None
+
+
+def _dense(views: Sequence[Any]) -> list[np.ndarray]:
+    checked = check_views(views)
+    for i, X in enumerate(checked, start=1):
+        if sparse.issparse(X):
+            raise UserError(f"view {i} of {len(checked)}: is sparse; a network needs dense rows, give an array")
+    return [np.ascontiguousarray(X, dtype=np.float64) for X in checked]
+
+
+def _labels(labels: np.ndarray | None) -> np.ndarray:
+    if labels is None:
+        raise UserError("labels: this measure compares with known classes, and the data has none")
+    return np.asarray(labels)
+
+
+def split(
+    views: Sequence[np.ndarray], labels: np.ndarray | None, parts: Mapping[str, int], test: int | None
+) -> dict[str, np.ndarray]:
+    """The rows of ``train`` and of each part, in ascending order; see ``prepare``."""
+    total = len(views[0])
+    rest, rows = total, {}
+    for name in reversed(PARTS):
+        if parts.get(name):
+            rows[name] = np.arange(rest - parts[name], rest)
+            rest -= parts[name]
+    chosen = np.zeros(rest, dtype=bool)
+    if test:
+        if "test" in rows:
+            raise ParameterError("test", f"the data has {len(rows['test'])} test rows of its own; leave it out")
+        if test >= rest:
+            raise ParameterError("test", f"must be fewer than the {rest} rows there are, not {test}")
+        content = hashlib.sha256(b"" if labels is None else np.asarray(labels).tobytes())
+        for X in views:
+            content.update(np.ascontiguousarray(X).tobytes())
+        drawn = seeds.generator("partition", problem="gcca-deep", test=test, content=content.hexdigest())
+        chosen[drawn.choice(rest, test, replace=False)] = True
+        rows["test"] = np.flatnonzero(chosen)
+    return {"train": np.flatnonzero(~chosen), **rows}
+
+
+def _check_parameters(parameters: Mapping[str, Any]) -> None:
+    wanted = {**PARAMETERS, **parameters}
+    whole("K", wanted["K"])
+    if wanted["test"] is not None:
+        whole("test", wanted["test"])
+    one_of("classifier", wanted["classifier"], CLASSIFIERS)
+    one_of("evaluation", wanted["evaluation"], EVALUATIONS)
+    number("gamma", wanted["gamma"], above=0.0)
+
+
+add_problem(
+    ProblemEntry(
+        cls=DeepGCCA,
+        data_kind="views",
+        summary="deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
+        artifacts=("view{i}", "G", "labels", "embedding", "groups"),
+    )
+)

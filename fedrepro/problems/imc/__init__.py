@@ -1,0 +1,1 @@
+"""Inductive matrix completion with side information: the paper ``perfedsi``."""

@@ -1,0 +1,110 @@
+r"""FedAvg for factor models on the problem ``imc``: local steps on single entries, factors averaged by the server.
+
+A client with input z (its side information, or what stands for it) takes tau steps on sampled items i of its own:
+
+    e = u_i . (V^T z) - L*[i, m],    u_i <- u_i - eta e V^T z,    V <- V - eta e z u_i^T      perfedsi (11), (12)
+
+with the old u_i and V on both right-hand sides, and the single-entry gradient as it stands: it lacks the factor d that
+would make it unbiased, so eta here is d times the eta of an unbiased step (docs/derivations/imc-step.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import UserError
+from fedrepro.parameters import clients_at_most, flag, number, whole
+from fedrepro.problems.imc.problem import IMC
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.seeds import Streams
+
+
+@dataclass(frozen=True)
+class FactorAveraging(Method):
+    """What both methods have.
+
+    eta : step size, greater than 0. tau : local steps of a client, at least 1. m : clients of a round, 1 .. M; None for
+    all. replacement : draw each of them from all clients, as perfedsi Assumption C.1 has it; one that is drawn twice
+    takes part as two, each with steps of its own.
+
+    The paper states none of the first three (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings); for
+    the last see discrepancy perfedsi.23.
+    """
+
+    eta: float = 1.0
+    tau: int = 20
+    m: int | None = 4
+    replacement: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        number("eta", self.eta, above=0.0)
+        whole("tau", self.tau)
+        if self.m is not None:
+            whole("m", self.m)
+        flag("replacement", self.replacement)
+
+    def check(self, *, M: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where more clients would be drawn than there are."""
+        clients_at_most(self.m, M)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Steps on single entries, whose calls take longer than their arithmetic."""
+        m = facts["M"] if params["m"] is None else params["m"]
+        return Cost(Work(calls=200.0), Work(singles=m * facts["N"] * 20.0, calls=18.0 * params["tau"] + 70.0), 1e6)
+
+    def draws(self, problem: IMC, streams: Streams, clients: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each round the clients, (m,), and the items of their steps, (m, tau); ends where given clients do."""
+        m = problem.M if self.m is None else self.m
+        given = None if clients is None else iter(_checked(clients, m, problem.M))
+        while True:
+            drawn = self._drawn(streams.clients, problem.M, m) if given is None else next(given, None)
+            if drawn is None:
+                return
+            place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))
+            yield drawn, np.take_along_axis(problem.items[drawn], place, axis=1)
+
+    def _drawn(self, rng: np.random.Generator, M: int, m: int) -> np.ndarray:
+        return rng.integers(M, size=m) if self.replacement else rng.permutation(M)[:m]
+
+
+def _checked(clients: Any, m: int, M: int) -> np.ndarray:
+    draws = np.asarray(clients)
+    if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":
+        raise UserError(f"clients: must be integers of shape (rounds, m = {m}), not {draws.dtype} {draws.shape}")
+    if draws.size and (draws.min() < 0 or draws.max() >= M):
+        raise UserError(f"clients: ids must lie between 0 and {M - 1}")
+    return draws
+
+
+def local_steps(
+    U: np.ndarray,
+    V: np.ndarray,
+    z: np.ndarray,
+    items: np.ndarray,
+    targets: np.ndarray,
+    eta: float,
+    learn_V: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The local steps of m clients side by side: their U, (m, d, r), and g, (m, r), with client's V = V + z g^T.
+
+    z : (m, q). items, targets : (m, tau), the items of the steps and the entries of L* there. Every step moves V along
+    z alone, so that g says all about it and V^T z moves by |z|^2 g.
+    """
+    m, tau = items.shape
+    Us, g = np.repeat(U[None], m, axis=0), np.zeros((m, U.shape[1]))
+    w0, size = z @ V, np.einsum("mq,mq->m", z, z)[:, None]
+    clients = np.arange(m)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for s in range(tau):
+            u, w = Us[clients, items[:, s]], w0 + size * g
+            step = eta * (np.einsum("mr,mr->m", u, w) - targets[:, s])[:, None]
+            Us[clients, items[:, s]] = u - step * w  # perfedsi (11)
+            if learn_V:
+                g -= step * u  # perfedsi (12)
+    return Us, g

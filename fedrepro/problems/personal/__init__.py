@@ -1,0 +1,1 @@
+"""Personalized networks with side information: the paper ``perfedsi``."""

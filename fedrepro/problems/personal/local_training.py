@@ -1,0 +1,191 @@
+"""One engine for the methods on the problem ``personal``: FedAvg over what is shared, local training of all the rest.
+
+A round (perfedsi section 2, "Algorithm", and Appendix D; docs/derivations/personal-networks.md#local-training):
+
+    the server draws m clients uniformly without replacement and sends them the shared arrays
+    each drawn client   joins them with its own arrays, trains all of them for one local epoch of minibatch SGD,
+                        keeps its own and sends the shared ones back
+    the server          averages what it was sent
+
+Running statistics of batch norm belong to their layer and are shared or kept with it. Side information z_m is an input
+of client m's network: it is read where the client trains and is in no message. Every method draws the same clients and
+the same minibatches in the same trial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.ledger import Ledger
+from fedrepro.nets.convnet import Net, layer, trained
+from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
+from fedrepro.parameters import number, one_of, whole
+from fedrepro.problems.personal.problem import Personal, State, network, train_images
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.seeds import Streams
+
+
+@dataclass(frozen=True)
+class LocalTraining(Method):
+    """Parameters that all methods have.
+
+    lr : step size, greater than 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
+    training, 0 .. 0.999, reset every round. batch : samples of a minibatch, at least 1. epochs : local epochs of a
+    round, at least 1. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
+    ``samples`` (the paper's objective (2), by number of train images).
+    """
+
+    lr: float = 0.05
+    fraction: float = 0.2
+    momentum: float = 0.5
+    batch: int = 10
+    epochs: int = 1
+    weighting: str = "uniform"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        number("lr", self.lr, above=0.0)
+        number("fraction", self.fraction, above=0.0, most=1.0)
+        number("momentum", self.momentum, least=0.0, most=0.999)
+        whole("batch", self.batch)
+        whole("epochs", self.epochs)
+        one_of("weighting", self.weighting, ("uniform", "samples"))
+
+    @property
+    def sgd(self) -> SGD:
+        """The local training."""
+        return SGD(self.lr, self.momentum, self.batch, self.epochs)
+
+    def drawn(self, M: int) -> int:
+        """Clients of a round out of M."""
+        return max(1, round(self.fraction * M))
+
+    def weights(self, problem: Personal, clients: np.ndarray) -> np.ndarray:
+        """The weights of ``clients`` in the average; they sum to 1."""
+        sizes = problem.sizes[clients] if self.weighting == "samples" else np.ones(len(clients))
+        return sizes / sizes.sum()
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Both passes over the drawn clients' images, and the step on all arrays after every minibatch.
+
+        ``mu``: Ditto trains two models. ``alternate``: two passes. Layers a client keeps are held once a client.
+        """
+        net, P = network(facts), facts["P"]
+        numbers = float(sum(math.prod(shape) for shape in net.shapes.values()))
+        m, each = max(1, round(params["fraction"] * P)), math.ceil(train_images(facts) / P / params["batch"])
+        passes = params["epochs"] * (1 + ("mu" in params) + bool(params.get("alternate")))
+        batches = m * each * passes
+        training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
+        own = P if "mu" in params or params.get("personal", "none") != "none" else 0
+        held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
+        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=9.5))
+
+
+def own_names(net: Net, personal: str) -> frozenset[str]:
+    """The arrays of the layers named in ``personal``, separated by blanks; ``all`` or ``none`` of them.
+
+    Raises ParameterError for a layer that the network does not have.
+    """
+    if personal in ("all", "none"):
+        return frozenset(net.shapes if personal == "all" else ())
+    layers = tuple(dict.fromkeys(layer(name) for name in net.shapes))
+    for one in personal.split():
+        if one not in layers:
+            raise ParameterError("personal", f"'{one}' is not a layer of this network (layers: {', '.join(layers)})")
+    return frozenset(name for name in net.shapes if layer(name) in personal.split())
+
+
+def begin(
+    problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: np.random.Generator
+) -> State:
+    """The state at the initial point: what is a client's own starts at the same values for all clients.
+
+    ``rng`` is used only where init is None.
+    """
+    model = problem.start(net, init, rng)
+    mine = {name: np.repeat(model.pop(name)[None], problem.M, axis=0) for name in list(model) if name in own}
+    length = stack_length(net, method.drawn(problem.M), problem.dtype)
+    return State(net, model, mine, problem.z, method.sgd, length)
+
+
+Visit = Callable[[np.ndarray, tuple[np.ndarray, np.ndarray]], None]
+
+
+def run(
+    problem: Personal,
+    method: LocalTraining,
+    state: State,
+    sent: Model,
+    visit: Visit,
+    draws: Streams,
+    ledger: Ledger | None,
+    clients: Any,
+) -> Iterator[State]:
+    """Draw clients, count the messages that carry ``sent``, and let ``visit`` train them; yields the state."""
+    ledger = Ledger() if ledger is None else ledger
+    m = method.drawn(problem.M)
+    given = None if clients is None else _replayed(clients, m, problem.M)
+    weights = sum(v.size for name, v in sent.items() if trained(name))
+    statistics = sum(v.size for name, v in sent.items() if not trained(name))
+    yield state
+    while True:
+        if given is not None and state.round >= len(given):
+            return
+        drawn = np.sort(draws.clients.choice(problem.M, m, replace=False)) if given is None else given[state.round]
+        batches = problem.orders(drawn, draws.minibatch, state.sgd)
+        for way in (ledger.down, ledger.up):
+            for kind, size in (("shared weights", weights), ("shared batch norm statistics", statistics)):
+                if size:
+                    way(size, kind=kind, clients=m)
+        visit(drawn, batches)
+        state.round += 1
+        yield state
+
+
+def _replayed(clients: Any, m: int, M: int) -> np.ndarray:
+    draws = np.asarray(clients)
+    if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":
+        raise UserError(f"clients: must be integers of shape (rounds, m = {m}), not {draws.dtype} {draws.shape}")
+    if draws.size and (draws.min() < 0 or draws.max() >= M):
+        raise UserError(f"clients: ids must lie between 0 and {M - 1}")
+    if any(len(set(row)) < m for row in draws.tolist()):
+        raise UserError("clients: the methods draw without replacement, but a round names a client twice")
+    return draws
+
+
+def average(
+    problem: Personal,
+    state: State,
+    clients: np.ndarray,
+    batches: tuple[np.ndarray, np.ndarray],
+    weights: np.ndarray,
+    frozen: tuple[frozenset[str], ...] = (frozenset(),),
+) -> None:
+    """One round of FedAvg on what is shared; what is the clients' own is trained with it and stays with them.
+
+    ``frozen`` names for each local pass in turn the arrays it leaves alone. A weighted sum is taken in double precision
+    in the order of the clients, whatever the size of the stacks.
+    """
+    total = {name: np.zeros(v.shape) for name, v in state.shared.items()}
+    place = 0
+    for stack, count in stacks(clients, state.length):
+        part = slice(place, place + count)
+        models, z = state.models(stack), state.z[stack]
+        for fixed in frozen:
+            own_batches = batches[0][part], batches[1][part]
+            models = train(state.net, problem.data, models, z, own_batches, state.sgd, frozen=fixed)
+        for name, values in models.items():
+            if name in state.own:
+                state.own[name][stack] = values
+            else:
+                for i, one in enumerate(values):
+                    total[name] += weights[place + i] * one  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
+        place += count
+    state.shared = {name: v.astype(problem.dtype) for name, v in total.items()}

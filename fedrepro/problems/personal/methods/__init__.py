@@ -1,0 +1,1 @@
+"""Methods for the problem ``personal``, one a module."""

@@ -1,0 +1,161 @@
+r"""PerFedSI: FedAvg on a network that takes client side information as a further input.
+
+Problem: :math:`\min_\theta \sum_m (n_m / N) L_m(f_\theta(\cdot, z_m))`, all of
+:math:`\theta` shared (perfedsi (1), (2)).
+
+* ``perfedsi``, Model 1, concatenation (3): :math:`f = H_3([G_1(x), W_2(z)])`;
+* ``perfedsi-mask``, Model 2, elementwise product (4): :math:`f = H_3(G_1(x) \odot W_2(z))`.
+
+Both ignore z where W_2 is zero, or one (Remark 2.2). :math:`z_m` is never sent: what a client sends is as large as
+FedAvg's model, the weights of W_2 and, where it is concatenated, H's part for it (``side.head``). A round
+is FedAvg's (``fedrepro.problems.personal.local_training``).
+
+Source: perfedsi sections 2 and 4, Appendix D; docs/derivations/personal-networks.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import ParameterError
+from fedrepro.ledger import Ledger
+from fedrepro.nets.convnet import MASKED, MASKS, SIDE_NORMS, Net
+from fedrepro.parameters import flag, one_of
+from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
+from fedrepro.problems.personal.problem import Personal, State
+from fedrepro.protocols import Cost
+from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
+
+
+@dataclass(frozen=True)
+class _PerFedSI(LocalTraining):
+    def net(self, problem: Personal) -> Net:
+        """The network that takes z."""
+        raise NotImplementedError
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """LocalTraining's, with a program of its own, which has a path for the side information."""
+        said = LocalTraining.cost(params, facts)
+        return dataclasses.replace(said, first=1.3 * said.first, round=1.1 * said.round)
+
+    def rounds(
+        self,
+        problem: Personal,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the state at the initial point and after every round; one object, updated in place.
+
+        init : a ``Start`` or named arrays. clients : (rounds, m) ids to take instead of drawing; ends the run.
+        Raises ParameterError where the problem has no side information.
+        """
+        if problem.z.shape[1] == 0:
+            raise ParameterError("side", "PerFedSI needs side information: set the problem's side to group or shift")
+        draws = streams(rng)
+        state = begin(problem, self, self.net(problem), frozenset(), init, draws.other)
+
+        def visit(drawn: np.ndarray, batches: tuple[np.ndarray, np.ndarray]) -> None:
+            average(problem, state, drawn, batches, self.weights(problem, drawn))
+
+        yield from run(problem, self, state, state.shared, visit, draws, ledger, clients)
+
+
+@dataclass(frozen=True)
+class PerFedSIConcat(_PerFedSI):
+    """Parameters of Model 1, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
+
+    side_norm : statistics of the batch norm in the side path when the network is used: ``running`` (the paper's
+    network taken literally), the client's ``own``, or ``none`` (no batch norm there). In training, all samples of a
+    batch have the same z, so that it normalises over positions alone (discrepancy perfedsi.11).
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, PerFedSIConcat, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2), shift="affine", side="shift")
+    >>> history = run(PerFedSIConcat(fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
+    """
+
+    side_norm: str = "running"
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
+        one_of("side_norm", self.side_norm, SIDE_NORMS)
+
+    def net(self, problem: Personal) -> Net:
+        """The problem's network and a side path."""
+        return dataclasses.replace(problem.plain, side="concat", side_dim=problem.z.shape[1], side_norm=self.side_norm)
+
+
+@dataclass(frozen=True)
+class PerFedSIMask(_PerFedSI):
+    """Parameters of Model 2, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
+
+    mask : what multiplies the channels that leave block 3 (discrepancy perfedsi.10): ``block`` (K1: each entry of z
+    switches its own share of them), ``learned`` (K2: z W_2 from ones), ``random`` (K3: z W_2 from random numbers),
+    ``ones`` (no mask, a control). widen : give block 3 as many times its channels as z has entries (K4 with ``block``:
+    a client then uses as many channels as FedAvg does).
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal, PerFedSIMask, run
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 4, 2), shift="affine", side="shift")
+    >>> history = run(PerFedSIMask(mask="block", fraction=1.0, batch=2), problem, rounds=1)
+    >>> bool(0 <= history["accuracy"][-1] <= 1)  # mean over the clients
+    True
+    """
+
+    mask: str = "block"
+    widen: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
+        one_of("mask", self.mask, MASKS)
+        flag("widen", self.widen)
+
+    def net(self, problem: Personal) -> Net:
+        """The problem's network with a mask."""
+        entries, widths = problem.z.shape[1], list(problem.plain.widths)
+        widths[MASKED - 1] *= entries if self.widen else 1
+        return dataclasses.replace(problem.plain, side="mask", side_dim=entries, mask=self.mask, widths=tuple(widths))
+
+
+add_algorithm(
+    Algorithm(
+        name="perfedsi",
+        cls=PerFedSIConcat,
+        problem="personal",
+        label="PerFedSI",
+        papers=("perfedsi",),
+        summary="FedAvg with side information concatenated to the last layer's input (Model 1)",
+        variant="concat",
+    )
+)
+add_algorithm(
+    Algorithm(
+        name="perfedsi-mask",
+        cls=PerFedSIMask,
+        problem="personal",
+        label="PerFedSI",
+        papers=("perfedsi",),
+        summary="FedAvg with side information masking the channels of block 3 (Model 2)",
+        variant="mask",
+    )
+)

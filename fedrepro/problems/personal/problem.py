@@ -1,0 +1,431 @@
+r"""Federated image classification with personalised clients: the problem of ``perfedsi``, section 4.
+
+Client m holds train and test images and side information :math:`z_m` that never leaves it. All clients share one set of
+classes and one architecture (``fedrepro.nets.convnet``); what differs between methods is which layers are shared.
+Accuracy is the mean over *all* clients of the share of the client's own test images that its model gets right, among
+all classes (discrepancy perfedsi.5):
+
+* ``accuracy`` (reading E1): the model the client holds right after a download: what is shared, and what is its own;
+* ``accuracy_tuned`` (reading E2): that model after one more local epoch.
+
+**Side information.** ``side="group"``: a classifier of the images' groups (Omniglot: alphabets) is trained on all
+clients' train images; z_m is the mean over client m's train images of what leaves its last block. ``side="shift"``: the
+one-hot number of the client's affine shift. **Shifts.** ``shift="affine"`` applies shift m mod 4 to client m's images.
+
+Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"``
+is there to check derivatives with.
+
+Source: perfedsi section 4 and Appendix D; docs/derivations/personal-networks.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedrepro import seeds
+from fedrepro.arrays import complete, unmasked
+from fedrepro.datasets.types import Images
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.nets.convnet import Net, given, initial
+from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
+from fedrepro.parameters import one_of, whole
+from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
+from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.registry import ProblemEntry, add_problem
+
+METRICS = {
+    "accuracy": Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
+    "accuracy_tuned": Metric(
+        "accuracy_tuned", "test accuracy after one local epoch", "higher", "the same after one more local epoch"
+    ),
+    "train_accuracy": Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
+    "loss": Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
+    "clients": Metric("clients", "clients", "higher", "number of clients M"),
+    "train_samples": Metric("train_samples", "train images a client", "higher", "mean over clients"),
+    "test_samples": Metric("test_samples", "test images a client", "higher", "mean over clients"),
+}
+
+PARAMETERS: dict[str, Any] = {
+    "widths": [64, 64, 64, 256],
+    "last_pool": "floor",
+    "shift": "none",
+    "side": "none",
+    "side_epochs": 8,
+    "precision": "single",
+}
+
+ARTIFACTS = ("client_accuracy", "side")
+
+_CLASSIFIER = SGD(lr=0.02, momentum=0.9, batch=32)
+"""Training of the group classifier, which the paper leaves open (discrepancy perfedsi.22)."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The initial point number ``trial``: each named array is drawn by itself, so networks share what both have."""
+
+    trial: int
+
+    def uniform(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers in [-1, 1) for the array ``name``."""
+        return seeds.generator("init", problem="personal", trial=self.trial, array=name).uniform(-1.0, 1.0, shape)
+
+
+@dataclass
+class State:
+    """The clients' models after a round, updated in place.
+
+    shared : arrays all clients have in common. own : (clients, ...) arrays that stay with each client; a name in both
+    is the client's own. z : (clients, side_dim). sgd : the local training, for one more epoch. length : models
+    stacked at a time. anchor : what the proximal term of sgd pulls to, or None. round : rounds done.
+    """
+
+    net: Net
+    shared: Model
+    own: Model
+    z: np.ndarray
+    sgd: SGD
+    length: int = 1
+    anchor: Model | None = None
+    round: int = 0
+
+    def models(self, clients: np.ndarray) -> Model:
+        """The models of ``clients``, stacked."""
+        return stacked(self.shared, self.own, self.net, clients)
+
+    def copy(self) -> State:
+        """A state that later rounds leave alone."""
+        shared, own = ({name: v.copy() for name, v in part.items()} for part in (self.shared, self.own))
+        anchor = None if self.anchor is None else {name: v.copy() for name, v in self.anchor.items()}
+        return dataclasses.replace(self, shared=shared, own=own, anchor=anchor)
+
+
+@dataclass
+class _Arrays:
+    """What ``prepare`` writes: images, and the rows of each client's train and test images one client after another."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+    train: np.ndarray
+    train_starts: np.ndarray
+    test: np.ndarray
+    test_starts: np.ndarray
+    z: np.ndarray
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+_FILES = ("pixels", "labels", "train", "train_starts", "test", "test_starts", "z")
+
+
+class Personal(Problem):
+    """The problem held in memory.
+
+    images : ``Images``. client : (n, 2) integers, the client of each image (-1: none) and its part (0 train, 1
+    test); or (n,) clients where ``images.split`` says the part. Every client needs both kinds.
+    widths : channels of the network's four blocks, at least 1 each. last_pool : how the last pooling rounds an odd
+    size, ``floor`` or ``ceil``. shift : what is done to the images: ``none``, or ``affine``, shift m mod 4 to those of
+    client m. side : side information z_m: ``none``; ``group``, features of the images' groups; ``shift``, the client's
+    shift, one-hot. side_epochs : epochs of the classifier of the groups, at least 1.
+    precision : of all arithmetic: ``single`` or ``double``.
+
+    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+
+    >>> import numpy as np
+    >>> from fedrepro import Images, Personal
+    >>> rng = np.random.default_rng(0)
+    >>> images = Images(rng.integers(0, 256, (24, 16, 16, 1), dtype=np.uint8), np.arange(24) % 2)
+    >>> client = np.column_stack([np.arange(24) // 8, np.arange(24) % 4 == 3])  # client, test?
+    >>> problem = Personal(images, client, widths=(2, 2, 2, 2))
+    >>> problem.M  # clients
+    3
+    """
+
+    name = "personal"
+    metrics = METRICS
+    default_metrics = ("accuracy",)
+    parameters = PARAMETERS
+
+    def __init__(self, images: Images, client: Any, **parameters: Any) -> None:
+        self._set_up(_arrays(images, client, {**PARAMETERS, **parameters}), parameters)
+
+    @classmethod
+    def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Personal:
+        """The problem in a folder written by ``prepare``."""
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        problem = cls.__new__(cls)
+        loaded = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _FILES}
+        problem._set_up(_Arrays(**loaded, facts=facts), parameters)
+        return problem
+
+    def _set_up(self, arrays: _Arrays, parameters: Mapping[str, Any]) -> None:
+        Personal.check(parameters, {})
+        given_ = {**PARAMETERS, **parameters}
+        self.pixels, self.labels, self.z = arrays.pixels, arrays.labels, np.asarray(arrays.z)
+        self.train_rows = np.split(np.asarray(arrays.train), arrays.train_starts[1:-1])
+        self.test_rows = np.split(np.asarray(arrays.test), arrays.test_starts[1:-1])
+        self.M = len(self.train_rows)
+        self.sizes = np.array([len(rows) for rows in self.train_rows])
+        self.most_train = _room(int(self.sizes.max()))
+        self.most_test = _room(max(len(rows) for rows in self.test_rows))
+        self.double = given_["precision"] == "double"
+        self.dtype = np.float64 if self.double else np.float32
+        self.plain = Net(
+            size=self.pixels.shape[1],
+            channels=self.pixels.shape[3],
+            classes=int(arrays.facts["classes"]),
+            widths=tuple(given_["widths"]),
+            ceil=given_["last_pool"] == "ceil",
+        )
+
+    @functools.cached_property
+    def data(self) -> Data:
+        """The images on the device."""
+        return on_device(self.pixels, self.labels, self.double)
+
+    def initial(self, trial: int) -> Start:
+        """The initial point number ``trial``."""
+        whole("trial", trial, 0)
+        return Start(trial)
+
+    def start(self, net: Net, init: Any, rng: np.random.Generator) -> Model:
+        """The initial model of a network: from a ``Start``, from arrays by name, or random where it is None."""
+        if init is None:
+            init = Start(int(rng.integers(2**31)))
+        return initial(net, init.uniform, self.dtype) if isinstance(init, Start) else given(net, init, self.dtype)
+
+    def orders(self, clients: np.ndarray, rng: np.random.Generator, sgd: SGD) -> tuple[np.ndarray, np.ndarray]:
+        """The minibatches of one local training of each of ``clients``."""
+        return orders([self.train_rows[m] for m in clients], rng, sgd, self.most_train)
+
+    def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
+        """The value of each named metric at a state. Accuracies of models that are no longer finite are NaN."""
+        values: dict[str, float] = {
+            "clients": float(self.M),
+            "train_samples": float(self.sizes.mean()),
+            "test_samples": float(np.mean([len(rows) for rows in self.test_rows])),
+        }
+        for name in names:
+            one_of("metrics", name, tuple(METRICS))
+        if {"accuracy", "loss"} & set(names):
+            right, lost = self.scores(state)
+            values |= {"accuracy": float(right.mean()), "loss": float(lost.mean())}
+        if "train_accuracy" in names:
+            values["train_accuracy"] = float(self.scores(state, on="train")[0].mean())
+        if "accuracy_tuned" in names:
+            values["accuracy_tuned"] = float(self.scores(state, tuned=True)[0].mean())
+        return {name: values[name] for name in names}
+
+    def scores(self, state: State, on: str = "test", tuned: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Accuracy and mean cross-entropy of each client's model on its own ``test`` or ``train`` images: (M,) each.
+
+        ``tuned`` trains a copy of each model for one more local epoch first.
+        """
+        rows = self.test_rows if on == "test" else self.train_rows
+        most = max(self.most_test, self.most_train)  # one shape for both: compiled once
+        rng = seeds.generator("tuned", round=state.round)
+        found = []
+        for clients, count in stacks(np.arange(self.M), state.length):
+            models, z = state.models(clients), state.z[clients]
+            if tuned:
+                batches = self.orders(clients, rng, state.sgd)
+                models = train(state.net, self.data, models, z, batches, state.sgd, anchor=state.anchor)
+            both = score(state.net, self.data, models, z, [rows[m] for m in clients], most)
+            found.append([values[:count] for values in both])
+        right, lost = zip(*found, strict=True)
+        return np.concatenate(right), np.concatenate(lost)
+
+    @staticmethod
+    def stored_bytes(facts: Mapping[str, Any]) -> float:
+        """The images, a byte a value, and who holds which."""
+        return facts["images"] * (facts["size"] ** 2 * network(facts).channels + 16.0)
+
+    @staticmethod
+    def preparing(facts: Mapping[str, Any]) -> Cost:
+        """Writing the images; for side information of their groups a network is trained on all of them."""
+        values = facts["images"] * facts["size"] ** 2 * network(facts).channels
+        writing = Work(singles=values * (4.0 if facts["shift"] == "affine" else 1.0), calls=1000.0)
+        if facts["side"] != "group":
+            return Cost(writing, holds=values)
+        epochs = facts["side_epochs"] + 0.4
+        training = Work(network=6.0 * network(facts).macs * train_images(facts) * epochs, programs=3.0)
+        return Cost(writing + training, holds=2.0 * values + 3e7, libraries=("jax",))
+
+    @staticmethod
+    def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
+        """A forward pass of the images to test on, or to train on; one more epoch for ``accuracy_tuned``."""
+        train, macs = train_images(facts), network(facts).macs
+        test = train * facts["test"] / facts["train"]
+        passes = ("accuracy" in names or "loss" in names) * test + ("train_accuracy" in names) * train
+        passes += ("accuracy_tuned" in names) * (test + 3.0 * train)
+        programs = float(("accuracy_tuned" in names) + bool(passes))
+        work = Work(network=2.0 * macs * passes, calls=40.0 * facts["P"])
+        return Cost(Work(), work, 0.0, ("jax",) if passes else (), Work(programs=programs))
+
+    def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
+        for name in names:
+            one_of("artifacts", name, ARTIFACTS)
+        found = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
+        return found | ({"side": self.z} if "side" in names else {})
+
+    @staticmethod
+    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
+        values = {**PARAMETERS, **parameters}
+        unknown = sorted(set(values) - set(PARAMETERS))
+        if unknown:
+            one_of("parameter", unknown[0], tuple(PARAMETERS))
+        if not isinstance(values["widths"], (list, tuple)):
+            raise ParameterError("widths", f"must be a list of the channels of four blocks, not {values['widths']!r}")
+        for width in values["widths"]:
+            whole("widths", width)
+        one_of("last_pool", values["last_pool"], ("floor", "ceil"))
+        one_of("shift", values["shift"], ("none", "affine"))
+        one_of("side", values["side"], ("none", "group", "shift"))
+        whole("side_epochs", values["side_epochs"])
+        one_of("precision", values["precision"], ("single", "double"))
+        if values["side"] == "shift" and values["shift"] == "none":
+            raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
+        Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
+
+    @classmethod
+    def of(cls, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Personal:
+        """The problem on ``Images``."""
+        return cls(data, client, **parameters)
+
+    @classmethod
+    def prepare(cls, folder: Path, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
+        """Write images, each client's rows and the side information, for ``Personal.stored``."""
+        arrays = _arrays(data, client, {**PARAMETERS, **parameters})
+        for name in _FILES:
+            np.save(folder / f"{name}.npy", getattr(arrays, name))
+        (folder / "facts.json").write_text(json.dumps(arrays.facts), encoding="utf-8")
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        """Why a run counts as diverged, or None: a value that is not finite."""
+        for name, column in values.items():
+            bad = np.flatnonzero(~np.isfinite(column))
+            if bad.size:
+                return f"{name} is not finite at record {int(bad[0])}: a model holds numbers that are not finite"
+        return None
+
+
+def network(facts: Mapping[str, Any]) -> Net:
+    """The network of clients without side information."""
+    widths = tuple(facts.get("widths") or PARAMETERS["widths"])
+    return Net(facts["size"], facts["channels"], facts["classes"], widths)
+
+
+def train_images(facts: Mapping[str, Any]) -> float:
+    """How many images all clients have to train with; those of drawings share out so many of every character's."""
+    if "per_alphabet" in facts:
+        return float(facts["images"] * facts["per_alphabet"] * facts["train"] / facts["drawings"])
+    return float(facts["train"])
+
+
+def _arrays(images: Images, client: Any, parameters: Mapping[str, Any]) -> _Arrays:
+    Personal.check(parameters, {"size": images.pixels.shape[1]})
+    if client is None:
+        raise ParameterError("partition", "images need a partition: alphabets (Omniglot) or iid_images (CIFAR)")
+    unmasked(client=client, pixels=images.pixels, labels=images.labels, group=images.group)
+    complete(labels=images.labels, group=images.group)
+    owner, part = _owners(images, np.asarray(client))
+    M = int(owner.max()) + 1
+    rows, starts = zip(
+        *(_by_client(owner, part == kind, M, name) for kind, name in ((0, "train"), (1, "test"))), strict=True
+    )
+    pixels = _shifted(images.pixels, owner) if parameters["shift"] == "affine" else images.pixels
+    facts = {"classes": int(images.labels.max()) + 1}
+    arrays = _Arrays(
+        pixels, np.asarray(images.labels, np.int32), rows[0], starts[0], rows[1], starts[1], np.zeros((M, 0)), facts
+    )
+    if parameters["side"] == "shift":
+        arrays.z = np.eye(len(SHIFTS))[np.arange(M) % len(SHIFTS)]
+    elif parameters["side"] == "group":
+        arrays.z = _group_features(images, arrays, parameters)
+    return arrays
+
+
+def _owners(images: Images, client: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The client of each image and its part."""
+    n = len(images.labels)
+    if client.shape == (n,) and images.split is not None:
+        return client, np.asarray(images.split)
+    if client.shape != (n, 2):
+        raise UserError(
+            f"client: must hold client and part (0 train, 1 test) of each of {n} images, ({n}, 2), not {client.shape}"
+        )
+    return client[:, 0], client[:, 1]
+
+
+def _by_client(owner: np.ndarray, chosen: np.ndarray, M: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The chosen images' rows, one client after another, and where each client's begin: (M + 1,)."""
+    rows = np.flatnonzero(chosen & (owner >= 0))
+    rows = rows[np.argsort(owner[rows], kind="stable")]
+    counts = np.bincount(owner[rows], minlength=M)
+    if (counts == 0).any():
+        raise UserError(f"client {int(np.argmin(counts))} has no {name} images; every client needs both kinds")
+    return rows, np.concatenate([[0], np.cumsum(counts)])
+
+
+def _shifted(pixels: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    found = np.array(pixels)
+    for number, (turns, degrees) in enumerate(SHIFTS):
+        members = np.flatnonzero((owner >= 0) & (owner % len(SHIFTS) == number))
+        found[members] = shifted(pixels[members], turns, degrees)
+    return found
+
+
+def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, Any]) -> np.ndarray:
+    """z_m: the mean over client m's train images of what leaves the last block of a classifier of the groups.
+
+    perfedsi Appendix D: the same network with a head for the groups, trained centrally on all clients' train images.
+    """
+    if images.group is None:
+        raise ParameterError("side", "'group' trains a classifier of the images' groups, and these have none")
+    names, group = np.unique(images.group, return_inverse=True)
+    net = Net(
+        size=images.pixels.shape[1],
+        channels=images.pixels.shape[3],
+        classes=len(names),
+        widths=tuple(parameters["widths"]),
+        ceil=parameters["last_pool"] == "ceil",
+    )
+    double = parameters["precision"] == "double"
+    data = on_device(arrays.pixels, group, double)
+    rng = seeds.generator("side", widths=list(net.widths), groups=len(names), images=len(arrays.train))
+    model = initial(net, lambda _, shape: rng.uniform(-1.0, 1.0, shape), data.dtype)
+    epochs = int(parameters["side_epochs"])
+    sgd = SGD(_CLASSIFIER.lr, _CLASSIFIER.momentum, _CLASSIFIER.batch, epochs)
+    batches = orders([arrays.train], rng, sgd, _room(len(arrays.train)))
+    stack = {name: values[None] for name, values in model.items()}
+    model = {name: v[0] for name, v in train(net, data, stack, np.zeros((1, 0)), batches, sgd).items()}
+    rows = np.split(arrays.train, arrays.train_starts[1:-1])
+    return mean_features(net, data, model, rows, _room(max(len(own) for own in rows)))
+
+
+def _room(most: int) -> int:
+    """Rows to make room for, at least ``most``: one of few numbers, so that partitions share what is compiled."""
+    room = 1024
+    while room < most:
+        room *= 4
+    return room
+
+
+add_problem(
+    ProblemEntry(
+        cls=Personal,
+        data_kind="images",
+        summary="Federated image classification with personalised clients and side information",
+        artifacts=ARTIFACTS,
+    )
+)

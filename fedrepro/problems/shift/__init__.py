@@ -1,0 +1,1 @@
+"""Linear regression with clients whose data are shifted: the paper ``perfedsi``."""

@@ -1,0 +1,1 @@
+"""Methods for the problem ``shift``, one a module."""

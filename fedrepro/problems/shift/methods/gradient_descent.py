@@ -1,0 +1,132 @@
+r"""FedAvg and PerFedSI on the regression toy: one linear model for all clients, without and with side information.
+
+Problem, perfedsi (8) where w = 0 (FedAvg), else the display after it, to which c is added here:
+
+.. math:: \min \frac{1}{2Mn} \sum_m \sum_j (\langle \theta, x_{mj} \rangle + c + \langle w, z_m \rangle - y_{mj})^2
+
+A round: m clients, drawn without replacement, take tau full-batch gradient steps on
+their own losses from the server's parameters; the server takes the mean. z_m is never sent.
+
+Source: perfedsi Appendix B and section 2; docs/derivations/shift-regression.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedrepro.errors import UserError
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import clients_at_most, flag, number, whole
+from fedrepro.problems.shift.problem import Shift, State
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.seeds import streams
+
+
+@dataclass(frozen=True)
+class ShiftAveraging(Method):
+    """Parameters of FedAvg and PerFedSI.
+
+    side : whether z is an input. eta : step size, greater than 0. tau : local steps, at least 1. m : clients of a
+    round, 1 .. M; None for all.
+
+    >>> import numpy as np
+    >>> from fedrepro import Biased, Shift, ShiftAveraging, run
+    >>> rng = np.random.default_rng(0)
+    >>> x, z = rng.standard_normal((6, 4, 3)), rng.standard_normal((6, 2))
+    >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
+    >>> problem = Shift(data, sigma_b=2.0)
+    >>> without, beside = (run(ShiftAveraging(side=s, m=3), problem, rounds=100)["excess_risk"] for s in (False, True))
+    >>> bool(beside[-1] < without[-1])  # z tells the biases here
+    True
+    """
+
+    side: bool = False
+    eta: float = 0.1
+    tau: int = 5
+    m: int | None = 20
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        flag("side", self.side)
+        number("eta", self.eta, above=0.0)
+        whole("tau", self.tau)
+        if self.m is not None:
+            whole("m", self.m)
+
+    def check(self, *, M: int | None = None, **_: Any) -> None:
+        """Raise ParameterError where more clients would be drawn than there are."""
+        clients_at_most(self.m, M)
+
+    def rounds(
+        self,
+        problem: Shift,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the state at the initial point and after every round.
+
+        init : parameters (d + 1,), with side information (d + 1 + k,). clients : (rounds, m) ids to take instead of
+        drawing; ends the run.
+        """
+        self.check(M=problem.M)
+        ledger = Ledger() if ledger is None else ledger
+        A = problem.design(self.side)
+        p = problem.start(init, A.shape[2])
+        m = problem.M if self.m is None else self.m
+        yield problem.state(p)
+        for drawn in self._draws(rng, m, problem.M, clients):
+            ledger.down(p.size, kind="parameters", clients=m)
+            local, own, y = np.repeat(p[None], m, axis=0), A[drawn], problem.y[drawn]
+            for _ in range(self.tau):
+                e = np.matmul(own, local[:, :, None])[:, :, 0] - y
+                local -= self.eta / problem.n * np.matmul(e[:, None], own)[:, 0]
+            ledger.up(p.size, kind="parameters", clients=m)
+            p = local.mean(axis=0)
+            yield problem.state(p)
+            if not np.isfinite(p).all():
+                return
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """Steps of small products; the clients' designs, copied once a round."""
+        m = facts["M"] if params["m"] is None else params["m"]
+        each = Work(singles=2.0 * m * facts["N"], calls=16.0)
+        return Cost(Work(calls=100.0), params["tau"] * each + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
+
+    def _draws(self, rng: np.random.Generator, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
+        if clients is not None:
+            draws = np.asarray(clients)
+            if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":
+                raise UserError(
+                    f"clients: must be integers of shape (rounds, m = {m}), not {draws.dtype} {draws.shape}"
+                )
+            yield from draws
+            return
+        draw = streams(rng).clients
+        while True:
+            yield draw.permutation(M)[:m]
+
+
+for _name, _label, _side, _summary in (
+    ("shift-fedavg", "FedAvg", False, "FedAvg on the regression toy, one model for all clients"),
+    ("shift-perfedsi", "PerFedSI", True, "FedAvg on the regression toy, with side information as inputs (Model 1)"),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=ShiftAveraging,
+            problem="shift",
+            label=_label,
+            papers=("perfedsi",),
+            summary=_summary,
+            preset={"side": _side},
+        )
+    )

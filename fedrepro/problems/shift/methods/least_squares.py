@@ -1,0 +1,96 @@
+r"""Solutions in closed form of the regression toy: they take no rounds and yield one state.
+
+* ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of perfedsi (8) over all clients' samples, without and
+  with side information: where FedAvg with tau = 1 and all clients in every round ends;
+* ``shift-local``: each client's own least squares (of least norm where it has too few samples);
+* ``shift-theory``: the solution of (8) for infinitely many samples, :math:`(\theta_*, \bar b)`, of excess risk
+  :math:`\frac12 Var(b)`.
+
+Source: perfedsi Appendix B; docs/derivations/shift-regression.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedrepro.ledger import Ledger
+from fedrepro.parameters import one_of
+from fedrepro.problems.shift.problem import Shift, State
+from fedrepro.protocols import Cost, Method, Work
+from fedrepro.registry import Algorithm, add_algorithm
+
+SOLUTIONS = ("global", "side", "local", "theory")
+
+
+@dataclass(frozen=True)
+class ShiftExact(Method):
+    """Solutions in closed form.
+
+    solution : ``global``, ``side`` (global, with side information), ``local`` or ``theory``.
+
+    >>> import numpy as np
+    >>> from fedrepro import Biased, Shift, ShiftExact, run
+    >>> rng = np.random.default_rng(0)
+    >>> x, z = rng.standard_normal((6, 4, 3)), rng.standard_normal((6, 2))
+    >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
+    >>> problem = Shift(data, sigma_b=2.0)
+    >>> without, beside = (run(ShiftExact(s), problem, rounds=1)["excess_risk"] for s in ("global", "side"))
+    >>> bool(beside[-1] < without[-1])  # z tells the biases here
+    True
+    """
+
+    solution: str = "global"
+    one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
+    silent: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a value cannot work."""
+        one_of("solution", self.solution, SOLUTIONS)
+
+    @staticmethod
+    def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
+        """A least squares problem, or one for each client."""
+        calls = 40.0 * facts["M"] if params["solution"] == "local" else 100.0
+        return Cost(Work(singles=20.0 * facts["M"] * facts["N"], calls=calls), holds=1e6)
+
+    def rounds(
+        self,
+        problem: Shift,
+        rng: np.random.Generator,
+        *,
+        ledger: Ledger | None = None,
+        init: Any = None,
+        clients: Any = None,
+    ) -> Iterator[State]:
+        """Yield the solution."""
+        if self.solution == "theory":
+            yield State(problem.theta, np.full(problem.M, problem.b.mean()))
+        elif self.solution == "local":
+            own = [np.linalg.lstsq(A, y, rcond=None)[0] for A, y in zip(problem.design(False), problem.y, strict=True)]
+            yield State(np.array(own)[:, :-1], np.array(own)[:, -1])
+        else:
+            A = problem.design(self.solution == "side")
+            yield problem.state(np.linalg.lstsq(A.reshape(-1, A.shape[2]), problem.y.ravel(), rcond=None)[0])
+
+
+for _name, _label, _solution, _summary in (
+    ("shift-fedavg-exact", "FedAvg, least squares", "global", "The best model for all clients' samples"),
+    ("shift-perfedsi-exact", "PerFedSI, least squares", "side", "The same, with side information as inputs"),
+    ("shift-local", "Local", "local", "Each client's own least squares"),
+    ("shift-theory", "½ Var(b)", "theory", "The best global model for infinitely many samples"),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            cls=ShiftExact,
+            problem="shift",
+            label=_label,
+            papers=("perfedsi",),
+            summary=_summary,
+            preset={"solution": _solution},
+        )
+    )
