@@ -412,6 +412,25 @@ def test_a_check_of_parameters_may_be_a_base_class_s(package: Callable[..., str]
     assert package(sets.format(""), says) != package(plain, says)
 
 
+def test_only_what_a_post_init_sets_counts(package: Callable[..., str]) -> None:
+    says = "IN_RUNS = 'says'\n\n\ndef whole(name, value): ...\n"
+    head = "from probe.two import whole\n\n\ndef checked(x):\n    if x > 3:\n        raise ValueError\n\n\n"
+    head += "def sets(x):\n    x.m = 2\n\n\nclass f:\n    m: int = 1\n\n    def __post_init__(self):\n        {}"
+    plain = package(head.format("object.__setattr__(self, 'm', 2)"), says)
+    for checks in ("whole('m', self.m)", "checked(self.m)", "if self.m > 9:\n            raise ValueError"):
+        assert package(head.format(f"{checks}\n        object.__setattr__(self, 'm', 2)"), says) == plain
+    assert package(head.format("sets(self)\n        object.__setattr__(self, 'm', 2)"), says) != plain
+    assert package(head.format("self.other()\n        object.__setattr__(self, 'm', 2)"), says) != plain
+    below = "\n\n\nclass g(f):\n    pass\n"
+    again = (
+        "\n\n\nclass g(f):\n    def __post_init__(self):\n        super().__post_init__()\n        checked(self.m)\n"
+    )
+    over = "\n\n\nclass g(f):\n    def __post_init__(self):\n        checked(self.m)\n"
+    swapped = head.replace("class f", "class base").format("object.__setattr__(self, 'm', 2)")
+    digests = [package(swapped + text.replace("class g(f)", "class f(base)"), says) for text in (below, again, over)]
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_flags_of_xla_belong_to_what_networks_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
     networks = registry.algorithms()["ditto"].cls

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import hashlib
 import importlib.util
@@ -51,7 +52,18 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
     "Method": {"check", "cost", "collapsed", "meets", "one_shot", "silent"},
-    "Problem": {"check", "joins", "of", "probes", "together", "stored_bytes", "preparing", "measuring"},
+    "Problem": {
+        "check",
+        "joins",
+        "of",
+        "probes",
+        "together",
+        "stored_bytes",
+        "preparing",
+        "measuring",
+        "metrics",
+        "ranges",
+    },
     "Loader": {"shape", "expected", "making", "doubts", "files", "bundled"},
     "Sharing": {"check", "sharing"},
 }
@@ -248,9 +260,9 @@ def _is_post_init(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.FunctionDef) and statement.name == "__post_init__"
 
 
-def _is_checks_above(call: ast.Call) -> bool:
+def _is_checks_above(value: ast.expr) -> bool:
     """Whether it is ``super().__post_init__()``."""
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "__post_init__"
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "__post_init__"
 
 
 def _only_for_types(statement: ast.stmt) -> bool:
@@ -336,7 +348,6 @@ class _Writer:
         self.reading = _Reading()
         self.scopes: list[_Scope] = []
         self.keywords: frozenset[str] = frozenset()
-        self.above_only_checks: list[bool] = []
 
     def put(self, *words: str) -> None:
         self.reading.words += words
@@ -381,18 +392,43 @@ class _Writer:
             return bool(statement.body) and all(map(self.idle, [*statement.body, *statement.orelse]))
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
-        above = _is_checks_above(statement.value) and self.above_only_checks[-1:] == [True]
-        return above or self.says(statement.value)
+        return self.says(statement.value)
 
-    def only_checks(self, function: ast.stmt) -> bool:
-        """Whether a ``__post_init__`` only looks at its object: it sets nothing, and calls nothing but checks."""
-        for node in ast.walk(function):
-            if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+    def only_checks(self, node: ast.AST, owner: ast.ClassDef, seen: frozenset[int] = frozenset()) -> bool:
+        """Whether part of a ``__post_init__`` of a class sets nothing, itself or through what it calls."""
+        for child in ast.walk(node):
+            if isinstance(child, (ast.Attribute, ast.Subscript)) and not isinstance(child.ctx, ast.Load):
                 return False
-            called = node.value if isinstance(node, ast.Expr) else None
-            if isinstance(called, ast.Call) and not _is_checks_above(called) and not self.says(called):
+            if isinstance(child, (ast.Return, ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal)) and not seen:
+                return False
+            if isinstance(child, ast.Call) and not self.call_only_checks(child, owner, seen):
                 return False
         return True
+
+    def call_only_checks(self, call: ast.Call, owner: ast.ClassDef, seen: frozenset[int]) -> bool:
+        """Whether a call sets nothing: of a library, of a class, or of a function whose code sets nothing."""
+        if ast.unparse(call.func).split(".")[-1] in ("setattr", "__setattr__"):
+            return False
+        meaning = self.meaning(call.func)
+        writer, bodies = self, list[ast.stmt]()
+        if isinstance(meaning, Definition) and _module(meaning.module).role == "computes":
+            writer, bodies = _Writer(meaning.module), _module(meaning.module).defined[meaning.name]
+        elif isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+            bodies = [s for s in owner.body if isinstance(s, ast.FunctionDef) and s.name == call.func.attr]
+            if not bodies:
+                return False
+        functions = [s for s in bodies if isinstance(s, ast.FunctionDef) and id(s) not in seen]
+        return all(writer.only_checks(s, owner, seen | {id(s)}) for s in functions)
+
+    def setting(self, function: ast.stmt, owner: ast.ClassDef) -> list[ast.stmt]:
+        """The statements of a ``__post_init__`` that set something, or bind names for those that do."""
+        assert isinstance(function, ast.FunctionDef)
+        kept = []
+        for statement in function.body:
+            binds = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.With))
+            if binds or not (self.idle(statement) or self.only_checks(statement, owner)):
+                kept.append(statement)
+        return kept if any(not self.only_checks(statement, owner) for statement in kept) else []
 
     def bases_only_check(self, node: ast.ClassDef) -> bool:
         """Whether no class of this package above it sets anything in ``__post_init__``."""
@@ -404,7 +440,7 @@ class _Writer:
             for statement in _module(meaning.module).defined[meaning.name]:
                 if isinstance(statement, ast.ClassDef):
                     own = filter(_is_post_init, statement.body)
-                    if not all(map(writer.only_checks, own)) or not writer.bases_only_check(statement):
+                    if any(writer.setting(s, statement) for s in own) or not writer.bases_only_check(statement):
                         return False
         return True
 
@@ -642,14 +678,22 @@ class _Writer:
         predicting -= self.used_members(node, predicting) - {"check"}
         body = [s for s in node.body if not set(_bound(s)) & predicting]
         only_checks = self.bases_only_check(node)
-        if only_checks:
-            body = [s for s in body if not (_is_post_init(s) and self.only_checks(s))]
+        body = [part for s in body for part in (self.post_init(s, node, only_checks) if _is_post_init(s) else [s])]
         self.scopes.append(_Scope("class", {name: None for s in body for name in _bound(s)}, len(self.scopes)))
-        self.above_only_checks.append(only_checks)
         self.block(body)
-        self.above_only_checks.pop()
         self.scopes.pop()
         self.put("end")
+
+    def post_init(self, function: ast.stmt, owner: ast.ClassDef, only_checks_above: bool) -> list[ast.stmt]:
+        """A ``__post_init__`` without its checks of parameters; nothing where that leaves what those above do."""
+        assert isinstance(function, ast.FunctionDef)
+        setting = self.setting(function, owner)
+        above = [s for s in function.body if isinstance(s, ast.Expr) and _is_checks_above(s.value)]
+        if not setting and (only_checks_above or above):  # the same as the one above, or as none
+            return []
+        reduced = copy.copy(function)
+        reduced.body = [*([] if only_checks_above else above), *(s for s in setting if s not in above)]
+        return [reduced]
 
     def used_members(self, node: ast.ClassDef, without: set[str]) -> set[str]:
         """The members that the other members of a class, or of those above it, use through ``self`` or ``cls``."""
