@@ -1,24 +1,151 @@
-"""Checks of parameter values, with the one wording used for all of them."""
+"""Checks of parameter values, and ranges that a parameter declares beside its type.
+
+A field of a method, dataset or partition declares its range once, in its annotation::
+
+    m: Annotated[int | None, Whole()] = None
+    gamma1: Annotated[float, Number(least=1.0)] = 1.02
+    participation: Annotated[str, OneOf("pcc", "pcp")] = "pcc"
+
+The check when an object is made, the error, ``fedrepro describe`` and the reference all read it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import numbers
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from fedrepro.errors import ParameterError, nearest
 
 IN_RUNS = "says"  # checks change no number; see fedrepro.runs.code
 
 
+class Range(Protocol):
+    """The values that a parameter may have; its text completes "must be"."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is one of them."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Integers from ``least`` to ``most``, or one of ``words``."""
+
+    least: int = 1
+    most: int | None = None
+    words: tuple[str, ...] = ()
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is an integer in the range; True and False are none."""
+        counts = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        inside = counts and self.least <= int(value) and (self.most is None or int(value) <= self.most)
+        return inside or _is_word(value, self.words)
+
+    def __str__(self) -> str:
+        bound = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+        return f"an integer {bound}{_or(self.words)}"
+
+
+@dataclass(frozen=True)
+class Number:
+    """Finite numbers of at least ``least``, greater than ``above`` and at most ``most``, or one of ``words``."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+    words: tuple[str, ...] = ()
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is a finite number in the range; True and False are none."""
+        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if real and isinstance(value, numbers.Integral) and abs(int(value)) > sys.float_info.max:
+            return False
+        inside = real and math.isfinite(value) and self.least <= value <= self.most and value > self.above
+        return bool(inside) or _is_word(value, self.words)
+
+    def __str__(self) -> str:
+        return f"a number{_bounds(self.least, self.above, self.most)}{_or(self.words)}"
+
+
+@dataclass(frozen=True, init=False)
+class OneOf:
+    """One of some values."""
+
+    choices: tuple[Any, ...]
+
+    def __init__(self, *choices: Any) -> None:
+        object.__setattr__(self, "choices", choices)
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is one of the choices."""
+        return value in self.choices
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(str, self.choices))}"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is true or false."""
+        return isinstance(value, bool)
+
+    def __str__(self) -> str:
+        return "true or false"
+
+
+def _is_word(value: Any, words: Sequence[str]) -> bool:
+    return isinstance(value, str) and value in words
+
+
+def _or(words: Sequence[str]) -> str:
+    return "".join(f" or {word!r}" for word in words)
+
+
+@functools.cache
+def ranges(cls: Any) -> Mapping[str, tuple[Range, bool]]:
+    """The declared range of each field of a class, and whether the field may be None. bool fields are flags."""
+    declared: dict[str, tuple[Range, bool]] = {}
+    hints = get_type_hints(cls, include_extras=True)
+    for field in dataclasses.fields(cls):
+        kind: Any = hints[field.name]
+        marks: list[Any] = []
+        if get_origin(kind) is Annotated:
+            kind, *marks = get_args(kind)
+        may_be_none = get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind)
+        range_ = Flag() if kind is bool else next((mark for mark in marks if hasattr(mark, "allows")), None)
+        if range_ is not None:
+            declared[field.name] = range_, may_be_none
+    return declared
+
+
+def check(name: str, value: Any, range_: Range) -> None:
+    """Raise ParameterError unless a range allows ``value``."""
+    if not range_.allows(value):
+        close = nearest(value, range_.choices) if isinstance(range_, OneOf) else ""
+        raise ParameterError(name, f"must be {range_}, not {value!r}{close}")
+
+
+def check_fields(parameters: Any) -> None:
+    """Raise ParameterError where a field of a dataclass instance is outside its declared range."""
+    cls: Any = type(parameters)
+    for name, (range_, may_be_none) in ranges(cls).items():
+        value = getattr(parameters, name)
+        if not (value is None and may_be_none):
+            check(name, value, range_)
+
+
 def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
     """Raise ParameterError unless ``value`` is an integer of at least ``least`` and at most ``most``."""
-    counts = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not counts or int(value) < least or (most is not None and value > most):
-        bound = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ParameterError(name, f"must be an integer {bound}, not {value!r}")
+    check(name, value, Whole(least, most))
 
 
 def entries(name: str, most: float, **sizes: int) -> None:
@@ -33,10 +160,7 @@ def number(
     name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf
 ) -> None:
     """Raise ParameterError unless ``value`` is finite, greater than ``above``, and between ``least`` and ``most``."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    large = isinstance(value, numbers.Integral) and abs(int(value)) > sys.float_info.max
-    if not real or large or not math.isfinite(value) or not least <= value <= most or value <= above:
-        raise ParameterError(name, f"must be a number{_bounds(least, above, most)}, not {value!r}")
+    check(name, value, Number(least, above, most))
 
 
 def _bounds(least: float, above: float, most: float) -> str:
@@ -49,15 +173,12 @@ def _bounds(least: float, above: float, most: float) -> str:
 
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Raise ParameterError unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        listed = ", ".join(str(c) for c in choices)
-        raise ParameterError(name, f"must be one of {listed}, not {value!r}{nearest(value, choices)}")
+    check(name, value, OneOf(*choices))
 
 
 def flag(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is true or false."""
-    if not isinstance(value, bool):
-        raise ParameterError(name, f"must be true or false, not {value!r}")
+    check(name, value, Flag())
 
 
 def several(name: str, value: Any) -> None:

@@ -8,6 +8,7 @@ defaults of what need not be said; own ones may also just have the same members.
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fedrepro.ledger import Ledger
+from fedrepro.parameters import Range, check, check_fields
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.code
 
@@ -94,6 +96,10 @@ class Method(Protocol):
     silent: ClassVar[bool] = False
     raises: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        check_fields(self)
+
     @abstractmethod
     def rounds(
         self,
@@ -138,10 +144,11 @@ class Problem(Protocol):
 
     name : as specs and seeds know it. metrics : what ``measure`` knows. default_metrics : what is measured where
     nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them;
-    most are keyword arguments of the class too. stored_parameters : those that ``prepare`` reads (None for all); runs
-    that differ in others share what it wrote. joins : runs on it can pass over its data together (``together``).
-    probes : a small problem on dense data and one on sparse data, as far as there are such, with keys as a spec has
-    them (``dataset``, ``partition``, ``problem``); a few rounds on it tell how fast a method is on a machine.
+    most are keyword arguments of the class too. ranges : the range of each of these, by name. stored_parameters : those
+    that ``prepare`` reads (None for all); runs that differ in others share what it wrote. joins : runs on it can pass
+    over its data together (``together``). probes : a small problem on dense data and one on sparse data, as far as
+    there are such, with keys as a spec has them (``dataset``, ``partition``, ``problem``); a few rounds on it tell how
+    fast a method is on a machine.
 
     >>> from fedrepro import Clustering, Problem
     >>> Problem in Clustering.__mro__
@@ -154,19 +161,31 @@ class Problem(Protocol):
     metrics: ClassVar[Mapping[str, Metric]]
     default_metrics: ClassVar[tuple[str, ...]]
     parameters: ClassVar[Mapping[str, Any]]
+    ranges: ClassVar[Mapping[str, Range]] = {}
     stored_parameters: ClassVar[tuple[str, ...] | None] = None
     joins: ClassVar[bool] = False
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
-    @staticmethod
-    @abstractmethod
-    def check(parameters: Mapping[str, Any], facts: Facts) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` as far as they are known of the data."""
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Facts) -> None:
+        """Raise ParameterError where a parameter cannot work; ``facts`` are what is known of the data so far.
+
+        This compares parameters with their declared ``ranges``; None is allowed where it is the default.
+        """
+        for name, range_ in cls.ranges.items():
+            value = parameters.get(name, cls.parameters[name])
+            if value is not None or cls.parameters[name] is not None:
+                check(name, value, range_)
 
     @classmethod
-    @abstractmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Problem:
-        """The problem on a dataset's arrays in memory; ``client`` says who holds what, None where nobody shares."""
+    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Any:
+        """The problem on a dataset's arrays in memory: what ``prepare`` writes and ``stored`` opens, in one call.
+
+        client : the client of each sample, user or image; None where the data are not shared.
+        """
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # maps outlive the files they show
+            cls.prepare(Path(folder), data, client, parameters)
+            return cls.stored(Path(folder), parameters)
 
     @classmethod
     @abstractmethod
@@ -235,6 +254,10 @@ class Loader(Protocol):
     files: ClassVar[tuple[str, ...]] = ()
     bundled: ClassVar[str] = ""
 
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        check_fields(self)
+
     @abstractmethod
     def shape(self) -> Facts:
         """What is known of the data without reading any."""
@@ -264,6 +287,10 @@ class Loader(Protocol):
 
 class Sharing(Protocol):
     """A partition: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them."""
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        check_fields(self)
 
     @abstractmethod
     def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:

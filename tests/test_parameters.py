@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import clients_at_most, clients_fit, entries, flag, number, one_of, several, whole
+from fedrepro.parameters import (
+    Number,
+    OneOf,
+    Whole,
+    clients_at_most,
+    clients_fit,
+    entries,
+    flag,
+    number,
+    one_of,
+    several,
+    whole,
+)
+from fedrepro.protocols import Method
 
 
 @pytest.mark.parametrize(
@@ -74,3 +89,42 @@ def test_what_does_not_fit_is_named_with_what_would(check: Callable[[], None], m
     with pytest.raises(ParameterError) as caught:
         check()
     assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Declared(Method):
+    """A method whose parameters declare their ranges."""
+
+    m: Annotated[int | None, Whole()] = None
+    q: Annotated[int, Whole(2, 31)] = 3
+    beta: Annotated[float | str, Number(above=0.0, words=("auto",))] = "auto"
+    step: Annotated[str, OneOf("linearized", "exact")] = "exact"
+    warm: bool = True
+    free: Any = None
+
+    def rounds(self, problem: Any, rng: Any, **_: Any) -> Any:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"m": 1}, {"q": 31}, {"beta": 2}, {"beta": "auto"}, {"warm": False}, {"free": 7}]
+)
+def test_values_in_their_declared_ranges_pass(values: dict[str, Any]) -> None:
+    assert Declared(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"m": 0}, "m: must be an integer of at least 1, not 0"),
+        ({"q": None}, "q: must be an integer from 2 to 31, not None"),
+        ({"q": 32}, "q: must be an integer from 2 to 31, not 32"),
+        ({"beta": 0.0}, "beta: must be a number greater than 0 or 'auto', not 0.0"),
+        ({"beta": "aut"}, "beta: must be a number greater than 0 or 'auto', not 'aut'"),
+        ({"step": "exac"}, "step: must be one of linearized, exact, not 'exac', did you mean 'exact'?"),
+        ({"warm": 1}, "warm: must be true or false, not 1"),
+    ],
+)
+def test_values_outside_their_declared_ranges_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
+        Declared(**values)

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import clients_at_most, number, whole
+from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.clustering.descent import (
     H_steps,
     W_steps,
@@ -69,20 +69,11 @@ class FedMGS(Method):
     48
     """
 
-    m: int | None = None
-    Q1: int = 10
-    Q2: int = 100
-    gamma1: float = 1.02
-    gamma2: float = 1.002
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        if self.m is not None:
-            whole("m", self.m)
-        whole("Q1", self.Q1)
-        whole("Q2", self.Q2)
-        number("gamma1", self.gamma1, least=1.0)
-        number("gamma2", self.gamma2, least=1.0)
+    m: Annotated[int | None, Whole()] = None
+    Q1: Annotated[int, Whole()] = 10
+    Q2: Annotated[int, Whole()] = 100
+    gamma1: Annotated[float, Number(least=1.0)] = 1.02
+    gamma2: Annotated[float, Number(least=1.0)] = 1.002
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
