@@ -9,7 +9,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 
-_FLAG = "--xla_cpu_multi_thread_eigen=false"
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 @functools.cache
@@ -20,7 +20,7 @@ def load() -> Any:
     process that imported JAX before keeps its own settings. Raises UserError where JAX or optax is not installed.
     """
     if "jax" not in sys.modules:
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD}".strip()
         before = {name: os.environ.get(name) for name in ("PJRT_NPROC", "NPROC")}
         os.environ.update(PJRT_NPROC="1", NPROC="1")  # the size of XLA's thread pool, read when the CPU client is made
     else:

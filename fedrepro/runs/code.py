@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedrepro import cpu
+from fedrepro.nets import backend
 
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
@@ -144,7 +145,8 @@ def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 
 def xla_flags() -> str:
     """The flags of XLA that the user has set: they can change what networks compute. '' without any."""
-    return " ".join(sorted(flag for flag in os.environ.get("XLA_FLAGS", "").split() if flag != cpu.XLA))
+    flags = set(os.environ.get("XLA_FLAGS", "").split())
+    return " ".join(sorted(flags - {cpu.XLA, backend.ONE_THREAD}))
 
 
 def reached(start: Definition) -> set[Definition]:
