@@ -53,8 +53,8 @@ def main() -> int:
 
 def table(seconds: float, only: str) -> int:
     """Compute, compare and print."""
-    from fedrepro.runs import predict
-    from fedrepro.runs.calibrate import machine_for
+    from fedrepro.runs.predict import timings as predict
+    from fedrepro.runs.predict.calibrate import machine_for
 
     chosen = [(tier, name, sampled(runs)) for tier, name, runs in figures() if name.startswith(only)]
     machine = machine_for([run for _, _, runs in chosen for run in runs])
@@ -83,7 +83,7 @@ def table(seconds: float, only: str) -> int:
 
 def figures() -> Iterable[tuple[str, str, list[Any]]]:
     """Tier, name and runs of each figure."""
-    from fedrepro.runs import plan
+    from fedrepro.runs.identity import plan
     from fedrepro.spec.find import load_all
 
     specs = sorted(path for path in map(str, Path("experiments").glob("*/*.yaml")) if "discrepancies" not in path)
@@ -97,7 +97,7 @@ def figures() -> Iterable[tuple[str, str, list[Any]]]:
 
 def compiling(chosen: Sequence[tuple[str, str, list[Any]]]) -> list[Any]:
     """A few rounds of each method with compiled kernels: numba keeps these on disk, where later processes find them."""
-    from fedrepro.runs import predict
+    from fedrepro.runs.predict import timings as predict
 
     runs = [run for tier, _, found in chosen for run in found if tier == "quick" and "numba" in predict.needed([run])]
     first = {predict.path(run): run for run in reversed(runs)}
@@ -139,9 +139,9 @@ def child() -> int:
     """Compute the runs given on standard input."""
     import time
 
-    from fedrepro.runs import execute
-    from fedrepro.runs.machine import resident
-    from fedrepro.runs.store import Store
+    from fedrepro.runs.compute import execute
+    from fedrepro.runs.predict.machine import resident
+    from fedrepro.runs.storage.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
         for run in pickle.load(sys.stdin.buffer):

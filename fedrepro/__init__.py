@@ -69,8 +69,8 @@ _WHERE = {
     "Instance": "fedrepro.datasets.imc_instances",
     "Biased": "fedrepro.datasets.biased_regression",
     "Ledger": "fedrepro.ledger",
-    "History": "fedrepro.runs.drive",
-    "run": "fedrepro.runs.drive",
+    "History": "fedrepro.runs.compute.drive",
+    "run": "fedrepro.runs.compute.drive",
     "Method": "fedrepro.protocols",
     "Problem": "fedrepro.protocols",
 }

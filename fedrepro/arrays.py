@@ -11,7 +11,7 @@ import numpy as np
 
 from fedrepro.errors import UserError
 
-IN_RUNS = "says"  # checks change no number; see fedrepro.runs.code
+IN_RUNS = "says"  # checks change no number; see fedrepro.runs.identity.code
 
 
 def unmasked(**arrays: Any) -> None:

@@ -6,7 +6,7 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-IN_RUNS = "says"  # see fedrepro.runs.code
+IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 
 class UserError(Exception):

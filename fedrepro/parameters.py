@@ -23,7 +23,7 @@ from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_ty
 
 from fedrepro.errors import ParameterError, nearest
 
-IN_RUNS = "says"  # checks change no number; see fedrepro.runs.code
+IN_RUNS = "says"  # checks change no number; see fedrepro.runs.identity.code
 
 
 class Range(Protocol):

@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-IN_RUNS = "says"  # see fedrepro.runs.code
+IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 EVERY = 30.0
 """Seconds between two lines of a log."""

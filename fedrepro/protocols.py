@@ -1,7 +1,7 @@
 """What is asked of a method, a problem, a dataset and a partition: all of it, in one place.
 
 A method is a frozen dataclass of its parameters and scores nothing; a problem holds the data, gives initial points and
-measures the states that a method yields. ``fedrepro.runs.drive`` brings the two together. Datasets and partitions are
+measures the states that a method yields. ``runs.compute.drive`` brings the two together. Datasets and partitions are
 frozen dataclasses of their parameters too. Classes of every kind derive from the protocols here, which hold the
 defaults of what need not be said; own ones may also just have the same members.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Range, check, check_fields
 
-IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.code
+IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
 
 Facts = Mapping[str, Any]
 """What is known of data before it is read (M, N, K, P ...); None where only the file tells."""

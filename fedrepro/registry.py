@@ -19,7 +19,7 @@ import numpy as np
 
 from fedrepro.protocols import Metric
 
-IN_RUNS = "says"  # names things; see fedrepro.runs.code
+IN_RUNS = "says"  # names things; see fedrepro.runs.identity.code
 
 PAPERS: dict[str, str] = {
     "fedmf": "Federated Matrix Factorization (2020)",

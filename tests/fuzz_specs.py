@@ -34,8 +34,9 @@ from fedrepro.claims import judge
 from fedrepro.claims.evidence import FAILS, HOLDS, NOT_REPRODUCED, REPRODUCED
 from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs import plan, predict
-from fedrepro.runs.machine import Machine
+from fedrepro.runs.identity import plan
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.machine import Machine
 from fedrepro.spec import find, nodes, read
 from fedrepro.spec.model import Claim, Curve, Figure
 from fedrepro.spec.tiers import TIERS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedrepro.runs.drive import History
+from fedrepro.runs.compute.drive import History
 
 
 def top(A: np.ndarray) -> float:

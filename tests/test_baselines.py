@@ -18,7 +18,7 @@ from fedrepro.problems.clustering.methods.cal import CAL, kmeans_minus
 from fedrepro.problems.clustering.methods.kmeans import KMeansPlusPlus
 from fedrepro.problems.clustering.methods.kmeans_parallel import KMeansParallel
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 NAMES = ("kmeans++", "kmeans||", "kmeans||-released", "bel", "bel-released", "cal", "cal-released")
 

@@ -17,7 +17,8 @@ from fedrepro.report.freshness import freshness
 from fedrepro.results import checks
 from fedrepro.results.checks import Check, Compared
 from fedrepro.results.read import read_sidecar
-from fedrepro.runs import again, code
+from fedrepro.runs import check as again
+from fedrepro.runs.identity import code
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
@@ -137,7 +138,7 @@ def test_the_last_line_counts_what_was_compared_now(
 
 
 def test_a_missing_number_is_a_difference() -> None:
-    from fedrepro.runs.again import _deviation
+    from fedrepro.runs.check import _deviation
 
     assert _deviation(float("nan"), float("nan")) == 0.0
     assert _deviation(float("nan"), 1.0) == float("inf")

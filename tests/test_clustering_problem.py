@@ -23,7 +23,7 @@ from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 from .naive_clustering import Naive, instance
 

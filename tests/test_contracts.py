@@ -35,11 +35,14 @@ from fedrepro.compression import compressors
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Method, Problem, Work
-from fedrepro.runs import code, drive, execute, plan, predict
-from fedrepro.runs.drive import History, randomness
-from fedrepro.runs.identity import Run
-from fedrepro.runs.machine import LIBRARIES
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import drive, execute
+from fedrepro.runs.compute.drive import History, randomness
+from fedrepro.runs.identity import code, plan
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.machine import LIBRARIES
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import local
 from fedrepro.spec.model import Figure, Setting
 from fedrepro.spec.read import load
 
@@ -481,7 +484,7 @@ def test_the_command_line_records_what_python_does(name: str, house: Path) -> No
     planned = plan.make([figure], stand_in=True)
     assert [run.trial for run in planned.runs.values()] == list(TRIALS)
     for run in planned.runs.values():
-        ((_, status),) = execute.attempt([run], house / "store", house / "scratch")
+        ((_, status),) = local.attempt([run], house / "store", house / "scratch")
         record = Store(house / "store").read(run.id)
         assert record is not None, status
         data, client = execute.data_of(setting, run.trial, run.stand_in)

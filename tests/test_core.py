@@ -13,9 +13,10 @@ from fedrepro.files import atomically
 from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs import drive, execute
-from fedrepro.runs.drive import wanted
-from fedrepro.runs.store import Record, Store
+from fedrepro.runs.compute import drive, execute
+from fedrepro.runs.compute.drive import wanted
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.storage.store import Store
 from fedrepro.seeds import Streams, generator, streams
 
 

@@ -22,9 +22,10 @@ from fedrepro.data import adopt, fingerprint, folder
 from fedrepro.errors import Unwritable, UserError, is_full
 from fedrepro.results.read import frame
 from fedrepro.results.schema import COLUMNS
-from fedrepro.runs import execute, runner
-from fedrepro.runs import plan as planning
-from fedrepro.runs.store import Store
+from fedrepro.runs import runner
+from fedrepro.runs.compute import execute
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.read import load
 
 from . import data_copies

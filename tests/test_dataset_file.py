@@ -16,7 +16,7 @@ from fedrepro.datasets import mapped
 from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import ParameterError
 from fedrepro.files import nameless, nameless_in
-from fedrepro.runs import code
+from fedrepro.runs.identity import code
 
 X = np.array([[0.0, 1.5, 0.0, 2.0], [3.0, 0.0, 0.0, 4.0], [0.0, 0.0, 5.5, 6.0]])  # M = 3, N = 4
 WORDS = np.array(["b", "a", "b", "c"])

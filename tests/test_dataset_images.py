@@ -17,7 +17,7 @@ from fedrepro import data, registry
 from fedrepro.data.formats.images import shrunk
 from fedrepro.data.sources import cifar as cifar_files
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.runs import code
+from fedrepro.runs.identity import code
 from tests import data_copies
 
 

@@ -18,7 +18,7 @@ from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering import problem as clustering
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 from .naive_clustering import Naive, compare, fedmavg, instance
 

@@ -13,7 +13,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.methods.fedpalm import FedPALM
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 from .naive_clustering import Naive, compare, fedpalm, instance
 

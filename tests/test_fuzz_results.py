@@ -24,7 +24,8 @@ import pytest
 from click.testing import CliRunner
 
 from fedrepro.cli.main import main
-from fedrepro.runs.store import Record, Store
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.storage.store import Store
 
 from .conftest import SMALL
 from .test_damaged import share

@@ -284,7 +284,8 @@ def test_the_figures_are_valid_and_their_bits_are_per_variable(figure, tier):
 def test_a_figure_runs_and_keeps_its_points(tmp_path: Path) -> None:
     if importlib.util.find_spec("jax") is None:
         pytest.skip('needs JAX: pip install "fedrepro[deep]"')
-    from fedrepro.runs import execute, plan
+    from fedrepro.runs.compute import execute
+    from fedrepro.runs.identity import plan
 
     figure = read.load(ROOT / "experiments" / "gcca" / "fig10.yaml", "smoke")
     made = plan.make([figure], stand_in=True)

@@ -16,7 +16,7 @@ from fedrepro.data import parsed
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering.labels import from_rows
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs import execute
+from fedrepro.runs.compute import execute
 
 from .test_contracts import freeze, prints, setting_of
 

@@ -17,7 +17,7 @@ import pytest
 import fedrepro
 from fedrepro import cpu, registry
 from fedrepro.nets import backend
-from fedrepro.runs import code
+from fedrepro.runs.identity import code
 
 ROOT = Path(fedrepro.__file__).parent
 SPEC = """
@@ -38,7 +38,7 @@ panels:
 PROGRAM = """
 import sys
 from pathlib import Path
-from fedrepro.runs import plan
+from fedrepro.runs.identity import plan
 from fedrepro.spec.read import load
 made = plan.make([load(Path(sys.argv[1]), "paper")], False)
 for name, runs in made.by_figure[0].items():

@@ -15,7 +15,7 @@ from fedrepro.problems.imc.factor_averaging import local_steps
 from fedrepro.problems.imc.methods.imc_perfedsi import IMCPerFedSI
 from fedrepro.problems.imc.methods.imc_plain import IMCPlain
 from fedrepro.problems.imc.problem import IMC
-from fedrepro.runs import drive
+from fedrepro.runs.compute import drive
 
 
 def instance(seed: int = 0, **parameters: Any) -> Instance:
@@ -241,7 +241,7 @@ def test_the_figure_s_draws_are_determined_without_side_information_too() -> Non
 
 def of_the_figure(trial: int) -> Instance:
     """The well-posed instance of a trial of perfedsi Fig. 3 at the paper tier."""
-    from fedrepro.runs.execute import data_of
+    from fedrepro.runs.compute.execute import data_of
     from fedrepro.spec.read import load
 
     from .conftest import ROOT

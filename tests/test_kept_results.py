@@ -16,8 +16,10 @@ from click.testing import Result
 from fedrepro.errors import UserError
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import VERSION, Sidecar
-from fedrepro.runs import code, execute, plan
-from fedrepro.runs.store import Record, Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.identity import code, plan
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.read import load
 
 from .conftest import ROOT

@@ -17,13 +17,13 @@ from fedrepro.problems.clustering import passes
 from fedrepro.problems.clustering import problem as clustering
 from fedrepro.problems.clustering.methods.sncp import FedMGSSNCP
 from fedrepro.problems.clustering.passes import Pass, exact, go
-from fedrepro.runs import execute, lockstep
-from fedrepro.runs import plan as planning
-from fedrepro.runs.drive import History, run
-from fedrepro.runs.groups import groups
-from fedrepro.runs.identity import Run
-from fedrepro.runs.lockstep import Lockstep, Member
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute, lockstep
+from fedrepro.runs.compute.drive import History, run
+from fedrepro.runs.compute.groups import groups
+from fedrepro.runs.compute.lockstep import Lockstep, Member
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.read import load
 
 N, M, K, P = 230, 37, 3, 7
@@ -122,7 +122,7 @@ def test_passes_over_the_same_parts_are_made_together(monkeypatch: pytest.Monkey
         sizes.append(len(wanted))
         real(X, wanted)
 
-    monkeypatch.setattr("fedrepro.runs.lockstep.go", counting)
+    monkeypatch.setattr("fedrepro.runs.compute.lockstep.go", counting)
     together(problem(), [(FedMGS(Q1=1, Q2=1), trial, 3) for trial in (1, 2, 3, 4)])
     assert set(sizes) == {4}
     sizes.clear()

@@ -15,7 +15,7 @@ import fedrepro as package
 from fedrepro import data, registry
 from fedrepro.data import own
 from fedrepro.errors import ParameterError
-from fedrepro.runs import plan
+from fedrepro.runs.identity import plan
 from fedrepro.spec.read import load
 
 from . import own_examples

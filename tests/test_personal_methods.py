@@ -18,7 +18,7 @@ from fedrepro.problems.personal.methods.averaging import PersonalAveraging
 from fedrepro.problems.personal.methods.ditto import Ditto
 from fedrepro.problems.personal.methods.perfedsi import PerFedSIConcat, PerFedSIMask
 from fedrepro.problems.personal.problem import Personal, State
-from fedrepro.runs import drive
+from fedrepro.runs.compute import drive
 from fedrepro.seeds import streams
 
 from .personal_case import problem

@@ -17,10 +17,12 @@ from fedrepro.cli.main import main
 from fedrepro.cli.options import Memory
 from fedrepro.errors import UserError
 from fedrepro.protocols import Work
-from fedrepro.runs import calibrate, plan, predict
-from fedrepro.runs.groups import MOST
-from fedrepro.runs.identity import Run
-from fedrepro.runs.machine import PROBED, TYPICAL, Machine
+from fedrepro.runs.compute.groups import MOST
+from fedrepro.runs.identity import plan
+from fedrepro.runs.predict import calibrate
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.machine import PROBED, TYPICAL, Machine
+from fedrepro.runs.run import Run
 from fedrepro.spec.find import load_all
 
 from .conftest import ROOT

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro import cpu
-from fedrepro.runs import programs
+from fedrepro.runs.workers import programs
 
 pytest.importorskip("jax")
 

@@ -14,7 +14,7 @@ from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.methods.quantized import FedMAvgQuantized, FedMGSQuantized, Sender
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import History, run
+from fedrepro.runs.compute.drive import History, run
 
 from .naive_clustering import Naive, instance
 

@@ -17,7 +17,7 @@ from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.methods.fedpalm import FedPALM
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 RUNS: dict[str, Any] = {
     "gs_uniform_m10_Q1_10_Q2_100": FedMGS(m=10, Q1=10, Q2=100),

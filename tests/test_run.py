@@ -26,9 +26,11 @@ from fedrepro.plotting import batch
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.results.read import with_results
 from fedrepro.results.schema import COLUMNS
-from fedrepro.runs import execute, task, write
-from fedrepro.runs import plan as planning
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage import write
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import task
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]

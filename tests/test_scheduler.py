@@ -22,9 +22,10 @@ from click.testing import Result
 
 from fedrepro import __version__, cpu, data
 from fedrepro.errors import UserError
-from fedrepro.runs import execute, remote, task
-from fedrepro.runs import plan as planning
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import remote, task
 from fedrepro.spec.read import load
 from tests import data_copies
 
@@ -354,13 +355,13 @@ def test_workers_without_the_program_are_told_and_live(
     if late:
         monkeypatch.setattr(remote.Cluster, "_admit", lambda *_: None)
     before = ask.nthreads()
-    ask.run(lambda: sys.modules.update({"fedrepro.runs.task": None}))  # importing it fails
+    ask.run(lambda: sys.modules.update({"fedrepro.runs.workers.task": None}))  # importing it fails
     try:
         ran = fedrepro("run", small, "--scheduler", cluster.scheduler_address)
     finally:
-        ask.run(lambda: sys.modules.pop("fedrepro.runs.task"))
+        ask.run(lambda: sys.modules.pop("fedrepro.runs.workers.task"))
     assert ran.exit_code == 2, ran.output
-    assert re.search(r"error: (the worker tcp://\S+|a worker) cannot load this program \(.*runs\.task", ran.stderr)
+    assert re.search(r"error: (the worker tcp://\S+|a worker) cannot load this program \(.*runs\.workers", ran.stderr)
     assert f"install the same there\n  here:  fedrepro {__version__}, code " in ran.stderr
     assert ask.nthreads() == before
 

@@ -14,7 +14,7 @@ from fedrepro.problems.shift import problem as shift
 from fedrepro.problems.shift.methods.gradient_descent import ShiftAveraging
 from fedrepro.problems.shift.methods.least_squares import ShiftExact
 from fedrepro.problems.shift.problem import Shift
-from fedrepro.runs import drive
+from fedrepro.runs.compute import drive
 
 METRICS = tuple(shift.METRICS)
 

@@ -13,9 +13,9 @@ from fedrepro import Clustering, FedMAvg, FedMGS, run
 from fedrepro.problems.clustering import passes
 from fedrepro.problems.clustering import problem as clustering
 from fedrepro.problems.clustering.methods.sncp import FedMAvgSNCP, FedMGSSNCP
-from fedrepro.runs import execute
-from fedrepro.runs import plan as planning
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.read import load
 
 M, N, K, P = 23, 260, 4, 13

@@ -18,7 +18,7 @@ from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.methods.sncp import CentralizedSNCP, FedMAvgSNCP, FedMGSSNCP
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Method
-from fedrepro.runs.drive import History, run
+from fedrepro.runs.compute.drive import History, run
 
 from .naive_clustering import Naive, fedmavg, fedmgs, instance, top
 

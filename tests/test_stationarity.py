@@ -13,7 +13,7 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.problems.completion.problem import Completion
 from fedrepro.problems.completion.state import State as Factors
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 from .completion_cases import Dense, small, soft
 from .naive_clustering import Naive, instance, top

@@ -30,7 +30,7 @@ from fedrepro.problems.gcca.methods.mvlsa import MVLSA
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.results.schema import VERSION, Sidecar, Timing
-from fedrepro.runs.drive import drive
+from fedrepro.runs.compute.drive import drive
 from fedrepro.spec.axes import Axis, Reads
 from fedrepro.spec.read import load
 
@@ -368,7 +368,7 @@ def test_a_sidecar_of_before_has_the_time_of_nodes_in_turn() -> None:
         assert Sidecar.parse(facts).timing == {"s": {1: Timing((0, 3), (), (0.5, 2.0))}}
     now = Sidecar(timing={"s": {1: Timing((0, 3), (0.25, 1.0), (0.5, 2.0))}})
     assert Sidecar.parse(json.loads(now.text())) == now
-    with pytest.raises(ValueError, match=r"version 4 of the sidecar is not known here \(known: 1 to 3\)"):
+    with pytest.raises(ValueError, match=r"version 5 of the sidecar is not known here \(known: 1 to 4\)"):
         Sidecar.parse({"schema": VERSION + 1})
 
 

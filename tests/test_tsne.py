@@ -14,7 +14,7 @@ from fedrepro.problems.clustering.labels import accuracy
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.methods.tsne import TSNE, match
 from fedrepro.problems.clustering.problem import Clustering
-from fedrepro.runs.drive import run
+from fedrepro.runs.compute.drive import run
 
 
 def data(N: int = 60, M: int = 12) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from click.testing import Result
 from fedrepro.cli.listing import COLUMNS, TABLES
 from fedrepro.cli.main import main
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
-from fedrepro.runs.store import Store
+from fedrepro.runs.storage.store import Store
 
 Call = Callable[..., Result]
 

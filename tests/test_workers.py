@@ -19,12 +19,13 @@ from click.testing import Result
 
 from fedrepro import files, processes
 from fedrepro.errors import UserError
-from fedrepro.runs import execute, local, runner, task
-from fedrepro.runs import plan as planning
-from fedrepro.runs.store import Store
+from fedrepro.runs import runner
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import local, task
 
 Call = Callable[..., Result]
-computing = execute.attempt
+computing = local.attempt
 """What workers are asked to do; those of these tests die of it."""
 
 
@@ -83,7 +84,7 @@ def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
     other = tmp_path / "other.yaml"
     other.write_text(small.read_text().replace("figure: small", "figure: other").replace("M: 12", "M: 11"))
     other.write_text(other.read_text().replace("m: [2, 6]", "m: [3, 6]").replace("small.1", "other.1"))
-    monkeypatch.setattr(execute, "attempt", functools.partial(dying, how))
+    monkeypatch.setattr(local, "attempt", functools.partial(dying, how))
     ran = fedrepro("run", small, other, "-j", 2)
     assert ran.exit_code == 1, ran.output
     assert isinstance(ran.exception, SystemExit)
@@ -102,7 +103,7 @@ def test_one_worker_with_long_work_is_a_process_of_its_own(
     fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "SOON", 0.0)
-    monkeypatch.setattr(execute, "attempt", functools.partial(dying, "SIGSEGV"))
+    monkeypatch.setattr(local, "attempt", functools.partial(dying, "SIGSEGV"))
     ran = fedrepro("run", small, "-j", 1)
     assert ran.exit_code == 1, ran.output
     assert "7 runs computed, 0 reused, 1 failed" in ran.output

@@ -40,7 +40,7 @@ from fedrepro.problems.imc.methods.imc_perfedsi import IMCPerFedSI
 from fedrepro.problems.imc.methods.imc_plain import IMCPlain
 from fedrepro.problems.personal.local_training import LocalTraining
 from fedrepro.problems.shift.methods.gradient_descent import ShiftAveraging
-from fedrepro.runs.drive import randomness
+from fedrepro.runs.compute.drive import randomness
 from fedrepro.seeds import streams
 
 

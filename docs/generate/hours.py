@@ -9,8 +9,9 @@ from typing import Any
 
 from reference import table
 
-from fedrepro.runs import plan, predict
-from fedrepro.runs.machine import Machine
+from fedrepro.runs.identity import plan
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.machine import Machine
 from fedrepro.spec.find import load_all, specs
 
 ROOT = Path(__file__).parents[2]

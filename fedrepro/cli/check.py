@@ -16,8 +16,8 @@ from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from fedrepro.results.checks import Compared
-    from fedrepro.runs.again import Kept
-    from fedrepro.runs.identity import Run
+    from fedrepro.runs.check import Kept
+    from fedrepro.runs.run import Run
 
 
 @click.command()
@@ -45,10 +45,10 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
       fedrepro check --tier quick --seed 1
     """
     from fedrepro.results.checks import other_cpu
-    from fedrepro.runs import again
-    from fedrepro.runs import plan as planning
-    from fedrepro.runs.calibrate import machine_for
-    from fedrepro.runs.predict import Timings
+    from fedrepro.runs import check as again
+    from fedrepro.runs.identity import plan as planning
+    from fedrepro.runs.predict.calibrate import machine_for
+    from fedrepro.runs.predict.timings import Timings
     from fedrepro.runs.runner import Folders
     from fedrepro.spec.read import load
 

@@ -32,8 +32,9 @@ from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from fedrepro.protocols import Loader
-    from fedrepro.runs.machine import Machine
-    from fedrepro.runs.plan import Plan, Run
+    from fedrepro.runs.identity.plan import Plan
+    from fedrepro.runs.predict.machine import Machine
+    from fedrepro.runs.run import Run
     from fedrepro.spec.model import Figure
 
 
@@ -88,11 +89,12 @@ def plan(
       fedrepro plan experiments/fedc/*.yaml --tier paper
       fedrepro plan gcca/fig9 --tier paper --memory 8G
     """
-    from fedrepro.runs import plan as planning
-    from fedrepro.runs import predict, runner
-    from fedrepro.runs.calibrate import machine_for
-    from fedrepro.runs.restore import held
-    from fedrepro.runs.store import Store
+    from fedrepro.runs import runner
+    from fedrepro.runs.identity import plan as planning
+    from fedrepro.runs.predict import timings as predict
+    from fedrepro.runs.predict.calibrate import machine_for
+    from fedrepro.runs.storage.restore import held
+    from fedrepro.runs.storage.store import Store
 
     figures = load_all(specs, tier, sets)
     made = planning.make(figures, stand_in)
@@ -199,9 +201,10 @@ def run(
     """
     from fedrepro.plotting import batch
     from fedrepro.progress import told
-    from fedrepro.runs import plan as planning
-    from fedrepro.runs import remote, runner
-    from fedrepro.runs.write import Written, finished
+    from fedrepro.runs import runner
+    from fedrepro.runs.identity import plan as planning
+    from fedrepro.runs.storage.write import Written, finished
+    from fedrepro.runs.workers import remote
 
     if memory is not None and scheduler is not None:
         raise UserError("--memory is for this machine: the workers of a scheduler have their own; give --jobs instead")
@@ -295,9 +298,9 @@ def _tell_kernels() -> None:
 
 def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) -> list[Run]:
     """The runs that a command has to compute."""
-    from fedrepro.runs.restore import held
     from fedrepro.runs.runner import Folders
-    from fedrepro.runs.store import Store
+    from fedrepro.runs.storage.restore import held
+    from fedrepro.runs.storage.store import Store
 
     store = Store(Folders(root).store)
     kept = {run for number in range(len(made.figures)) for run in held(made, number, root)}
@@ -313,7 +316,7 @@ def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) ->
 
 def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:
     """How many workers fit into the memory given; says so where they are fewer than asked for."""
-    from fedrepro.runs import predict
+    from fedrepro.runs.predict import timings as predict
 
     if limit is None or not todo:
         return jobs

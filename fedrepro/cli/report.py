@@ -57,7 +57,7 @@ def report(
     from fedrepro.files import atomically
     from fedrepro.report import gather, html, markdown, site, work
     from fedrepro.runs.runner import default_jobs
-    from fedrepro.runs.write import made
+    from fedrepro.runs.storage.write import made
 
     found, prepared = work.figures(
         find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()

@@ -8,6 +8,6 @@ from fedrepro.data.home import home
 from fedrepro.data.imports import adopt
 from fedrepro.data.loading import load
 
-IN_RUNS = "reads"  # the content of files has a fingerprint; see fedrepro.runs.code
+IN_RUNS = "reads"  # the content of files has a fingerprint; see fedrepro.runs.identity.code
 
 __all__ = ["State", "adopt", "fingerprint", "folder", "home", "load", "reading", "remove", "state"]

@@ -12,7 +12,7 @@ from fedrepro import registry, seeds
 from fedrepro.data.copies import folder
 from fedrepro.errors import ParameterError, UserError, nearest
 
-IN_RUNS = "computes"  # how arrays and random numbers come to a run; see fedrepro.runs.code
+IN_RUNS = "computes"  # how arrays and random numbers come to a run; see fedrepro.runs.identity.code
 
 
 def load(

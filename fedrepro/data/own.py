@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-IN_RUNS = "reads"  # the content has a fingerprint; see fedrepro.runs.code
+IN_RUNS = "reads"  # the content has a fingerprint; see fedrepro.runs.identity.code
 
 
 class Named(str):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-IN_RUNS = "computes"  # the arrays that loaders are given; see fedrepro.runs.code
+IN_RUNS = "computes"  # the arrays that loaders are given; see fedrepro.runs.identity.code
 
 
 class Writer:

@@ -16,7 +16,7 @@ from fedrepro.datasets.imc_instances import Instance
 from fedrepro.datasets.own_types import Entries, Measured
 from fedrepro.datasets.types import Images, Ratings, Samples, Views
 
-IN_RUNS = "says"  # no run asks for it; see fedrepro.runs.code
+IN_RUNS = "says"  # no run asks for it; see fedrepro.runs.identity.code
 
 
 def size(data: Any) -> dict[str, int]:

@@ -20,7 +20,7 @@ from fedrepro.report.gather import Section
 from fedrepro.report.render import render, static
 from fedrepro.report.site import MARKER, POLICY, file_name
 from fedrepro.results.read import PACKED
-from fedrepro.runs.write import made
+from fedrepro.runs.storage.write import made
 from fedrepro.spec.find import experiments
 from fedrepro.spec.tiers import TIERS
 

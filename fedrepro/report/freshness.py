@@ -7,8 +7,8 @@ import json
 
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs import plan as planning
-from fedrepro.runs import write
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.storage import write
 from fedrepro.spec.model import Figure
 
 

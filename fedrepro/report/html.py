@@ -20,7 +20,7 @@ def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]], experiments:
 
     experiments : where the papers' summaries lie.
     """
-    from fedrepro.runs.write import made
+    from fedrepro.runs.storage.write import made
 
     whole = render(
         "page.html",

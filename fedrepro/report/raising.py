@@ -17,8 +17,8 @@ from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
 from fedrepro.report.gather import Section
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs import plan as planning
-from fedrepro.runs.predict import Timings
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.predict.timings import Timings
 from fedrepro.spec.read import load
 
 PAPER = "paper"

@@ -10,12 +10,12 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.results.read import read_sidecar, stem
-from fedrepro.runs import plan as planning
+from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.runner import Folders
-from fedrepro.runs.store import Store
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.model import Figure
 
-IN_RUNS = "says"  # see fedrepro.runs.code
+IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 NOTE = ".failed.json"
 """How the names of the notes end that the store keeps of failed runs."""

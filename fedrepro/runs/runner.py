@@ -17,13 +17,16 @@ from tqdm import tqdm
 from fedrepro.files import sweep, writing
 from fedrepro.progress import Progress
 from fedrepro.results.read import OWN, stem
-from fedrepro.runs import execute, local, predict, write
-from fedrepro.runs.groups import groups
-from fedrepro.runs.plan import Plan, Run
-from fedrepro.runs.remote import Cluster
-from fedrepro.runs.restore import restore
-from fedrepro.runs.store import Store
-from fedrepro.runs.task import discard, evict
+from fedrepro.runs.compute.groups import groups
+from fedrepro.runs.identity.plan import Plan
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage import write
+from fedrepro.runs.storage.restore import restore
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import local
+from fedrepro.runs.workers.remote import Cluster
+from fedrepro.runs.workers.task import discard, evict
 
 SOON = 20.0
 """Seconds of predicted work that one worker does in the command's own process, where a crash would end the command."""
@@ -172,7 +175,7 @@ def _compute(
 def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, str]]:
     """Compute groups in this process; what each run came to, once it is stored."""
     for group in together:
-        yield from execute.attempt(group, folders.store, folders.scratch)
+        yield from local.attempt(group, folders.store, folders.scratch)
 
 
 def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:

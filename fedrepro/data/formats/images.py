@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.errors import UserError
 
-IN_RUNS = "computes"  # drawings are shrunk while they are loaded, too; see fedrepro.runs.code
+IN_RUNS = "computes"  # drawings are shrunk while they are loaded, too; see fedrepro.runs.identity.code
 
 FORMATS = ("PNG", "JPEG", "BMP")
 

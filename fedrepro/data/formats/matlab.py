@@ -12,7 +12,7 @@ import numpy as np
 from fedrepro import arrays
 from fedrepro.errors import UserError
 
-IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays; see fedrepro.runs.code
+IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays
 
 LIMIT = 2_000_000_000
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import processes
-from fedrepro.runs import execute, programs
-from fedrepro.runs.identity import Run
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import programs
 
 GRACE = 0.5
 """Seconds that a command which is itself being ended has to say so, before a dead process counts as lost."""
@@ -46,6 +47,11 @@ def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) 
         sweep.stop()
 
 
+def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
+    """Compute runs into the store in a folder; see ``execute.compute``."""
+    return execute.compute(runs, Store(store_root), scratch)
+
+
 @dataclass
 class _Sweep:
     """What the threads that lead one process each have in common. found : what runs came to, None from each at last."""
@@ -69,7 +75,7 @@ class _Sweep:
                     break
                 pool = pool or self._pool()
                 try:
-                    self.found.put(pool.submit(execute.attempt, group, self.store.root, self.scratch).result())
+                    self.found.put(pool.submit(attempt, group, self.store.root, self.scratch).result())
                 except BrokenProcessPool as error:
                     self._drop(pool)
                     pool = None

@@ -38,10 +38,12 @@ from fedrepro.results.read import (
     with_suffix,
 )
 from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sidecar, Timing
-from fedrepro.runs import code
-from fedrepro.runs.identity import source_key
-from fedrepro.runs.plan import Plan, Run
-from fedrepro.runs.store import Record, Store, rows
+from fedrepro.runs.compute.record import Record, rows
+from fedrepro.runs.identity import code
+from fedrepro.runs.identity.identify import source_key
+from fedrepro.runs.identity.plan import Plan
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
 from fedrepro.spec.find import within
 from fedrepro.spec.model import Figure, Setting
 

@@ -27,9 +27,10 @@ from fedrepro import __version__, cpu, registry
 from fedrepro.data import fingerprint
 from fedrepro.errors import UserError
 from fedrepro.files import abandoned
-from fedrepro.runs import code, execute
-from fedrepro.runs.lockstep import Stopped
-from fedrepro.runs.store import Record
+from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.lockstep import Stopped
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.identity import code
 
 STALE_DAYS = 7
 ASKS = 0.5

@@ -7,8 +7,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +16,7 @@ import numpy as np
 from fedrepro.errors import UserError
 from fedrepro.files import atomically, sweep, writing
 from fedrepro.ledger import COUNTS
-
-
-@dataclass
-class Record:
-    """What one run gave: ``rounds``, ``seconds`` and each metric (R,), ``counts`` (R, 4) in the order of COUNTS."""
-
-    meta: dict[str, Any]
-    rounds: np.ndarray
-    counts: np.ndarray
-    metrics: dict[str, np.ndarray]
-    seconds: np.ndarray
-    artifacts: dict[str, np.ndarray] = field(default_factory=dict)
-
-
-def contents(record: Record) -> dict[str, Any]:
-    """The named arrays of a record, as they are stored; ``meta`` is JSON."""
-    return {
-        "meta": np.array(json.dumps(record.meta, sort_keys=True)),
-        "rounds": record.rounds,
-        "counts": record.counts,
-        "seconds": record.seconds,
-        **{f"metric:{k}": v for k, v in record.metrics.items()},
-        **{f"artifact:{k}": v for k, v in record.artifacts.items()},
-    }
-
-
-def rows(record: Record) -> Iterator[list[Any]]:
-    """The measurements of a record as the last columns of a figure's CSV: status, round, counts, metric, value."""
-    status = record.meta["status"]
-    for i, round_ in enumerate(record.rounds.tolist()):
-        counts = record.counts[i].tolist()
-        for metric, values in record.metrics.items():
-            yield [status, round_, *counts, metric, repr(float(values[i]))]
+from fedrepro.runs.compute.record import Record, contents
 
 
 class _NoRecord(ValueError):

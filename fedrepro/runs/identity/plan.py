@@ -13,8 +13,9 @@ from fedrepro.data import fingerprint as data_fingerprint
 from fedrepro.data import own
 from fedrepro.data import state as data_state
 from fedrepro.errors import DataAbsent
-from fedrepro.runs.identity import Run, Source, identify, source_key
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute.execute import Keeper
+from fedrepro.runs.identity.identify import identify, source_key
+from fedrepro.runs.run import Run, Source
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -32,7 +33,7 @@ class Plan:
         """Where the data of a setting comes from."""
         return self.sources[source_key(setting)]
 
-    def todo(self, store: Store) -> list[Run]:
+    def todo(self, store: Keeper) -> list[Run]:
         """The runs that are not finished, first trials of every setting first, so that partial results are even."""
         return sorted((run for run in self.runs.values() if not store.has(run.id)), key=lambda run: run.trial)
 

@@ -23,10 +23,10 @@ from fedrepro.data import own
 from fedrepro.files import atomically
 from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
-from fedrepro.runs import groups, lockstep
-from fedrepro.runs.machine import Machine
-from fedrepro.runs.plan import Run
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import groups, lockstep
+from fedrepro.runs.predict.machine import Machine
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
 from fedrepro.seeds import canonical
 
 TYPICAL: Mapping[str, Any] = {

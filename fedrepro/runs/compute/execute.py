@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from filelock import FileLock
@@ -28,13 +28,11 @@ from fedrepro.errors import Unwritable, is_full
 from fedrepro.files import nameless_in, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Method, Problem
-from fedrepro.runs.drive import diverged, drive, randomness
-from fedrepro.runs.lockstep import Lockstep, Member
-from fedrepro.runs.store import Record, Store
+from fedrepro.runs.compute.drive import diverged, drive, randomness
+from fedrepro.runs.compute.lockstep import Lockstep, Member
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.run import Run
 from fedrepro.spec.model import Setting
-
-if TYPE_CHECKING:
-    from fedrepro.runs.plan import Run
 
 
 def prepare(run: Run, scratch: Path) -> Path:
@@ -215,11 +213,6 @@ class Keeper(Protocol):
 
     def fail(self, run: str, note: Mapping[str, Any]) -> None:
         """Note why a run failed."""
-
-
-def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
-    """Compute runs into the store of that folder; see ``compute``."""
-    return compute(runs, Store(store_root), scratch)
 
 
 def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str, str]]:

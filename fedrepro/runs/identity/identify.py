@@ -9,48 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fedrepro import registry
 from fedrepro.data import own
-from fedrepro.runs import code, execute, lockstep, store
+from fedrepro.runs.compute import execute, lockstep, record
+from fedrepro.runs.identity import code
+from fedrepro.runs.run import Run, Source
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
 
 SCHEME = 2
 """The version of what a run's identity takes in and how its code is read; 1 was in use until November 2026."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One setting for one trial, with its identity and the identity of the problem it runs on."""
-
-    id: str
-    setting: Setting
-    trial: int
-    problem_id: str
-    stand_in: bool
-    family: str  # the identity without the trial: runs of one family take the same time
-    content: str = ""  # the fingerprint of the data it was planned on
-
-
-@dataclass
-class Source:
-    """Where a setting's data comes from: ``state`` present, variant, own file, none needed, stand-in, or absent.
-
-    ``note`` says why it is absent, and what a file of the user's own is called.
-    """
-
-    dataset: str
-    state: str
-    fingerprint: str = ""
-    note: str = ""
-
-    @property
-    def usable(self) -> bool:
-        """Whether runs on it can be computed."""
-        return self.state not in ("absent", "damaged")
 
 
 def source_key(setting: Setting) -> str:
@@ -62,7 +32,7 @@ def source_key(setting: Setting) -> str:
 def identify(setting: Setting, trial: int, source: Source) -> Run:
     """The run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
-    computing: list[Any] = [execute.measured, execute.decide_status, store.contents, store.rows]
+    computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
     computing += [registry.algorithms()[setting.algorithm].cls]
     computing += [lockstep.Lockstep, lockstep.Member] if lockstep.joins(setting) else []
     facts: dict[str, Any] = {

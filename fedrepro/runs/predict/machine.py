@@ -41,7 +41,11 @@ PROBED = Work(flops=3.5e-11, bytes=3.6e-11, singles=3.4e-10, network=1.25e-11, c
 """What the measurements below find on the same core: they do one thing over and over, and so are faster."""
 
 LIBRARIES: dict[str, tuple[str, float, float]] = {
-    "": ("import fedrepro.runs.execute, scipy.linalg, scipy.optimize, scipy.sparse.linalg, threadpoolctl", 0.8, 70e6),
+    "": (
+        "import fedrepro.runs.compute.execute, scipy.linalg, scipy.optimize, scipy.sparse.linalg, threadpoolctl",
+        0.8,
+        70e6,
+    ),
     "sklearn": ("import sklearn.cluster, sklearn.metrics, sklearn.svm", 1.0, 112e6),
     "numba": ("import fedrepro.problems.completion.kernels, fedrepro.multiview.minibatch", 0.5, 95e6),
     "jax": ("import fedrepro.nets.backend as b; b.load().numpy.zeros(3).sum()", 1.0, 300e6),
@@ -249,7 +253,7 @@ def _loaded(name: str) -> tuple[float, float] | None:
             LIBRARIES[""][0],
             LIBRARIES[name][0],
             "import time",
-            "from fedrepro.runs.machine import resident",
+            "from fedrepro.runs.predict.machine import resident",
             "print(time.process_time(), resident())",
         ]
     )

@@ -25,9 +25,10 @@ from tqdm import tqdm
 
 from fedrepro.errors import UserError
 from fedrepro.files import me
-from fedrepro.runs import execute, task
-from fedrepro.runs.identity import Run
-from fedrepro.runs.store import Store
+from fedrepro.runs.compute import execute
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.workers import task
 
 CONNECT = 15.0
 """Seconds in which a scheduler must answer."""
@@ -127,7 +128,7 @@ def _compute() -> Callable[..., None]:
     def compute(*given: Any) -> None:
         import importlib
 
-        importlib.import_module("fedrepro.runs.task").compute(*given)
+        importlib.import_module("fedrepro.runs.workers.task").compute(*given)
 
     return compute
 

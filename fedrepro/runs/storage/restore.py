@@ -28,9 +28,11 @@ from fedrepro.results.read import (
     stem,
 )
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs.plan import Plan, Run
-from fedrepro.runs.store import Record, Store
-from fedrepro.runs.write import plan_id
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.identity.plan import Plan
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage.store import Store
+from fedrepro.runs.storage.write import plan_id
 from fedrepro.spec.tiers import TIERS
 
 

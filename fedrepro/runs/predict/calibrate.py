@@ -20,10 +20,11 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.protocols import Work
-from fedrepro.runs import execute, predict
-from fedrepro.runs.drive import randomness
-from fedrepro.runs.identity import Run
-from fedrepro.runs.machine import WORTH, Machine, needs
+from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.drive import randomness
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.machine import WORTH, Machine, needs
+from fedrepro.runs.run import Run
 from fedrepro.spec.model import Setting
 
 ENOUGH = 0.2

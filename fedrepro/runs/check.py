@@ -27,12 +27,14 @@ from fedrepro.protocols import Method
 from fedrepro.results.checks import CLOSE, Check, Compared, read, write
 from fedrepro.results.read import content_hash, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
-from fedrepro.runs import execute, predict, restore
-from fedrepro.runs.drive import drive, randomness
-from fedrepro.runs.identity import Run
-from fedrepro.runs.plan import Plan
-from fedrepro.runs.store import Record
-from fedrepro.runs.write import made, setting_facts
+from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.drive import drive, randomness
+from fedrepro.runs.compute.record import Record
+from fedrepro.runs.identity.plan import Plan
+from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.run import Run
+from fedrepro.runs.storage import restore
+from fedrepro.runs.storage.write import made, setting_facts
 from fedrepro.spec.model import Figure, Setting
 
 LEAST = 0.5

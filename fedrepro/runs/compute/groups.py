@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedrepro.runs.identity import Run
-from fedrepro.runs.lockstep import joins
+from fedrepro.runs.compute.lockstep import joins
+from fedrepro.runs.run import Run
 
 MOST = 10
 """Runs in a group: products of 200 columns and more gain nothing by further ones."""

@@ -1,0 +1,1 @@
+"""How long runs take and how much memory they need."""

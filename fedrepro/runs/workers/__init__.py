@@ -1,0 +1,1 @@
+"""Which process computes which runs, on this machine or on others."""
