@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fedrepro.claims import judge as judge_module
-from fedrepro.claims import language
 from fedrepro.claims.judge import Series, judge
 from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 
@@ -233,7 +233,7 @@ def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Cal
 )
 def test_what_is_no_comparison_is_refused(check: str, said: str) -> None:
     with pytest.raises(UserError) as error:
-        language.parse(check)
+        claim_grammar.parse(check)
     assert said in str(error.value)
 
 
@@ -408,7 +408,7 @@ def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
             "y(at=1, since=2, Q2=1): y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three"
         ),
     }.items():
-        assert list(language.problems(Claim("x", "s", "w", "a", check), panels, ())) == [message]
+        assert list(claim_grammar.problems(Claim("x", "s", "w", "a", check), panels, ())) == [message]
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
     ],
 )  # fmt: skip
 def test_arguments_are_counted_and_of_their_kind(figure: Figure, check: str, message: str) -> None:
-    found = list(language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",)))
+    found = list(claim_grammar.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",)))
     assert len(found) == 1
     assert found[0].startswith(message)
 
@@ -470,7 +470,7 @@ def test_arguments_are_counted_and_of_their_kind(figure: Figure, check: str, mes
     ids=range(8),
 )
 def test_checks_are_read_within_bounds(figure: Figure, check: str, message: str) -> None:
-    (found,) = language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
+    (found,) = claim_grammar.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
     assert found.startswith(message)
 
 
@@ -484,7 +484,7 @@ def test_what_may_be_written_is_judged(figure: Figure, ask: Callable[..., Any]) 
         "max(y(since=2, Q2=1), 2) < log10(1e4) + [0]",
     ):
         assert not list(
-            language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
+            claim_grammar.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
         )
         assert ask(check, values).verdict == "reproduced", check
 
@@ -508,7 +508,7 @@ def test_a_parameter_of_a_curve_may_be_named_as_an_argument_of_another_function(
     rows = frame({one.setting.series: np.full((3, 2), k) for k, one in enumerate(odd, start=1)})
     about = Sidecar.parse({"schema": 3, "trials_done": 3, "trials_wanted": 3})
     claim = Claim("x", "s", "w", "a", "y(at=1, level=1) < y(at=1, level=2) and total('objective', since=1) <= 1")
-    assert not list(language.problems(claim, {"a": shown.panels[0]}, ("round",)))
+    assert not list(claim_grammar.problems(claim, {"a": shown.panels[0]}, ("round",)))
     assert [c.label for c in judge_module.curves(claim, shown)] == ["c1", "c2"]
     assert judge(claim, shown, rows, about).verdict == "reproduced"
 

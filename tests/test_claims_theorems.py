@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fedrepro.claims import judge as judge_module
-from fedrepro.claims import language
 from fedrepro.claims.judge import Row, Series, judge
 from fedrepro.errors import UserError
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 
@@ -168,7 +168,7 @@ def test_other_claims_have_no_such_word(ask: Callable[..., Row]) -> None:
     ],
 )
 def test_mistakes_are_told_before_anything_runs(figure: Figure, check: str, message: str) -> None:
-    (found,) = language.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
+    (found,) = claim_grammar.problems(Claim("x", "s", "w", "a", check), {p.id: p for p in figure.panels}, ("round",))
     assert found.startswith(message)
 
 

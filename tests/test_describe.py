@@ -16,13 +16,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
 from fedrepro.glossary import docstrings, lookup, things
 from fedrepro.glossary.uses import uses
-from fedrepro.spec import axes, keys
+from fedrepro.spec import axes, claim_grammar, keys
 from fedrepro.spec.find import load_all, specs
 from fedrepro.spec.model import Figure
 from fedrepro.spec.panels import KINDS
@@ -249,7 +248,7 @@ def test_specs_that_cannot_be_read_use_what_can_be_seen_in_them(text: str, exper
 def test_everything_has_a_page_that_fits(width: int) -> None:
     described = lookup.describe(lookup.names(), ROOT / "experiments")
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
-    count += len(KINDS) + len(things.options()) + len(axes.AXES) + len(keys.paths()) + len(language.WORDS)
+    count += len(KINDS) + len(things.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
     assert len(described) == count
     for thing in described:
         assert thing.summary, thing.name

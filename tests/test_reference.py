@@ -14,14 +14,13 @@ import pytest
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.claims import language
-from fedrepro.claims.language import COMMON, FORMS, READERS, WORDS
 from fedrepro.cli.main import main
 from fedrepro.glossary import docstrings
 from fedrepro.ledger import COUNTS
 from fedrepro.results import schema
-from fedrepro.spec import keys, nodes, panels
+from fedrepro.spec import claim_grammar, keys, nodes, panels
 from fedrepro.spec.axes import AXES
+from fedrepro.spec.claim_grammar import COMMON, FORMS, READERS, WORDS
 from fedrepro.spec.read import build
 
 from .conftest import ROOT, SMALL
@@ -121,7 +120,7 @@ def test_every_word_of_claims_has_a_form_and_every_form_can_be_written(pages: di
         assert [k for k in keywords if not re.search(rf"\b{k}\b", forms)] == [], function
     for form in FORMS:
         if not form.startswith(COMMON):
-            language.parse(form if form.startswith(language.ALONE) else f"{form} < 1")
+            claim_grammar.parse(form if form.startswith(claim_grammar.ALONE) else f"{form} < 1")
 
 
 # Results --------------------------------------------------------------------------------------------------------------

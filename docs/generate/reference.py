@@ -19,12 +19,11 @@ import click
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.cli.main import main
 from fedrepro.glossary import docstrings, things
 from fedrepro.glossary.uses import uses
 from fedrepro.results import schema
-from fedrepro.spec import keys, panels
+from fedrepro.spec import claim_grammar, keys, panels
 from fedrepro.spec.axes import AXES
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -101,9 +100,9 @@ def _key(name: str, key: keys.Key) -> list[str]:
 def claims() -> Iterator[str]:
     """The language of claims."""
     yield "# The language of claims\n"
-    yield from blocks(language.__doc__ or "", drop=("``FORMS``",))
+    yield from blocks(claim_grammar.__doc__ or "", drop=("``FORMS``",))
     yield "Other keywords select exactly one curve, by any of its values: algorithm, a parameter, `label`.\n"
-    yield table(["form", "what it means"], ([f"`{form}`", said] for form, said in language.FORMS.items()))
+    yield table(["form", "what it means"], ([f"`{form}`", said] for form, said in claim_grammar.FORMS.items()))
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

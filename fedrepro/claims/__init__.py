@@ -1,1 +1,1 @@
-"""Claims: the language in which they are written, and whether they hold."""
+"""Claims: whether the results support them."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.claims import evidence, language
+from fedrepro.claims import evidence
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval, jackknife, median
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
 from fedrepro.results.by_run import Rows, Runs, at_rounds
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec import claim_grammar
 from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
@@ -109,7 +111,7 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
     weighed = evidence.weigh(figure, sidecar, used, reader.trials)
     promise, measured = "", None
     try:
-        compared = list(comparisons(language.parse(claim.check).body))
+        compared = list(comparisons(claim_grammar.parse(claim.check).body))
         found, text, numbers = _decide(compared, reader)
         if claim.theorem:
             promise, measured = _promised(claim, found, reader), _measured(compared[0], numbers[0], reader)
@@ -139,7 +141,7 @@ def _promised(claim: Claim, found: str, reader: Reader) -> str:
     """The word for a theorem's claim whose check found this."""
     if found == HOLDS and claim.faster:
         reader.chosen = np.arange(reader.trials)
-        if _decide(list(comparisons(language.parse(claim.faster).body)), reader)[0] == HOLDS:
+        if _decide(list(comparisons(claim_grammar.parse(claim.faster).body)), reader)[0] == HOLDS:
             return FASTER
     return PROMISES.get((claim.theorem, found), DOUBTFUL)
 
@@ -157,7 +159,7 @@ def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Inter
 
 
 def _reads(node: ast.expr) -> bool:
-    return any(True for _ in language.readers(ast.Expression(node)))
+    return any(True for _ in claim_grammar.readers(ast.Expression(node)))
 
 
 def _read_off(found: Interval) -> str:
@@ -178,8 +180,8 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
     panels = {panel.id: panel for panel in figure.panels}
     found: dict[str, Curve] = {}
     for check in filter(None, (claim.check, claim.faster)):
-        for _, function, keywords in language.readers(language.parse(check)):
-            _, curve = language.select(function, keywords, claim, panels)
+        for _, function, keywords in claim_grammar.readers(claim_grammar.parse(check)):
+            _, curve = claim_grammar.select(function, keywords, claim, panels)
             found.setdefault(curve.setting.series, curve)
     return list(found.values())
 
@@ -219,8 +221,8 @@ class Reader:
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         """The curve that a call of a check selects, averaged over the chosen trials."""
-        panel, curve = language.select(function, keywords, self.claim, self.panels)
-        metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        panel, curve = claim_grammar.select(function, keywords, self.claim, self.panels)
+        metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
         checks = self.claim.check + self.claim.faster
         named = tuple(name for name in curve.setting.metrics if name in checks)  # as axes, perhaps
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
@@ -441,7 +443,7 @@ class Comparison:
     def parts(self) -> list[Comparison]:
         """The comparisons that it holds with, all of them, where one of its sides is a minimum or a maximum."""
         below = self.sign.startswith("<")
-        pairs = list(language.sides(self.left, self.sign, self.right))
+        pairs = list(_pairs(self.left, self.sign, self.right))
         whole = len(pairs) == 1
         return [] if whole else [replace(self, left=a if below else b, right=b if below else a) for a, b in pairs]
 
@@ -456,18 +458,34 @@ class Comparison:
             return np.atleast_1d(_together(np.subtract, above, below))
 
 
+def _pairs(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The pairs (lower, upper) of expressions that must all be in order for the comparison to hold.
+
+    ``a < min(b, c)`` has the pairs (a, b) and (a, c).
+    """
+    low, high = (left, right) if sign.startswith("<") else (right, left)
+    yield from itertools.product(_arguments(low, "max"), _arguments(high, "min"))
+
+
+def _arguments(node: ast.expr, function: str) -> list[ast.expr]:
+    """The arguments of a call of ``function``, nested calls flattened; any other expression alone."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+        return [part for value in node.args for part in _arguments(value, function)]
+    return [node]
+
+
 def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
     """The comparisons of a check, in the order they are written."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
             yield from comparisons(value, alone)
-    elif how := language.alone(node):
+    elif how := claim_grammar.alone(node):
         assert isinstance(node, ast.Call)
         yield from comparisons(node.args[0], how)
     elif isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
-            yield Comparison(left, language.SIGNS[type(op)], right, alone)
+            yield Comparison(left, claim_grammar.SIGNS[type(op)], right, alone)
     else:
         raise NotTestable(f"'{ast.unparse(node)}' is not a comparison")
 
@@ -476,7 +494,7 @@ def evaluate(node: ast.expr, reader: Reader) -> Any:
     """The value of a part of a check, (k,) or a number: what it reads off curves is of the reader's chosen trials."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
-        if name in language.READERS:
+        if name in claim_grammar.READERS:
             return _read(node, name, reader)
         return _PLAIN[name](*(evaluate(a, reader) for a in node.args))
     if isinstance(node, ast.BinOp):
@@ -485,7 +503,7 @@ def evaluate(node: ast.expr, reader: Reader) -> Any:
             return _together(_BINARY[type(node.op)], left, right)
     if isinstance(node, ast.UnaryOp):
         return -evaluate(node.operand, reader)
-    return np.asarray(language.constant(node), dtype=np.float64)
+    return np.asarray(claim_grammar.constant(node), dtype=np.float64)
 
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -497,12 +515,12 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
-    _, _, keywords = next(language.readers(node))
+    _, _, keywords = next(claim_grammar.readers(node))
     if name == "parameter":
-        _, curve = language.select(name, keywords, reader.claim, reader.panels)
-        return np.array([float(curve.setting.params[language.constant(keywords["name"])])])
-    own = {k: v for k, v in keywords.items() if k in language.READERS[name]}
-    values = {k: evaluate(v, reader) if k in ("level", "cost") else language.constant(v) for k, v in own.items()}
+        _, curve = claim_grammar.select(name, keywords, reader.claim, reader.panels)
+        return np.array([float(curve.setting.params[claim_grammar.constant(keywords["name"])])])
+    own = {k: v for k, v in keywords.items() if k in claim_grammar.READERS[name]}
+    values = {k: evaluate(v, reader) if k in ("level", "cost") else claim_grammar.constant(v) for k, v in own.items()}
     return _READERS[name](reader.series(name, keywords), **values)
 
 
@@ -531,10 +549,10 @@ def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
     def rank(interval: Interval) -> tuple[int, float]:
         return (FAILS, NOISE, HOLDS).index(found_in(interval, comparison.strict)), interval.low
 
-    if comparison.alone == language.EACH:
+    if comparison.alone == claim_grammar.EACH:
         alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
         return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda one: rank(one[0]))
-    if comparison.alone == language.MEDIAN:
+    if comparison.alone == claim_grammar.MEDIAN:
         return min(median(read, reader.trials), key=rank), 0
     parts = [m for one in comparison.parts for m in jackknife(functools.partial(read, one=one), reader.trials)]
     if not parts or not all(map(tells, parts)):
@@ -552,7 +570,7 @@ def _words(margin: Interval, alone: str, trial: int) -> str:
         text = "both sides are infinite (neither reaches its level)"
     elif math.isinf(margin.value) and margin.low == margin.high:
         text = "one side is infinite" + ("" if alone else " on the averaged curves") + " (never reached, or diverged)"
-    elif alone == language.MEDIAN and math.isinf(margin.high - margin.low):
+    elif alone == claim_grammar.MEDIAN and math.isinf(margin.high - margin.low):
         text = f"margin {margin.value:.3g} (an interval needs six trials)"
     elif math.isinf(margin.high):
         text = "one side is infinite in some trials, and they disagree"

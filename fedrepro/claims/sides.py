@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.claims import judge, language
+from fedrepro.claims import judge
 from fedrepro.claims.intervals import Interval, jackknife, median
-from fedrepro.spec import axes
+from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 SHOWN = 9
@@ -83,7 +83,7 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
     if claim.inapplicable:
         return Read()
     reader = judge.Reader.of(claim, figure, known or judge.Known(frame))
-    tree = language.parse(claim.check)
+    tree = claim_grammar.parse(claim.check)
     try:
         compared = tuple(_compared(one, reader) for one in judge.comparisons(tree.body))
         reader.chosen = np.arange(reader.trials)
@@ -94,7 +94,7 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
 
 
 def _compared(one: judge.Comparison, reader: judge.Reader) -> Compared:
-    pairs = _each(one, reader) if one.alone == language.EACH else _over_trials(one, reader)
+    pairs = _each(one, reader) if one.alone == claim_grammar.EACH else _over_trials(one, reader)
     ranks = [_rank(pair.margin, one.strict) for pair in pairs]
     decides = ranks.index(min(ranks))
     pairs[decides] = dataclasses.replace(pairs[decides], decides=True)
@@ -168,7 +168,7 @@ def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
 
 def _places(one: judge.Comparison, reader: judge.Reader, count: int) -> list[str]:
     """Where on the curves the values of a comparison were read: its rounds or costs; '' where it is no such place."""
-    calls = [call for node in (one.left, one.right) for call in language.readers(node)]
+    calls = [call for node in (one.left, one.right) for call in claim_grammar.readers(node)]
     if all(function == "y" for _, function, _ in calls):
         for _, function, keywords in calls:
             rounds, costs = _asked(reader.series(function, keywords), keywords, reader)
@@ -185,22 +185,24 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
         at = np.maximum(np.searchsorted(series.along("uplink_scalars"), costs, side="right") - 1, 0)
         return series.rounds[at].astype(float).tolist(), costs
     if "at" in keywords:
-        at = language.constant(keywords["at"])
+        at = claim_grammar.constant(keywords["at"])
         asked = at if isinstance(at, list) else [at]
     else:
-        since = language.constant(keywords["since"]) if "since" in keywords else 0
+        since = claim_grammar.constant(keywords["since"]) if "since" in keywords else 0
         asked = series.recorded[series.recorded >= since].tolist()
     return [float(series.rounds[-1] if r == "end" else r) for r in asked], []
 
 
 def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
     """Every point that some call of the check read off an averaged curve, or off the median of the trials."""
-    medians = {part for node in ast.walk(tree) if language.alone(node) == language.MEDIAN for part in ast.walk(node)}
-    for node, function, keywords in language.readers(tree):
+    medians = {
+        part for node in ast.walk(tree) if claim_grammar.alone(node) == claim_grammar.MEDIAN for part in ast.walk(node)
+    }
+    for node, function, keywords in claim_grammar.readers(tree):
         if function == "parameter" or "of" in keywords:  # no point of a curve that is drawn
             continue
-        panel, curve = language.select(function, keywords, reader.claim, reader.panels)
-        metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        panel, curve = claim_grammar.select(function, keywords, reader.claim, reader.panels)
+        metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
         series = reader.series(function, keywords)
         for place in _rounds(node, function, keywords, series, reader):
             value = _median_at(place, function, keywords, reader) if node in medians else _at(place, series)
@@ -238,18 +240,18 @@ def _rounds(
     elif function == "total":
         yield float(series.rounds[-1])
     elif function in ("slope", "decay"):  # from where to where
-        asked = {key: language.constant(keywords[key]) for key in ("since", "until") if key in keywords}
+        asked = {key: claim_grammar.constant(keywords[key]) for key in ("since", "until") if key in keywords}
         yield float(asked.get("since", function == "slope"))
         yield float(asked.get("until", series.rounds[-1]))
     elif function == "rise":
         return
     elif function in ("lowest", "highest"):
-        since = language.constant(keywords["since"]) if "since" in keywords else 0
+        since = claim_grammar.constant(keywords["since"]) if "since" in keywords else 0
         there = np.flatnonzero(series.rounds >= since)
         best = np.argmin if function == "lowest" else np.argmax
         yield float(series.rounds[there[int(best(series.values[there]))]])
     else:
-        axis = language.constant(keywords["axis"]) if "axis" in keywords else "round"
+        axis = claim_grammar.constant(keywords["axis"]) if "axis" in keywords else "round"
         found = float(np.ravel(judge.evaluate(node, reader))[0])
         if math.isfinite(found):
             yield float(np.interp(found, series.along(axis), series.rounds))
@@ -265,8 +267,8 @@ def _unit(node: ast.expr, reader: judge.Reader) -> str:
 
 def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
     """The calls that read a curve, without those that say which level another one reaches."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in language.READERS:
-        _, function, keywords = next(language.readers(node))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in claim_grammar.READERS:
+        _, function, keywords = next(claim_grammar.readers(node))
         yield function, keywords
         return
     for child in ast.iter_child_nodes(node):
@@ -274,16 +276,16 @@ def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
 
 
 def _divides(node: ast.AST) -> bool:
-    over = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and any(language.readers(node.right))
+    over = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and any(claim_grammar.readers(node.right))
     return over or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "log10")
 
 
 def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:
-    panel: Panel = language.select(function, keywords, reader.claim, reader.panels)[0]
+    panel: Panel = claim_grammar.select(function, keywords, reader.claim, reader.panels)[0]
     if function in ("slope", "decay", "parameter"):
         return ""
     if function in ("total", "reach", "first"):
-        axis = language.constant(keywords["axis"]) if "axis" in keywords else "round"
+        axis = claim_grammar.constant(keywords["axis"]) if "axis" in keywords else "round"
         return axes.find(panel, axis).label if axis != "round" else "rounds"
-    metric = language.constant(keywords["metric"]) if "metric" in keywords else panel.y
+    metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
     return axes.metric_label(panel, metric)

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from fedrepro import registry
-from fedrepro.claims.language import WORDS
 from fedrepro.errors import UserError
 from fedrepro.glossary import things
 from fedrepro.glossary.things import Thing, Uses
 from fedrepro.glossary.uses import uses
 from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
+from fedrepro.spec.claim_grammar import WORDS
 from fedrepro.spec.panels import KINDS
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.data.copies import source, state
 from fedrepro.glossary import docstrings
 from fedrepro.glossary.uses import Use
 from fedrepro.protocols import Metric
-from fedrepro.spec import panels
+from fedrepro.spec import claim_grammar, panels
 from fedrepro.spec.axes import Axis
 from fedrepro.spec.keys import PARTITION, Key
 from fedrepro.spec.panels import KINDS, Explained, Published
@@ -231,8 +230,8 @@ def spec_key(path: str, key: Key, uses: Uses) -> Thing:
 
 def claim_word(name: str, uses: Uses) -> Thing:
     """A function or keyword of the language of claims, in each of its forms."""
-    what = "keyword" if name in language.COMMON else "function"
-    forms = {form: said for form, said in language.FORMS.items() if re.match(rf"{name}[(=]", form)}
+    what = "keyword" if name in claim_grammar.COMMON else "function"
+    forms = {form: said for form, said in claim_grammar.FORMS.items() if re.match(rf"{name}[(=]", form)}
     thing = _thing(f"claim {what}", name, f"a {what} of the checks of claims", {}, uses)
     return dataclasses.replace(thing, keys={"forms": forms}, figures={"used_by": uses.get(("claim word", name), [])})
 

@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from fedrepro import registry
-from fedrepro.claims.language import WORDS
 from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
+from fedrepro.spec.claim_grammar import WORDS
 from fedrepro.spec.find import specs
 from fedrepro.spec.tiers import TIERS
 

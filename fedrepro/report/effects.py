@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
 from fedrepro.plotting.series import Source, Trial
 from fedrepro.report.discrepancies import Discrepancy, Effect
-from fedrepro.spec import axes
+from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Curve, Figure, Panel
 
 
@@ -57,7 +56,7 @@ def curves(effect: Effect, figure: Figure) -> tuple[Panel, Curve, Curve]:
             valid = ", ".join(panels)
             raise UserError(f"{effect.figure} has no panel '{name}'{nearest(name, panels)} (panels: {valid})")
     panel, elsewhere = panels[effect.panel], panels[effect.other_panel or effect.panel]
-    found = language.pick(panel.curves, effect.taken), language.pick(elsewhere.curves, effect.other)
+    found = claim_grammar.pick(panel.curves, effect.taken), claim_grammar.pick(elsewhere.curves, effect.other)
     for curve, metric in zip(found, _metrics(effect, panel), strict=True):
         if metric not in curve.setting.metrics:
             raise UserError(f"the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")

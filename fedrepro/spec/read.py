@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedrepro import registry
-from fedrepro.claims import language
 from fedrepro.errors import nearest
-from fedrepro.spec import axes, keys, nodes, overrides, panels
+from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
@@ -249,9 +248,11 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bo
                 item.get("panel"),
                 f"there is no panel '{claim.panel}'{nearest(claim.panel, named)} (panels: {', '.join(named)})",
             )
-        if collect.told == told and not language.panels_of(claim) & (set(named) - set(found)):
+        if collect.told == told and not claim_grammar.panels_of(claim) & (set(named) - set(found)):
             for key in [key for key in ("check", "faster") if values[key]]:
-                messages = list(language.problems(dataclasses.replace(claim, check=values[key]), found, axes.CLAIMED))
+                messages = list(
+                    claim_grammar.problems(dataclasses.replace(claim, check=values[key]), found, axes.CLAIMED)
+                )
                 if messages and changed:
                     claim = dataclasses.replace(claim, inapplicable=messages[0])
                 for message in () if changed else messages:

@@ -1,4 +1,4 @@
-"""The little language in which claims are written, and its checks before anything runs.
+"""The grammar of the checks of claims: parsing, and the errors that can be reported before anything runs.
 
 A check compares numbers read off the curves of a panel, averaged over trials::
 
@@ -19,12 +19,10 @@ import itertools
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedrepro.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from fedrepro.spec.model import Claim, Curve, Panel
+from fedrepro.spec.model import Claim, Curve, Panel
 
 READERS: dict[str, tuple[str, ...]] = {
     "y": ("at", "cost", "since", "of"),
@@ -177,21 +175,6 @@ def alone(node: ast.AST) -> str:
     """``each`` or ``median`` where the node is a call of it, else ''."""
     named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ALONE
     return node.func.id if named else ""  # type: ignore[attr-defined]
-
-
-def sides(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Which expression has to be below which for a comparison to hold: several where it holds only if all do.
-
-    ``a < min(b, c)`` is ``a < b`` and ``a < c``.
-    """
-    low, high = (left, right) if sign.startswith("<") else (right, left)
-    yield from itertools.product(_parts(low, "max"), _parts(high, "min"))
-
-
-def _parts(node: ast.expr, function: str) -> list[ast.expr]:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
-        return [part for value in node.args for part in _parts(value, function)]
-    return [node]
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
