@@ -27,12 +27,12 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
-from fedrepro.report import raising, summaries, views
+from fedrepro.report import next_steps, summaries, views
 from fedrepro.report.gather import Report, Section
-from fedrepro.report.raising import duration
+from fedrepro.report.next_steps import duration
+from fedrepro.report.prepare import Mark, Prepared, Shown, script
 from fedrepro.report.render import render, static
 from fedrepro.report.summaries import Sentence
-from fedrepro.report.work import Mark, Prepared, Shown, script
 from fedrepro.results.schema import Made
 
 MARKER = '<meta name="generator" content="fedrepro report">'
@@ -357,7 +357,7 @@ class Site:
         self.page(
             entry.page, "claim.html", f"{row.claim.id}: {row.claim.says}", entry=entry, row=row, section=section,
             figure=self.figures[section.name], compared=read.compared if read else (), panels=panels,
-            steps=raising.steps(section, row, prepared.seconds), duration=duration, touching=touching, check=check,
+            steps=next_steps.steps(section, row, prepared.seconds), duration=duration, touching=touching, check=check,
             means=MEANS, meaning=verdict_words.MEANING[row.verdict], before=before, after=after, folder=folder,
         )  # fmt: skip
 
