@@ -23,7 +23,7 @@ from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
 from fedrepro.plotting.face import footer, tags
-from fedrepro.report import explore, gather, raising, site, summaries, work
+from fedrepro.report import explore, gather, next_steps, prepare, site, summaries
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
 from fedrepro.spec.nodes import SpecErrors
@@ -203,7 +203,7 @@ def test_a_claim_on_trials_by_themselves_says_so(
 def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert small.source is not None
-    prepared = work.prepare(small, Path("results"), True)
+    prepared = prepare.prepare(small, Path("results"), True)
     shown = {panel.id: panel for panel in prepared.panels}
     marks = shown["a"].marks["small.1"]
     assert len(marks) == 2
@@ -346,12 +346,12 @@ def test_what_summaries_say_is_what_the_kept_report_says() -> None:
 def test_missing_trials_take_what_the_others_took() -> None:
     two = {"a": (10.0, 20.0), "b": (1.0,)}
     part = Sidecar(trials_wanted=4, seconds_per_run=two, settings=({}, {}))
-    assert raising._by_trials(part) == pytest.approx(2 * 15 + 3 * 1)
-    assert raising._by_trials(replace(part, settings=({}, {}, {}))) is None  # one curve has no trial at all
-    assert raising.duration(0) == ""
-    assert raising.duration(5) == "about 5 seconds of one core"
-    assert raising.duration(3 * 3600) == "about 3 hours of one core"
-    assert raising.duration(4 * 86_400) == "about 4 days of one core"
+    assert next_steps._by_trials(part) == pytest.approx(2 * 15 + 3 * 1)
+    assert next_steps._by_trials(replace(part, settings=({}, {}, {}))) is None  # one curve has no trial at all
+    assert next_steps.duration(0) == ""
+    assert next_steps.duration(5) == "about 5 seconds of one core"
+    assert next_steps.duration(3 * 3600) == "about 3 hours of one core"
+    assert next_steps.duration(4 * 86_400) == "about 4 days of one core"
 
 
 @pytest.mark.parametrize(
@@ -376,9 +376,9 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
     figure = replace(figure, panels=tuple(panels))
     section = replace(small, figure=figure, source=replace(small.source, figure=figure, sidecar=sidecar))
     row = replace(section.claims[0], level=level)
-    assert [step.command for step in raising.steps(section, row, 60.0)] == commands
+    assert [step.command for step in next_steps.steps(section, row, 60.0)] == commands
     stale = replace(section, stale=("the spec changed",))
-    assert raising.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
+    assert next_steps.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
     assert site.entries(gather.Report((stale,), (), {}))[0].marks[0] == "stale"
 
 
@@ -414,7 +414,7 @@ def test_the_data_of_a_figure_are_those_of_its_results_and_stay_small(
 
 
 def test_data_are_a_script_whatever_stands_in_them() -> None:
-    text = work.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
+    text = prepare.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
     assert text.isascii()
     found = re.fullmatch(r"fedrepro\.data\((.*?), (\{.*\})\);\n", text)
     assert found
@@ -482,7 +482,7 @@ def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:
 
 def test_nothing_measured_goes_from_a_worker_to_the_pages(computed: Path) -> None:
     path = Path("experiments/beyond/small.yaml")
-    done = work.work_out(work.Task(path, gather.BEST, Path("results"), False, {}))
+    done = prepare.work_out(prepare.Task(path, gather.BEST, Path("results"), False, {}))
     (whole,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert whole.source is not None
     assert done.section.source is not None

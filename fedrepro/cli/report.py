@@ -55,11 +55,11 @@ def report(
       fedrepro report fedc/fig5 --no-pictures
     """
     from fedrepro.files import atomically
-    from fedrepro.report import gather, html, markdown, site, work
+    from fedrepro.report import gather, html, markdown, prepare, site
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
-    found, prepared = work.figures(
+    found, prepared = prepare.figures(
         find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
     files = site.Site(found, prepared, experiments(), made()).build()

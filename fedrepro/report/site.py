@@ -21,18 +21,18 @@ from typing import Any
 from markupsafe import Markup
 
 from fedrepro import registry
-from fedrepro.claims import evidence
+from fedrepro.claims import evidence, verdict_words
 from fedrepro.claims.evidence import LEVELS, MEANS, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
-from fedrepro.report import raising, summaries, views
+from fedrepro.report import next_steps, summaries, views
 from fedrepro.report.gather import Report, Section
-from fedrepro.report.raising import duration
+from fedrepro.report.next_steps import duration
+from fedrepro.report.prepare import Mark, Prepared, Shown, script
 from fedrepro.report.render import render, static
 from fedrepro.report.summaries import Sentence
-from fedrepro.report.work import Mark, Prepared, Shown, script
 from fedrepro.results.schema import Made
 
 MARKER = '<meta name="generator" content="fedrepro report">'
@@ -43,15 +43,6 @@ POLICY = (
     "img-src 'self' file: data: blob:; base-uri 'none'"
 )
 """What the pages may load, enforced by the browser: nothing that is not in the folder."""
-
-_BY = "by its 95 % interval or in every trial"
-FOUND = {
-    **dict.fromkeys((evidence.REPRODUCED, evidence.HOLDS), f"the margin is above zero, {_BY}"),
-    **dict.fromkeys((evidence.NOT_REPRODUCED, evidence.FAILS), f"the margin is below zero, {_BY}"),
-    **dict.fromkeys((evidence.NOISE, evidence.UNDECIDED), "the 95 % interval of the margin contains zero"),
-    evidence.NOT_TESTED: "nothing it could be read off",
-}
-"""What a verdict says of one claim."""
 
 OWN = "own"
 """The group of what no paper says."""
@@ -366,8 +357,8 @@ class Site:
         self.page(
             entry.page, "claim.html", f"{row.claim.id}: {row.claim.says}", entry=entry, row=row, section=section,
             figure=self.figures[section.name], compared=read.compared if read else (), panels=panels,
-            steps=raising.steps(section, row, prepared.seconds), duration=duration, touching=touching, check=check,
-            means=MEANS, promise=FOUND[row.verdict], before=before, after=after, folder=folder,
+            steps=next_steps.steps(section, row, prepared.seconds), duration=duration, touching=touching, check=check,
+            means=MEANS, meaning=verdict_words.MEANING[row.verdict], before=before, after=after, folder=folder,
         )  # fmt: skip
 
 

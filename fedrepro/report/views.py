@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from fedrepro import registry
 from fedrepro.claims import evidence, judge
+from fedrepro.claims.verdict_words import MEANING, SHORT
 from fedrepro.plotting.face import footer, tags
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
@@ -19,25 +20,6 @@ from fedrepro.results.checks import Check
 from fedrepro.results.schema import Made, Sidecar
 
 BEYOND = "Beyond the papers"
-PROMISES = {
-    evidence.REPRODUCED: "the margin is above zero, by its 95 % interval or in every trial",
-    evidence.NOT_REPRODUCED: "it is below zero",
-    evidence.NOISE: "its interval contains zero",
-    evidence.HOLDS: "above zero, on less evidence",
-    evidence.FAILS: "below zero, on less evidence",
-    evidence.UNDECIDED: "its interval contains zero, on less evidence",
-    evidence.NOT_TESTED: "nothing it could be read off",
-}
-SHORT = {
-    evidence.REPRODUCED: "repr.",
-    evidence.NOT_REPRODUCED: "not",
-    evidence.NOISE: "noise",
-    evidence.HOLDS: "holds",
-    evidence.FAILS: "fails",
-    evidence.UNDECIDED: "?",
-    evidence.NOT_TESTED: "open",
-}
-"""The heads of narrow tables."""
 
 WIDE = ("table", "scatter")
 """Kinds of panels that take the whole width."""
@@ -45,11 +27,11 @@ WIDE = ("table", "scatter")
 
 @dataclass(frozen=True)
 class VerdictView:
-    """A verdict: what it promises, and how many claims have it."""
+    """A verdict, its meaning and the number of claims that have it."""
 
     name: str
     short: str
-    promise: str
+    meaning: str
     count: int
 
 
@@ -164,7 +146,7 @@ def figure_anchor(name: str) -> str:
 
 def verdicts(report: Report) -> tuple[VerdictView, ...]:
     """The counts at the head of the page."""
-    return tuple(VerdictView(v, SHORT[v], PROMISES[v], report.count(v)) for v in VERDICTS)
+    return tuple(VerdictView(v, SHORT[v], MEANING[v], report.count(v)) for v in VERDICTS)
 
 
 def levels(report: Report) -> tuple[LevelView, ...]:

@@ -1,7 +1,7 @@
-"""What would raise the evidence of a claim: what is missing, the command that computes it, and about how long it takes.
+"""What would give a claim better evidence: what is missing, the command that computes it, and about how long it takes.
 
-The time is what earlier trials of the same figure took, or what earlier runs and arithmetic say of it
-(``runs.predict``), on one core. Nothing is measured for it.
+The time is predicted for one core, from earlier trials of the same figure or from earlier runs and operation counts
+(``runs.predict``). Nothing is measured for the prediction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the pages of one figure need and what takes time: its panels drawn, its curves as data, what its claims read.
+"""Prepares the pages of one figure: draws its panels, collects its curves as data, lists what its claims read.
 
-It is worked out for each figure by itself, so that several processes share it out (``prepare``).
+These steps take time. Each figure is prepared separately, so several processes can share the figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fedrepro.plotting import words
 from fedrepro.plotting.face import footer, tags
 from fedrepro.plotting.series import Source
 from fedrepro.progress import Progress
-from fedrepro.report import discrepancies, explore, gather, pictures, raising, show, texts, views
+from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts, views
 from fedrepro.report.effects import Measured
 from fedrepro.report.gather import Effects, Report, Section
 from fedrepro.report.pictures import Drawing
@@ -75,7 +75,7 @@ class Shown:
 @dataclass(frozen=True)
 class Prepared:
     """A figure, worked out. panels : those of the results that it shows, ``lent`` those of other tiers that verdicts
-    are from. data : of the curves that can be explored. reads : by claim. seconds : what ``raising`` predicts.
+    are from. data : of the curves that can be explored. reads : by claim. seconds : what ``next_steps`` predicts.
     """
 
     panels: tuple[Shown, ...] = ()
@@ -141,7 +141,7 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
     """
     source = section.source
     reads = {row.claim.id: _read(section, row) for row in section.claims}
-    seconds = raising.seconds(section, root)
+    seconds = next_steps.seconds(section, root)
     if source is None or not pictured:
         return Prepared(reads=reads, seconds=seconds)
     data = explore.data(source, source.figure.panels)

@@ -1,0 +1,22 @@
+"""What each verdict means, in words: the one table that every page, text and command uses."""
+
+from __future__ import annotations
+
+from fedrepro.claims import evidence
+
+_FINDINGS = (
+    "the margin is above zero, by its 95 % interval or in every trial",
+    "the margin is below zero, by its 95 % interval or in every trial",
+    "the 95 % interval of the margin contains zero",
+)
+"""What the check found for verdicts in the order of ``evidence.FULL`` and ``evidence.LESS``."""
+
+MEANING = {
+    **dict(zip(evidence.FULL, _FINDINGS, strict=True)),
+    **{verdict: f"{text}, on less evidence" for verdict, text in zip(evidence.LESS, _FINDINGS, strict=True)},
+    evidence.NOT_TESTED: "there are no results to test it on",
+}
+"""What a verdict states about a claim."""
+
+SHORT = dict(zip(evidence.VERDICTS, ("repr.", "not", "noise", "holds", "fails", "?", "open"), strict=True))
+"""The verdicts as column heads of narrow tables."""
