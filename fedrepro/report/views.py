@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fedrepro import registry
 from fedrepro.claims import evidence, judge
-from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
 from fedrepro.report.published import Published
