@@ -83,4 +83,4 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 
 archive: $(VENV)/.core ## compress the large CSVs and the pictures of the paper tier, as the repository keeps them
 	find results/paper -name '*.csv' -size +100k -exec xz -9e -f {} +
-	$(BIN)/python -m fedrepro.plotting.palette plots/paper
+	$(BIN)/python -m fedrepro.plotting.shrink_png plots/paper

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedrepro import registry
-from fedrepro.plotting import words
+from fedrepro.plotting import naming
 from fedrepro.spec import axes, layout, panels
 from fedrepro.spec.find import specs
 from fedrepro.spec.model import Figure
@@ -31,9 +31,9 @@ def doubled(figure: Figure) -> list[str]:
     found = []
     methods: dict[tuple[str, str], set[str]] = {}
     for panel in figure.panels:
-        legends = {"labels": [c.label for c in panel.curves], "legend": words.legends(panel, figure)}
+        legends = {"labels": [c.label for c in panel.curves], "legend": naming.legends(panel, figure)}
         if panel.kind == "bars" or (panel.kind == "curves" and not axes.of(panel).along):
-            legends["legend"] = words.texts(layout.lines(panel.curves, panels.swept(panel)), panel.curves)
+            legends["legend"] = naming.texts(layout.lines(panel.curves, panels.swept(panel)), panel.curves)
         for where, said in legends.items():
             found += [f"{panel.id}: {where}: {name}" for name, times in Counter(said).items() if times > 1]
         for curve in panel.curves:

@@ -21,11 +21,11 @@ from PIL import Image
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError
-from fedrepro.plotting import limits, lines, scatter, series, style, tables, words
-from fedrepro.plotting.canvas import Entry, Prepared
-from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting import lines, naming, scatter, series, style, tables, y_limits
 from fedrepro.plotting.figure import METADATA, build, draw
+from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.legend import arrange
+from fedrepro.plotting.panel_axes import Entry, Prepared
 from fedrepro.plotting.series import Average, Source, Trial
 from fedrepro.report import pictures, show
 from fedrepro.results.schema import Content, Sidecar, Timing
@@ -641,14 +641,14 @@ def fake_line(y: list[float], strays: tuple[Trial, ...] = ()) -> lines.Line:
 def test_limits_leave_ordinary_curves_alone(scale):
     shape = panel("a", yscale=scale)
     decays = [fake_line([1.0, 0.5, 0.1]), fake_line([1.0, 0.9, 0.8])]
-    assert limits.frame(decays, shape) is None
-    assert limits.frame([*decays, fake_line([1.0, 2.0, 0.5])], shape) is None
-    assert limits.frame([fake_line([0.1, 0.5, 0.9])], shape) is None
-    assert limits.frame([*decays, fake_line([1e4, 0.5, 0.2])], shape) is None, "it starts high and falls"
+    assert y_limits.frame(decays, shape) is None
+    assert y_limits.frame([*decays, fake_line([1.0, 2.0, 0.5])], shape) is None
+    assert y_limits.frame([fake_line([0.1, 0.5, 0.9])], shape) is None
+    assert y_limits.frame([*decays, fake_line([1e4, 0.5, 0.2])], shape) is None, "it starts high and falls"
     everywhere = [fake_line([1.0, 9.0, 0.9]), fake_line([1.0, 8.0, 0.9])]
-    assert limits.frame(everywhere, shape) is None, "all curves do it: the shape of the data"
+    assert y_limits.frame(everywhere, shape) is None, "all curves do it: the shape of the data"
     burst = [*decays, fake_line([1.0, 1e4, 0.5])]
-    found = limits.frame(burst, shape)
+    found = y_limits.frame(burst, shape)
     assert found is not None
     assert found.leaving == (2,)
     assert found.top < 5
@@ -656,23 +656,23 @@ def test_limits_leave_ordinary_curves_alone(scale):
 
 def test_the_limits_of_the_spec_rule_and_what_leaves_them_is_named():
     burst = [fake_line([1.0, 0.5, 0.1]), fake_line([1.0, 1e4, 0.5]), fake_line([30.0, 2.0, 1.0])]
-    assert limits.frame(burst, panel("a", yscale="log", ylim=(None, 1e5))) is None
-    found = limits.frame(burst, panel("a", yscale="log", ylim=(None, 10)))
-    assert found == limits.Frame(None, None, leaving=(1,)), "the third comes down from its start"
+    assert y_limits.frame(burst, panel("a", yscale="log", ylim=(None, 1e5))) is None
+    found = y_limits.frame(burst, panel("a", yscale="log", ylim=(None, 10)))
+    assert found == y_limits.Frame(None, None, leaving=(1,)), "the third comes down from its start"
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_accuracy_never_blows_up(scale):
     learns = [fake_line([0.009, 0.3, 0.84]), fake_line([0.009, 0.01, 0.012]), fake_line([0.001, 0.2, 0.5])]
     known = [line.curve for line in learns]
-    assert limits.frame(learns, panel("a", *known, yscale=scale)) is not None, "an objective would"
+    assert y_limits.frame(learns, panel("a", *known, yscale=scale)) is not None, "an objective would"
     for top in (None, 0.4):
-        assert limits.frame(learns, panel("a", *known, y="accuracy", yscale=scale, ylim=(None, top))) is None
+        assert y_limits.frame(learns, panel("a", *known, y="accuracy", yscale=scale, ylim=(None, top))) is None
 
 
 def test_a_run_that_ends_too_high_does_not_set_the_limits():
     shape = panel("a", yscale="log")
-    found = limits.frame([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
+    found = y_limits.frame([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
     assert found is not None
     assert found.leaving == (1,)
     assert found.top < 50
@@ -683,15 +683,15 @@ def test_a_curve_that_ends_high_makes_no_room_for_itself(scale):
     """Up to fifty times its start, where it is not far yet on a log axis: the others say what is."""
     shape, calm, lost = panel("a", yscale=scale), fake_line([1.0, 0.9, 0.8, 0.8]), fake_line([1.0, 0.9, 0.85, 20])
     for drawn in ([lost, calm], [lost, calm, fake_line([1.0, 0.9, 0.7, 0.6])]):
-        found = limits.frame(drawn, shape)
+        found = y_limits.frame(drawn, shape)
         assert found is not None
         assert found.leaving == (0,)
         assert 1 < found.top < 1.1
         assert found.bottom < drawn[-1].average.mean[-1]
     most = [fake_line([1.0, 0.9, 0.85, 20 + i]) for i in range(2)]
-    assert limits.frame([calm, *most], shape) is None, "where most do it, it is the shape of the data"
+    assert y_limits.frame([calm, *most], shape) is None, "where most do it, it is the shape of the data"
     known = [line.curve for line in (lost, calm)]
-    assert limits.frame([lost, calm], panel("a", *known, y="accuracy", yscale=scale)) is None
+    assert y_limits.frame([lost, calm], panel("a", *known, y="accuracy", yscale=scale)) is None
 
 
 def test_a_curve_that_ends_above_the_top_of_the_spec_is_said_to():
@@ -706,7 +706,7 @@ def test_a_curve_that_ends_above_the_top_of_the_spec_is_said_to():
 def test_the_spec_may_set_the_bottom_of_a_zoomed_frame():
     fall = [fake_line([9.0, 5.0, *(1 + 0.1 * k for k in range(18))]), fake_line([9.0, 5.0, *[1.2] * 18])]
     for ylim in ((None, None), (0.5, None)):
-        found = limits.frame(fall, panel("a", ylim=ylim, options={"zoom": 0.2}))
+        found = y_limits.frame(fall, panel("a", ylim=ylim, options={"zoom": 0.2}))
         assert found is not None
         assert found.near
         assert 2.7 < found.top < 3
@@ -725,7 +725,7 @@ def test_a_zoomed_frame_shows_every_floor_and_names_every_burst():
     late = np.where((s > 20) & (s < 60), 1.1, 0.48 + 0.36 * np.exp(-s / 4))
     lost = np.where(s > 50, 3.0, 0.46 + 0.4 * np.exp(-s / 4))
     drawn = [fake_line(y.tolist()) for y in (calm, early, late, lost)]
-    found = limits.frame(drawn, panel("a", yscale="log", options={"zoom": 0.1}))
+    found = y_limits.frame(drawn, panel("a", yscale="log", options={"zoom": 0.1}))
     assert found is not None
     assert found.leaving == (1, 2, 3)
     assert 0.42 < found.bottom < 0.44
@@ -743,7 +743,7 @@ def test_a_curve_whose_start_the_axis_lacks_blows_up_all_the_same():
         ]
     )
     shown = panel("a", quick, slow, x="uplink_scalars", xscale="log", yscale="log", options={"zoom": 0.05})
-    found = limits.frame(lines.read(shown, Source(figure(shown), frame)), shown)
+    found = y_limits.frame(lines.read(shown, Source(figure(shown), frame)), shown)
     assert found is not None
     assert found.leaving == (1,)
     assert found.top < 1
@@ -1018,7 +1018,7 @@ def test_a_sweep_differs_in_lightness_dash_and_fill_and_stays_in_its_methods_hue
     assert len({(repr(look.dash), look.fill) for look in looks}) == 6
     assert {look.marker for look in looks} == {style.method("fedcavg")[1]}
     ax = axes_of("sweep")[0]
-    names = [words.legend(c, drawn.panels[0], drawn) for c in drawn.panels[0].curves]
+    names = [naming.legend(c, drawn.panels[0], drawn) for c in drawn.panels[0].curves]
     assert [line_of(ax, name).get_color() for name in names] == [look.color for look in looks]
 
 
@@ -1338,8 +1338,8 @@ def test_data_of_another_size_than_the_papers_are_marked():
 
 
 def test_every_registered_dataset_and_partition_has_a_name_for_readers():
-    assert set(words.DATASETS) == set(registry.datasets())
-    assert set(words.PARTITIONS) == set(registry.partitions())
+    assert set(naming.DATASETS) == set(registry.datasets())
+    assert set(naming.PARTITIONS) == set(registry.partitions())
 
 
 @pytest.mark.parametrize("spec", specs(ROOT / "experiments"), ids=lambda p: f"{p.parent.name}/{p.stem}")
@@ -1347,10 +1347,10 @@ def test_no_name_of_a_spec_stands_in_a_legend_or_table(spec):
     """No ``participation=pcc`` and no ``case2m``; and what differs in the spec still differs."""
     drawn = load(spec, "paper")
     for shown in drawn.panels:
-        legend = [words.legend(c, shown, drawn) for c in shown.curves]
+        legend = [naming.legend(c, shown, drawn) for c in shown.curves]
         aliases = {name for c in shown.curves for name in c.setting.names.values() if name}
         if shown.kind == "table":
-            texts_ = [words.text(cell, shown.curves, True) for place in panels.table(shown).cells() for cell in place]
+            texts_ = [naming.text(cell, shown.curves, True) for place in panels.table(shown).cells() for cell in place]
         else:
             texts_ = legend
             assert len(set(legend)) == len({c.label for c in shown.curves}), shown.id
@@ -1374,19 +1374,19 @@ def fedmgs(**params: object) -> Curve:
     ],
 )  # fmt: skip
 def test_whole_numbers_lose_no_digit(of, plain, text):
-    assert words.value(of, plain) == text
+    assert naming.value(of, plain) == text
 
 
 def test_a_legend_says_what_varies_in_the_papers_symbols():
     lines_ = [fedmgs(m=10, Q1=100), fedmgs(m=100, Q1=10)]
     alone, other = panel("a", *lines_), panel("a", *lines_, curve("sncp", "SNCP", role="level"), title="FedMGS")
-    assert words.legend(lines_[0], alone, figure(alone)) == "FedMGS, $m$ = 10, $Q_1$ = 100"
-    assert words.legend(lines_[0], other, figure(other)) == "$m$ = 10, $Q_1$ = 100", "the title names the only method"
-    assert words.legend(other.curves[2], other, figure(other)) == "SNCP"
+    assert naming.legend(lines_[0], alone, figure(alone)) == "FedMGS, $m$ = 10, $Q_1$ = 100"
+    assert naming.legend(lines_[0], other, figure(other)) == "$m$ = 10, $Q_1$ = 100", "the title names the only method"
+    assert naming.legend(other.curves[2], other, figure(other)) == "SNCP"
     both = panel("a", *lines_, curve("fedmavg", "FedMAvg"), title="FedMGS")
-    assert words.legend(lines_[0], both, figure(both)).startswith("FedMGS")
+    assert naming.legend(lines_[0], both, figure(both)).startswith("FedMGS")
     own = curve("fedmgs", "my own, Q2 = 3")
-    assert words.legend(own, panel("a", own)) == "my own, $Q_2$ = 3"
+    assert naming.legend(own, panel("a", own)) == "my own, $Q_2$ = 3"
 
 
 def test_what_a_title_states_and_moves_along_is_left_out_of_the_legend():
@@ -1394,16 +1394,16 @@ def test_what_a_title_states_and_moves_along_is_left_out_of_the_legend():
         curve("fedmc-admm", f"FedMC-ADMM lam={lam:g} gam={10 * lam:g}", lam=lam, gam=10 * lam) for lam in (1e-6, 0.1)
     ]
     shown = panel("a", *lines_, title="FedMC-ADMM, gam = 10 lam")
-    assert [words.legend(c, shown) for c in lines_] == [r"$\lambda$ = $10^{-6}$", r"$\lambda$ = 0.1"]
+    assert [naming.legend(c, shown) for c in lines_] == [r"$\lambda$ = $10^{-6}$", r"$\lambda$ = 0.1"]
     silent = panel("a", *lines_, title="FedMC-ADMM")
-    assert words.legend(lines_[1], silent) == r"$\lambda$ = 0.1, $\gamma$ = 1"
+    assert naming.legend(lines_[1], silent) == r"$\lambda$ = 0.1, $\gamma$ = 1"
 
 
 @pytest.mark.parametrize("name", ["fig3", "fig4"])
 def test_one_legend_serves_all_panels_of_a_sweep(name):
     drawn = load(ROOT / f"experiments/fedmc/{name}.yaml", "paper")
     legends_ = {
-        tuple(zip((words.legend(c, p, drawn) for c in p.curves), map(repr, style.looks(p.curves)), strict=True))
+        tuple(zip((naming.legend(c, p, drawn) for c in p.curves), map(repr, style.looks(p.curves)), strict=True))
         for p in drawn.panels
     }
     assert len(legends_) == 1
@@ -1424,8 +1424,8 @@ def test_one_legend_serves_all_panels_of_a_sweep(name):
     ],
 )
 def test_titles_have_the_papers_symbols(text, expected):
-    assert words.symbols(text) == expected
-    assert words.plain(words.symbols("Q1 = 10, lam = 1e-6")) == "Q1 = 10, λ = 1e-6"
+    assert naming.symbols(text) == expected
+    assert naming.plain(naming.symbols("Q1 = 10, lam = 1e-6")) == "Q1 = 10, λ = 1e-6"
 
 
 BAD = ("an unknown $\\foo{$", "an open $x_{$", "5 $ a round", "two $ and $\\frac{1}$")

@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
-from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.report import explore, gather, next_steps, prepare, site, summaries
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments

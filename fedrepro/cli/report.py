@@ -174,7 +174,7 @@ def show(
       fedrepro show fedmf/table1 --tier paper --format latex
       fedrepro show fedc/fig5 --panel a --at 50
     """
-    from fedrepro.plotting.face import footer, tags
+    from fedrepro.plotting.header_footer import footer, tags
     from fedrepro.report import gather, texts
     from fedrepro.report import show as showing
     from fedrepro.results.read import with_results

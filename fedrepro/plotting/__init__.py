@@ -13,7 +13,7 @@ __all__ = ["draw_panel"]
 def __getattr__(name: str) -> Any:
     """Import on first use: most of what is here needs no picture."""
     if name == "draw_panel":
-        from fedrepro.plotting.alone import draw_panel
+        from fedrepro.plotting.single_panel import draw_panel
 
         return draw_panel
     raise AttributeError(f"module 'fedrepro.plotting' has no attribute '{name}'")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, series, style, words
-from fedrepro.plotting.canvas import ROOM, Entry, Prepared, Room
+from fedrepro.plotting import naming, panel_axes, series, style
+from fedrepro.plotting.panel_axes import ROOM, Entry, Prepared, Room
 from fedrepro.plotting.series import Source
 from fedrepro.spec import layout, panels
 from fedrepro.spec.model import Panel
@@ -37,7 +37,7 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
         for label, members in bars.items()
     }
     entries = []
-    called = words.texts(results, panel.curves)
+    called = naming.texts(results, panel.curves)
     for i, (said, found) in enumerate(zip(called, results.values(), strict=True)):
         bad = "; ".join(f"{group}{f.bad}" for group, f in found.items() if f.bad)
         entries.append(Entry(f"{said} ({bad})" if bad else said, _face(looks[i], i)))
@@ -45,7 +45,7 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     if stars:
         entries.append(Entry("paper", {"marker": "*", "linestyle": "none", **STAR}))
     rest = replace(panel, published=tuple(item for item in panel.published if item not in stars))
-    entries += canvas.published_entries(rest)
+    entries += panel_axes.published_entries(rest)
     spreads = [f"bars: {f.spread}" for found in results.values() for f in found.values() if f.spread]
     thick = 0.8 / max(len(bars), 1)
 
@@ -53,7 +53,7 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
         return groups.index(group) + (list(bars).index(label) - (len(bars) - 1) / 2) * thick
 
     def draw(ax: Axes, title: str) -> None:
-        canvas.finish(ax, panel, title, room=room)
+        panel_axes.finish(ax, panel, title, room=room)
         for i, (label, found) in enumerate(results.items()):
             x = np.array([place(label, group) for group in found])
             y, low, high = (np.array([getattr(f, n) for f in found.values()]) for n in ("centre", "low", "high"))
@@ -62,14 +62,14 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
             ax.bar(x, y, 0.92 * thick, yerr=np.stack([y - low, high - y]), error_kw=error, label=label, **face)
         for item in stars:
             ax.plot([place(str(item["label"]), str(item["x"]))], [item["y"]], "*", zorder=5, **STAR)
-        canvas.draw_published(ax, rest)
-        ax.set_xticks(range(len(groups)), [words.text(group, panel.curves, kinds=(name,)) for group in groups])
+        panel_axes.draw_published(ax, rest)
+        ax.set_xticks(range(len(groups)), [naming.text(group, panel.curves, kinds=(name,)) for group in groups])
         ax.grid(False, axis="x")
-        canvas.set_limits(ax, panel, room)
+        panel_axes.set_limits(ax, panel, room)
 
     shown = any(np.isfinite(f.centre) for found in results.values() for f in found.values())
     absent = "" if shown else "no results"
-    size, paint = (room.width, room.height), canvas.in_cell(draw)
+    size, paint = (room.width, room.height), panel_axes.in_cell(draw)
     return Prepared(size, paint, tuple(entries), tuple(spreads), absent=absent, draw=draw)
 
 

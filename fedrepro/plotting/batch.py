@@ -12,9 +12,9 @@ from typing import Any
 
 from fedrepro import processes
 from fedrepro.errors import UserError
-from fedrepro.plotting.alone import draw_alone
 from fedrepro.plotting.figure import draw
 from fedrepro.plotting.series import Source
+from fedrepro.plotting.single_panel import draw_alone
 from fedrepro.progress import Progress
 from fedrepro.results.read import points, stem, with_results
 

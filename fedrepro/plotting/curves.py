@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, lines, style, words
-from fedrepro.plotting.canvas import ROOM, Prepared, Room
-from fedrepro.plotting.limits import Frame, frame
+from fedrepro.plotting import lines, naming, panel_axes, style
 from fedrepro.plotting.lines import Line
+from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
 from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.y_limits import Frame, frame
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Reads
 from fedrepro.spec.model import Panel
@@ -37,26 +37,26 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     strip = _strip([text for _, text in leaving], room) if room.above else []
 
     def draw(ax: Axes, title: str) -> None:
-        canvas.finish(ax, panel, title, above=STRIP * len(strip), room=room)
+        panel_axes.finish(ax, panel, title, above=STRIP * len(strip), room=room)
         for i, line in enumerate(drawn):
             lines.draw(ax, line, i, len(drawn))
-        canvas.draw_published(ax, panel)
+        panel_axes.draw_published(ax, panel)
         if limits and limits.top is not None:
             ax.set_ylim(limits.bottom, limits.top)
-        canvas.set_limits(ax, panel, room)
+        panel_axes.set_limits(ax, panel, room)
         _mark_leaving(ax, [drawn[i] for i, _ in leaving])
         _name_leaving(
             ax, [[drawn[leaving[k][0]] for k in row] for row in strip], [t for _, t in leaving], strip, room.tiny
         )
         _mark_diverged(ax, drawn)
 
-    entries = (*(lines.entry(line) for line in drawn), *canvas.published_entries(panel))
+    entries = (*(lines.entry(line) for line in drawn), *panel_axes.published_entries(panel))
     size = (room.width, room.height + STRIP * len(strip))
     notes = tuple(_notes(panel, drawn, limits, leaving, room.above))
     moving = [line for line in drawn if not line.level] or drawn
     absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
     tall = 0.8 + STRIP * len(strip)
-    return Prepared(size, canvas.in_cell(draw), entries, notes, decoration=tall, absent=absent, draw=draw)
+    return Prepared(size, panel_axes.in_cell(draw), entries, notes, decoration=tall, absent=absent, draw=draw)
 
 
 def _notes(
@@ -102,7 +102,7 @@ def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if 1e3 <= value < 1e6 else words.value(float(f"{value:.3g}"))
+    return f"{value:,.0f}" if 1e3 <= value < 1e6 else naming.value(float(f"{value:.3g}"))
 
 
 def _strip(texts: Sequence[str], room: Room) -> list[list[int]]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import ParameterError
 from fedrepro.files import atomically
-from fedrepro.plotting import bars, canvas, curves, scatter, style, sweep, tables, words
-from fedrepro.plotting.canvas import ROOM, Prepared, Room
-from fedrepro.plotting.face import MARGIN, Header, footer, footer_parts, tags
+from fedrepro.plotting import bars, curves, naming, panel_axes, scatter, style, sweep, tables
+from fedrepro.plotting.header_footer import MARGIN, Header, footer, footer_parts, tags
 from fedrepro.plotting.legend import arrange
+from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
 from fedrepro.plotting.provenance import FIELDS, record
 from fedrepro.plotting.series import Source
 from fedrepro.results.schema import Sidecar
@@ -174,7 +174,7 @@ def compose(source: Source, every: Sequence[Prepared]) -> MplFigure:
     line = 0
     for row, strip in zip(rows, legends, strict=True):
         for column, panel in enumerate(row):
-            panel.paint(picture, grid[line, column], words.symbols(next(shown)))
+            panel.paint(picture, grid[line, column], naming.symbols(next(shown)))
         line += 1
         for legend in strip:
             legend.paint(picture, grid[line, legend.start : legend.stop])
@@ -184,8 +184,8 @@ def compose(source: Source, every: Sequence[Prepared]) -> MplFigure:
     picture.text(y=0.09 / total, s=foot, fontsize=style.TINY, color=style.FAINT, gid="footer", **left)
     picture.text(y=(below + 0.06) / total, s=gone, fontsize=style.FONT, gid="absent", **left)
     for ax in picture.axes:
-        canvas.plain_numbers(ax.xaxis)
-        canvas.plain_numbers(ax.yaxis)
+        panel_axes.plain_numbers(ax.xaxis)
+        panel_axes.plain_numbers(ax.yaxis)
     literal_dollars(picture)
     settle(picture)
     return picture
@@ -233,7 +233,7 @@ def lacking(panel: Panel, one: Prepared, source: Source) -> str:
     """Why a panel shows nothing: its data are absent, or what became of its runs; '' where it shows something."""
     there = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
-    gone = [words.dataset(name) for name in names if there.get(name) == "absent"]
+    gone = [naming.dataset(name) for name in names if there.get(name) == "absent"]
     why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else one.absent
     return (why if why.startswith("no ") else f"no results: {why}") if one.absent else ""
 
@@ -245,7 +245,7 @@ def _absent(source: Source, every: Sequence[Prepared], titles: Sequence[str], in
     lines = []
     for why in dict.fromkeys(why for _, why in said):
         named = [title for title, reason in said if reason == why]
-        listed = "; ".join(style.safe(words.symbols(title)) for title in named)
+        listed = "; ".join(style.safe(naming.symbols(title)) for title in named)
         lines.append(style.wrap(f"{listed}: {why}", inches, style.FONT))
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.plotting import style
-from fedrepro.plotting.canvas import Entry, Prepared
+from fedrepro.plotting.panel_axes import Entry, Prepared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import series, style, words
-from fedrepro.plotting.canvas import Entry
+from fedrepro.plotting import naming, series, style
+from fedrepro.plotting.panel_axes import Entry
 from fedrepro.plotting.series import Average, Source, Trial
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Reads
@@ -62,7 +62,7 @@ def read(panel: Panel, source: Source) -> list[Line]:
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
-    said = zip(words.legends(panel, source.figure), panel.curves, strict=True)
+    said = zip(naming.legends(panel, source.figure), panel.curves, strict=True)
     names = [name + series.collapsed(c, panel) for name, c in said]
     return [_line(panel, *one, most, how) for one in zip(panel.curves, looks, names, runs, strict=True)]
 

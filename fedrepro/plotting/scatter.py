@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import series, style, words
-from fedrepro.plotting.canvas import Entry, Prepared
+from fedrepro.plotting import naming, series, style
+from fedrepro.plotting.panel_axes import Entry, Prepared
 from fedrepro.plotting.series import Source
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Curve, Panel
@@ -32,7 +32,7 @@ SIDE = 2.75
 def prepare(panel: Panel, source: Source) -> Prepared:
     """Work out a scatter panel."""
     every = list(zip(panel.curves, clouds(panel, source), strict=True))
-    lacking = [words.legend(curve, panel) for curve, points in every if points is None]
+    lacking = [naming.legend(curve, panel) for curve, points in every if points is None]
     found = [(curve, points) for curve, points in every if points is not None]
     groups = _by_size([c["group"] for _, c in found])
     across = min(ScatterOptions.of(panel).columns, max(len(found), 1))
@@ -151,7 +151,7 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
 
 def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: Source) -> str:
     options = ScatterOptions.of(panel)
-    text = style.wrap(words.legend(curve, panel), SIDE - 0.2, style.SMALL)
+    text = style.wrap(naming.legend(curve, panel), SIDE - 0.2, style.SMALL)
     shows_truth = bool(options.truth) and panels.embedding(panel, curve) is curve
     if not options.score or shows_truth:
         return text

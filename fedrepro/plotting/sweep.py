@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, lines, series, style, words
-from fedrepro.plotting.canvas import ROOM, Entry, Prepared, Room
+from fedrepro.plotting import lines, naming, panel_axes, series, style
+from fedrepro.plotting.panel_axes import ROOM, Entry, Prepared, Room
 from fedrepro.plotting.series import Finals, Source
 from fedrepro.spec import layout, panels
 from fedrepro.spec.layout import value_of
@@ -26,7 +26,7 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     """Work out a panel over a swept parameter."""
     name, options = panels.swept(panel), CurvesOptions.of(panel)
     found = layout.lines(panel.curves, name)
-    groups = dict(zip(words.texts(found, panel.curves), found.values(), strict=True))
+    groups = dict(zip(naming.texts(found, panel.curves), found.values(), strict=True))
     levels = [line for line in lines.read(panel, source) if line.level]
     looks = style.looks([members[0] for members in groups.values()])
     values = {c.label + c.setting.series: value_of(c, name) for g in groups.values() for c in g}
@@ -44,20 +44,20 @@ def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
     entries += [lines.entry(line) for line in levels]
 
     def draw(ax: Axes, title: str) -> None:
-        canvas.finish(ax, panel, title, room=room)
+        panel_axes.finish(ax, panel, title, room=room)
         for (label, members), look in zip(groups.items(), looks, strict=True):
             x = np.array([order(value_of(c, name)) for c in members])
             _draw(ax, x, results[label], look, label)
         for line in levels:
             lines.draw(ax, line, 0)
-        canvas.draw_published(ax, panel)
+        panel_axes.draw_published(ax, panel)
         _ticks(ax, sorted({order(v) for v in values.values()}), order.names)
-        canvas.set_limits(ax, panel, room)
+        panel_axes.set_limits(ax, panel, room)
 
     shown = any(np.isfinite(f.centre) for group in results.values() for f in group)
     absent = "" if shown or any(not line.empty for line in levels) else "no results"
-    entries += canvas.published_entries(panel)
-    size, paint = (room.width, room.height), canvas.in_cell(draw)
+    entries += panel_axes.published_entries(panel)
+    size, paint = (room.width, room.height), panel_axes.in_cell(draw)
     return Prepared(size, paint, tuple(entries), tuple(notes), absent=absent, draw=draw)
 
 
@@ -81,7 +81,7 @@ def _ticks(ax: Axes, places: list[float], names: tuple[str, ...]) -> None:
     scaled = np.log10(places) if ax.get_xscale() == "log" and min(places, default=0) > 0 else np.array(places)
     if len(places) > 1 and np.diff(scaled).min() < 0.07 * (scaled[-1] - scaled[0]):
         return
-    ax.set_xticks(places, names or [words.value(v) for v in places])
+    ax.set_xticks(places, names or [naming.value(v) for v in places])
     ax.minorticks_off()
 
 

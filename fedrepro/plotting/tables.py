@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import canvas, ratios, series, style, words
-from fedrepro.plotting.canvas import Prepared
+from fedrepro.plotting import naming, panel_axes, ratios, series, style
+from fedrepro.plotting.panel_axes import Prepared
 from fedrepro.plotting.series import Source, Trial
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes, layout, panels
@@ -140,10 +140,10 @@ def grid(panel: Panel, cells: pd.DataFrame) -> tuple[list[str], list[str], dict[
     keys = panels.table(panel)
 
     def row(raw: Any) -> str:
-        return words.text(str(raw), panel.curves, True, keys.rows)
+        return naming.text(str(raw), panel.curves, True, keys.rows)
 
     def column(raw: Any) -> str:
-        return words.text(str(raw), panel.curves, True, keys.columns)
+        return naming.text(str(raw), panel.curves, True, keys.columns)
 
     rows, columns = (list(dict.fromkeys(map(f, cells[n]))) for f, n in ((row, "row"), (column, "column")))
     texts = {(row(r.row), column(r.column)): cell_texts(panel, r) for r in cells.itertuples()}
@@ -181,7 +181,7 @@ def prepare(panel: Panel, source: Source) -> Prepared:
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         ax = fig.add_subplot(spec)
         ax.set_axis_off()
-        canvas.set_title(ax, title, max(total[0], 3.0))
+        panel_axes.set_title(ax, title, max(total[0], 3.0))
         ax.set_xlim(0, total[0])
         ax.set_ylim(total[1], 0)
         _paint(ax, rows, columns, texts, first, wide, tall)

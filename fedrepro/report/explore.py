@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.plotting import series, style, words
+from fedrepro.plotting import naming, series, style
 from fedrepro.plotting.series import Source
 from fedrepro.report.pictures import lifted
 from fedrepro.results.by_run import Rows
@@ -118,19 +118,21 @@ def data(source: Source, panels: Sequence[Panel]) -> dict[str, Any]:
 
 def _panel(source: Source, panel: Panel, found: Sequence[Records | None], most: int) -> dict[str, Any]:
     options = CurvesOptions.of(panel)
-    drawn = zip(panel.curves, words.legends(panel, source.figure), style.looks(panel.curves), found, strict=True)
+    drawn = zip(panel.curves, naming.legends(panel, source.figure), style.looks(panel.curves), found, strict=True)
     x = axes.of(panel)
     return {
-        "title": words.plain(panel.title),
+        "title": naming.plain(panel.title),
         "x": panel.x,
-        "y": words.plain(options.ylabel or axes.metric_label(panel, panel.y)),
+        "y": naming.plain(options.ylabel or axes.metric_label(panel, panel.y)),
         "xscale": panel.xscale,
         "yscale": panel.yscale,
         "axes": [
-            [a.name, words.plain((options.xlabel if a.name == x.name else "") or a.label)]
+            [a.name, naming.plain((options.xlabel if a.name == x.name else "") or a.label)]
             for a in axes_of(panel, source)
         ],
-        "curves": [_curve(panel, curve, words.plain(name), look, one, most) for curve, name, look, one in drawn if one],
+        "curves": [
+            _curve(panel, curve, naming.plain(name), look, one, most) for curve, name, look, one in drawn if one
+        ],
         "published": _published(panel),
     }
 
@@ -189,7 +191,7 @@ def _published(panel: Panel) -> list[dict[str, Any]]:
         if "y" in item:
             y = np.atleast_1d(item["y"]).tolist()
             x = np.atleast_1d(item["x"]).tolist() if "x" in item else []
-            found.append({"x": x, "y": y, "name": words.plain(f"paper: {item.get('label', '')}".rstrip(": "))})
+            found.append({"x": x, "y": y, "name": naming.plain(f"paper: {item.get('label', '')}".rstrip(": "))})
     return found
 
 

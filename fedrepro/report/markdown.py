@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims.judge import Row
-from fedrepro.plotting.face import tags
+from fedrepro.plotting.header_footer import tags
 from fedrepro.report import views
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from fedrepro.plotting import style, tables, words
+from fedrepro.plotting import naming, style, tables
 from fedrepro.plotting.figure import METADATA, compose, lacking, prepare
 from fedrepro.plotting.series import Source
 from fedrepro.report.render import render
@@ -171,7 +171,7 @@ def _name_curves(picture: Any) -> dict[str, str]:
             gid = f"curve{len(tips)}"
             line.set_gid(gid)
             tips[gid] = _tip(
-                words.plain(label), np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+                naming.plain(label), np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
             )
     return tips
 

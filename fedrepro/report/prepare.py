@@ -20,8 +20,8 @@ from fedrepro.claims.evidence import NONE
 from fedrepro.claims.judge import Row
 from fedrepro.claims.sides import Read, Spot
 from fedrepro.errors import UserError
-from fedrepro.plotting import words
-from fedrepro.plotting.face import footer, tags
+from fedrepro.plotting import naming
+from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import Source
 from fedrepro.progress import Progress
 from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts, views
@@ -213,7 +213,7 @@ def _marks(
         if place is None:
             continue
         number = panel.curves.index(spot.curve) if spot.curve in panel.curves else -1
-        name = words.plain(words.legends(panel, source.figure)[number]) if number >= 0 else spot.curve.label
+        name = naming.plain(naming.legends(panel, source.figure)[number]) if number >= 0 else spot.curve.label
         listed = [c["series"] for c in data.get(panel.id, {}).get("curves", [])]
         at = listed.index(spot.curve.setting.series) if spot.curve.setting.series in listed else -1
         said = f"{name}: {spot.value:.5g} at round {spot.round:,.5g}"

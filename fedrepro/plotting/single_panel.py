@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import atomically
-from fedrepro.plotting import face, style, words
-from fedrepro.plotting.canvas import Prepared, Room
+from fedrepro.plotting import naming, style
 from fedrepro.plotting.figure import (
     check_formats,
     lacking,
@@ -21,7 +20,9 @@ from fedrepro.plotting.figure import (
     save,
     settle,
 )
+from fedrepro.plotting.header_footer import footer_parts, tags
 from fedrepro.plotting.legend import arrange, write
+from fedrepro.plotting.panel_axes import Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import Source
 from fedrepro.results.read import points, stem, with_results
@@ -139,10 +140,14 @@ def caption(source: Source, one: Panel, prepared: Prepared) -> str:
         figure=dataclasses.replace(figure, panels=(one,)),
         sidecar=source.sidecar.only(curve.setting.dataset for curve in one.curves),
     )
-    parts = [": ".join(part for part in (figure.title, title) if part), figure.source, "; ".join(face.tags(own))]
-    parts.append("; ".join(face.footer_parts(own, panel_notes(own, [prepared]))))
+    parts = [
+        ": ".join(part for part in (figure.title, title) if part),
+        figure.source,
+        "; ".join(tags(own)),
+    ]
+    parts.append("; ".join(footer_parts(own, panel_notes(own, [prepared]))))
     said = (part.strip().rstrip(".") for part in parts)
-    return " ".join(f"{words.plain(words.symbols(part))}." for part in said if part)
+    return " ".join(f"{naming.plain(naming.symbols(part))}." for part in said if part)
 
 
 def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> Source:

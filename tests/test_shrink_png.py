@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from fedrepro.plotting.palette import thin
+from fedrepro.plotting.shrink_png import thin
 
 
 def test_a_picture_takes_less_room_and_keeps_its_record(tmp_path: Path) -> None:

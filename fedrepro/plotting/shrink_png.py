@@ -1,6 +1,6 @@
 """Pictures kept in the repository in 256 colours: two fifths of the bytes, and no difference that one sees.
 
-``python -m fedrepro.plotting.palette FOLDER`` does it to every PNG there that has more; ``make archive`` calls it.
+``python -m fedrepro.plotting.shrink_png FOLDER`` does it to every PNG there that has more; ``make archive`` calls it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import style, words
+from fedrepro.plotting import naming, style
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import BarsOptions, CurvesOptions
@@ -118,7 +118,7 @@ def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any
             if point:
                 look = {"color": color, "linestyle": "none", "marker": STARS[place % len(STARS)], "markersize": 10}
                 look |= {"markeredgecolor": "white", "markeredgewidth": 0.7}
-            result.append((item, look, f"{prefix}{words.symbols(label)}".strip().rstrip(":")))
+            result.append((item, look, f"{prefix}{naming.symbols(label)}".strip().rstrip(":")))
     return result
 
 
@@ -165,7 +165,7 @@ def _x_label(panel: Panel) -> str:
     """The spec's own label, or that of the axis, or the symbol of the swept parameter."""
     axis = axes.of(panel)
     own = options_of(panel).xlabel
-    return words.symbols(own) or (axis.label if axis.along else words.symbol(panels.swept(panel)))
+    return naming.symbols(own) or (axis.label if axis.along else naming.symbol(panels.swept(panel)))
 
 
 def _wrap(label: str, inches: float, room: Room) -> str:

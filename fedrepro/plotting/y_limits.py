@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.plotting import canvas
+from fedrepro.plotting import panel_axes
 from fedrepro.plotting.lines import Line
 from fedrepro.spec import axes
 from fedrepro.spec.model import Panel
@@ -80,7 +80,7 @@ class _View:
         start = (share or 0.0) * max(ends, default=0.0)
         self.late = {i: self._late(drawn[i], start) for i in moving}
         levels = [line.average.mean[-1:] for line in drawn if line.level and line.average]
-        known = [v for v in canvas.heights(panel) if v > 0 or not self.log] if share is None else []
+        known = [v for v in panel_axes.heights(panel) if v > 0 or not self.log] if share is None else []
         self.fixed = [float(self.scale(v)) for v in (*(float(level[0]) for level in levels), *known)]
         self.begins = {i: self._begin(drawn[i]) for i in moving}
         self.start = float(np.median(list(self.begins.values())))

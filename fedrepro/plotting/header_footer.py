@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
 from fedrepro.claims import evidence
-from fedrepro.plotting import style, words
+from fedrepro.plotting import naming, style
 from fedrepro.plotting.series import Source
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def _sizes(source: Source) -> list[str]:
     """Where data with results are of another size than the paper's, or of one that is not known, in words."""
     curves, there = [curve for panel in source.figure.panels for curve in panel.curves], _with_results(source)
     shown = (curve for curve in curves if curve.setting.series in there)
-    called = words.aliases(curves, True, ("dataset",))
+    called = naming.aliases(curves, True, ("dataset",))
     for setting in source.figure.settings():  # of several names of one dataset only what tells them apart is said
-        alias, own = setting.names.get("dataset", ""), words.dataset(setting.dataset)
+        alias, own = setting.names.get("dataset", ""), naming.dataset(setting.dataset)
         if own not in called.get(alias, own):
             called[alias] = f"{own}, {called[alias]}"
     return list(evidence.sizes(source.figure, source.sidecar, shown, called))
@@ -94,7 +94,7 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
     parts += [f"changed by --set {item}" for item in sidecar.changes]
-    parts += [f"{words.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
+    parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)
     missing = sidecar.missing
     if missing:
@@ -107,8 +107,8 @@ def _datasets(source: Source) -> list[str]:
     """Each dataset used with its kind: ``mnist (real)``, ``x.csv (own file)``, generated, variant, stand-in, absent."""
     sidecar = source.sidecar
     settings = source.figure.settings()
-    files = dict.fromkeys(f"{label} ({OWN})" for s in settings if (label := words.called(s.dataset, s.dataset_params)))
-    own = {s.dataset for s in settings if words.called(s.dataset, s.dataset_params)}
+    files = dict.fromkeys(f"{label} ({OWN})" for s in settings if (label := naming.called(s.dataset, s.dataset_params)))
+    own = {s.dataset for s in settings if naming.called(s.dataset, s.dataset_params)}
     names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in settings]
     names = [name for name in names if name not in own]
     kinds = {d.dataset: STATES.get(d.state, d.state) for d in sidecar.datasets}
@@ -117,7 +117,7 @@ def _datasets(source: Source) -> list[str]:
         entry = registry.datasets().get(name)
         if name not in kinds and entry is not None:
             kinds[name] = "real" if entry.source or entry.cls.bundled else "generated"
-    called = {name: words.dataset(name) for name in names}
+    called = {name: naming.dataset(name) for name in names}
     known = [f"{called[name]} ({kinds[name]})" if name in kinds else called[name] for name in called]
     return [*known, *files]
 
@@ -130,7 +130,7 @@ class Header:
         room = inches - 2 * MARGIN
         found = tags(source)
         beside = room - sum(_tag_width(tag) for tag in found) - 0.2
-        title = words.symbols(figure.title)
+        title = naming.symbols(figure.title)
         self.title = style.wrap(title, max(beside, 0.55 * room), style.TITLE, True)
         self.above: list[list[str]] = []
         self.beside = found
@@ -149,11 +149,11 @@ class Header:
             self._paint_tags(picture, line, y, total)
             y -= TAG
         self._paint_tags(picture, self.beside, y, total)
-        words: dict[str, Any] = {"va": "top", "in_layout": False}
-        picture.text(left, y / total, self.title, fontsize=style.TITLE, weight="bold", gid="title", **words)
+        look: dict[str, Any] = {"va": "top", "in_layout": False}
+        picture.text(left, y / total, self.title, fontsize=style.TITLE, weight="bold", gid="title", **look)
         y -= self.title_height + 0.03
         if self.source:
-            picture.text(left, y / total, self.source, fontsize=8.5, color=style.FAINT, gid="source", **words)
+            picture.text(left, y / total, self.source, fontsize=8.5, color=style.FAINT, gid="source", **look)
 
     def _paint_tags(self, picture: MplFigure, line: Sequence[str], y: float, total: float) -> None:
         box = {"boxstyle": "round,pad=0.32", "facecolor": style.AMBER, "edgecolor": style.AMBER_EDGE, "linewidth": 0.9}

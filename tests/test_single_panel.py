@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from fedrepro.errors import UserError
-from fedrepro.plotting import alone, draw_panel, provenance
+from fedrepro.plotting import draw_panel, provenance, single_panel
 from fedrepro.plotting.series import Source
 from fedrepro.results.read import with_results
 from fedrepro.spec.find import specs
@@ -70,9 +70,9 @@ def test_a_panel_at_a_columns_width_has_no_title_and_a_caption(
 def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: str, inches: float) -> None:
     (found,) = with_results([path], "paper", ROOT / "results")
     source = Source(*found)
-    room = alone.Room(inches, alone.SHAPE * inches, alone.LETTERS, alone.SMALLEST)
-    prepared = alone._drawable(alone.named(source, panel), source, room)
-    picture = alone._build(prepared, inches)
+    room = single_panel.Room(inches, single_panel.SHAPE * inches, single_panel.LETTERS, single_panel.SMALLEST)
+    prepared = single_panel._drawable(single_panel.named(source, panel), source, room)
+    picture = single_panel._build(prepared, inches)
     picture.draw_without_rendering()  # a legend takes its place when it is drawn
     renderer = picture.canvas.get_renderer()  # type: ignore[attr-defined]
     size = picture.bbox
