@@ -11,12 +11,8 @@ from markupsafe import Markup
 
 from fedrepro import registry
 from fedrepro.claims import evidence, judge
-<<<<<<< HEAD
 from fedrepro.claims.verdict_words import MEANING, SHORT
-from fedrepro.plotting.face import footer, tags
-=======
 from fedrepro.plotting.header_footer import footer, tags
->>>>>>> wt-plotting
 from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import VERDICTS, Report, Section
 from fedrepro.report.published import Published
