@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro.report.freshness import freshness
 from fedrepro.results import checks
 from fedrepro.results.checks import Check, Compared
 from fedrepro.results.read import read_sidecar
 from fedrepro.runs import check as again
 from fedrepro.runs.identity import code
+from fedrepro.runs.storage.validity import Validity, validity
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
@@ -80,8 +80,8 @@ def test_a_run_that_two_curves_share_is_compared_once(small: Path, tmp_path: Pat
     assert "beyond/small: same bits in 8 of 8 runs" in checked(tmp_path, fedrepro, small).output
     sidecar = read_sidecar(base(tmp_path))
     before = dataclasses.replace(sidecar, plan="of other code")
-    assert freshness(load(small, "quick"), before)[0] == ("the code that computes it changed",)
-    assert freshness(load(small, "quick"), before, checks.read(base(tmp_path))) == ((), ())
+    assert validity(load(small, "quick"), before).changed == ("the code that computes it changed",)
+    assert validity(load(small, "quick"), before, checks.read(base(tmp_path))) == Validity()
 
 
 def test_compressed_results_are_checked_too(small: Path, tmp_path: Path, fedrepro: Call) -> None:

@@ -93,14 +93,14 @@ def plan(
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.predict import timings as predict
     from fedrepro.runs.predict.calibrate import machine_for
-    from fedrepro.runs.storage.restore import held
     from fedrepro.runs.storage.store import Store
+    from fedrepro.runs.storage.validity import kept
 
     figures = load_all(specs, tier, sets)
     made = planning.make(figures, stand_in)
     folders = runner.Folders(results_dir)
     store = Store(folders.store)
-    there = {run for number in range(len(figures)) for run in held(made, number, results_dir)}
+    there = {run for number in range(len(figures)) for run in kept(made, number, results_dir)}
     there |= {run for run in made.runs if store.has(run)}
     jobs = jobs or runner.default_jobs()
     told: list[dict[str, Any]] = []
@@ -203,7 +203,8 @@ def run(
     from fedrepro.progress import told
     from fedrepro.runs import runner
     from fedrepro.runs.identity import plan as planning
-    from fedrepro.runs.storage.write import Written, finished
+    from fedrepro.runs.storage.validity import finished
+    from fedrepro.runs.storage.write import Written
     from fedrepro.runs.workers import remote
 
     if memory is not None and scheduler is not None:
@@ -299,11 +300,11 @@ def _tell_kernels() -> None:
 def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) -> list[Run]:
     """The runs that a command has to compute."""
     from fedrepro.runs.runner import Folders
-    from fedrepro.runs.storage.restore import held
     from fedrepro.runs.storage.store import Store
+    from fedrepro.runs.storage.validity import kept
 
     store = Store(Folders(root).store)
-    kept = {run for number in range(len(made.figures)) for run in held(made, number, root)}
+    there = {run for number in range(len(made.figures)) for run in kept(made, number, root)}
     found = {
         run.id: run
         for series, chosen in zip(made.by_figure, keep, strict=True)
@@ -311,7 +312,7 @@ def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) ->
         if chosen is None or name in chosen
         for run in runs
     }
-    return [run for run in found.values() if fresh or not (run.id in kept or store.has(run.id))]
+    return [run for run in found.values() if fresh or not (run.id in there or store.has(run.id))]
 
 
 def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:

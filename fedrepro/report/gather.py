@@ -14,10 +14,10 @@ from fedrepro.plotting.series import Source
 from fedrepro.report import discrepancies
 from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
-from fedrepro.report.freshness import freshness
 from fedrepro.report.published import Published, published
 from fedrepro.results import checks, read
 from fedrepro.results.checks import Check
+from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import nodes
 from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Claim, Figure
@@ -209,8 +209,9 @@ def _check(source: Source, root: Path) -> Check | None:
 
 
 def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What ``freshness`` says of results, with their tier where it is not that of the ``main`` ones."""
-    stale, unchecked = freshness(source.figure, source.sidecar, check)
+    """What ``validity`` says of results, with their tier where it is not that of the ``main`` ones."""
+    today = validity(source.figure, source.sidecar, check)
+    stale, unchecked = today.changed, today.undecidable
     where = "" if source is main else LENT.format(tier=source.figure.tier)
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import random
 import tempfile
 import time
@@ -34,7 +33,8 @@ from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage import restore
-from fedrepro.runs.storage.write import made, setting_facts
+from fedrepro.runs.storage.validity import recorded
+from fedrepro.runs.storage.write import made
 from fedrepro.spec.model import Figure, Setting
 
 LEAST = 0.5
@@ -90,13 +90,8 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
 
 def unchanged(figure: Figure, sidecar: Sidecar) -> dict[str, Setting]:
     """The settings of a figure that its results have with the very same parameters, by series."""
-    before = {str(one.get("series")): one for one in sidecar.settings}
-    found = {}
-    for setting in figure.settings():
-        now = json.loads(json.dumps(setting_facts(setting), default=str))
-        if before.get(setting.series) == now:
-            found[setting.series] = setting
-    return found
+    before = {str(facts.get("series")): facts for facts in sidecar.settings}
+    return {s.series: s for s in figure.settings() if before.get(s.series) == recorded(s)}
 
 
 def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:

@@ -15,45 +15,19 @@ from typing import Any
 import numpy as np
 
 from fedrepro.ledger import COUNTS
-from fedrepro.results import checks
 from fedrepro.results.read import (
-    BESIDE,
     as_written,
-    beside,
     content,
-    place,
     points_file,
     read_sidecar,
     results_file,
-    stem,
 )
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
-from fedrepro.runs.storage.write import plan_id
-from fedrepro.spec.tiers import TIERS
-
-
-def held(plan: Plan, number: int, root: Path) -> dict[str, Path]:
-    """The runs of a figure's plan that its results on disk hold: identity -> stem of the files.
-
-    Tiers may have runs in common (more trials of the same), so those of the other tiers are looked at last.
-    """
-    wanted = {run.id for runs in plan.by_figure[number].values() for run in runs}
-    figure = plan.figures[number]
-    own, plain = stem(root, figure), place(root, figure.tier, figure.paper, figure.figure)
-    others = [place(root, tier, figure.paper, figure.figure) for tier in TIERS]
-    found: dict[str, Path] = {}
-    for base in dict.fromkeys(
-        (own, *(beside(own, why) for why in BESIDE), plain, *others)
-    ):  # options may leave runs as they are
-        sidecar = read_sidecar(base)
-        if sidecar is not None and results_file(base) is not None:
-            runs = _runs(base, sidecar, plan, number)
-            found |= {run: base for run in runs if run in wanted and run not in found}
-    return found
+from fedrepro.runs.storage.validity import kept, runs_in
 
 
 def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
@@ -61,14 +35,14 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
 
     Results that are not those that were written (an edited or reordered CSV) are left alone.
     """
-    lacking = {run: base for run, base in held(plan, number, root).items() if not store.has(run)}
+    lacking = {run: base for run, base in kept(plan, number, root).items() if not store.has(run)}
     aliases = {setting.series: setting.names["dataset"] for setting in plan.figures[number].settings()}
     restored = 0
     for base in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(base), results_file(base)
         if sidecar is None or table is None or not as_written(base, sidecar):
             continue
-        names = _runs(base, sidecar, plan, number)
+        names = runs_in(base, sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, base, aliases):
             run = next((r for r, at in names.items() if at == (series, trial)), None)
             if run in lacking and lacking[run] == base and _fits(record, plan.runs[run], trial):
@@ -85,22 +59,6 @@ def _fits(record: Record, run: Run, trial: int) -> bool:
 def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:
     """The finished runs that a CSV holds, by series and trial."""
     return {(series, trial): record for series, trial, record in _records(sidecar, table, base, {})}
-
-
-def _runs(place: Path, sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int]]:
-    """Series and trial of every run that results hold, by identity; by today's too where a check confirmed them."""
-    check = checks.read(place)
-    confirmed = check.confirmed(sidecar.csv_sha256) if check is not None else {}
-    if sidecar.runs:
-        return confirmed | {
-            run: (series, trial)
-            for series, runs in sidecar.runs.items()
-            for trial, run in enumerate(runs, start=1)
-            if run
-        }
-    if sidecar.complete and sidecar.plan == plan_id(plan, number):  # version 1 names no runs: all of them, or none
-        return {run.id: (series, run.trial) for series, runs in plan.by_figure[number].items() for run in runs}
-    return {}
 
 
 def _records(

@@ -15,10 +15,9 @@ import platform
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from fedrepro.ledger import COUNTS
 from fedrepro.results.read import (
     BESIDE,
     PACKED,
-    as_written,
     beside,
     content,
     points_file,
@@ -44,6 +42,7 @@ from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
+from fedrepro.runs.storage.validity import plan_id, recorded
 from fedrepro.spec.find import within
 from fedrepro.spec.model import Figure, Setting
 
@@ -129,21 +128,6 @@ def _set_aside(base: Path, text: str) -> None:
     if table is not None and not set(content(table).splitlines()) <= set(text.encode().splitlines()):
         with writing(table):
             os.replace(table, table.with_name(f"{table.name}.unknown"))
-
-
-def finished(plan: Plan, number: int, root: Path) -> bool:
-    """Whether the results on disk are the complete ones of exactly this plan."""
-    base = stem(root, plan.figures[number])
-    sidecar = read_sidecar(base)
-    if sidecar is None or not (sidecar.plan == plan_id(plan, number) and sidecar.complete):
-        return False
-    return as_written(base, sidecar)
-
-
-def plan_id(plan: Plan, number: int) -> str:
-    """One hash of all run identities of a figure, in order."""
-    text = "\n".join(f"{name}\t{run.id}" for name, runs in plan.by_figure[number].items() for run in runs)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _csv(settings: Mapping[str, Setting], records: Mapping[str, list[tuple[Run, Record | None]]], store: Store) -> str:
@@ -239,7 +223,7 @@ def _sidecar(
         ),
         stand_ins=tuple(sorted({s.dataset for s in used if s.state == "stand-in"})),
         datasets=tuple(Content(s.dataset, s.state, s.fingerprint, s.note) for s in used),
-        settings=tuple(setting_facts(s) for s in figure.settings()),
+        settings=tuple(recorded(s) for s in figure.settings()),
         sizes=_sizes(figure, records),
         setup_scalars={
             name: record.meta["setup_scalars"]
@@ -268,13 +252,6 @@ def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]
 
 def _uses(figure: Figure, key: str) -> bool:
     return any(source_key(s) == key for s in figure.settings())
-
-
-def setting_facts(setting: Setting) -> dict[str, Any]:
-    """What the sidecar says of a setting: all but the names that the spec gives things."""
-    facts = asdict(setting)
-    facts.pop("names")
-    return facts
 
 
 def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[int, Timing]]:
