@@ -15,49 +15,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_WHERE = {
-    "Clustering": "fedrepro.problems.clustering.problem",
-    "Completion": "fedrepro.problems.completion.problem",
-    "SplitCompletion": "fedrepro.problems.completion.problem_split",
-    "GCCA": "fedrepro.problems.gcca.problem",
-    "DeepGCCA": "fedrepro.problems.gcca_deep.problem",
-    "IMC": "fedrepro.problems.imc.problem",
-    "ObservedIMC": "fedrepro.problems.imc.problem_observed",
-    "Personal": "fedrepro.problems.personal.problem",
-    "PersonalSide": "fedrepro.problems.personal.problem_given_side",
-    "Regression": "fedrepro.problems.shift.problem_regression",
-    "Shift": "fedrepro.problems.shift.problem",
-    "BEL": "fedrepro.problems.clustering.methods.bel",
-    "CAL": "fedrepro.problems.clustering.methods.cal",
-    "FedMAvg": "fedrepro.problems.clustering.methods.fedmavg",
-    "FedMGS": "fedrepro.problems.clustering.methods.fedmgs",
-    "FedPALM": "fedrepro.problems.clustering.methods.fedpalm",
-    "KMeansPlusPlus": "fedrepro.problems.clustering.methods.kmeans",
-    "KMeansParallel": "fedrepro.problems.clustering.methods.kmeans_parallel",
-    "FedMAvgQuantized": "fedrepro.problems.clustering.methods.quantized",
-    "FedMGSQuantized": "fedrepro.problems.clustering.methods.quantized",
-    "CentralizedSNCP": "fedrepro.problems.clustering.methods.sncp",
-    "FedMAvgSNCP": "fedrepro.problems.clustering.methods.sncp",
-    "FedMGSSNCP": "fedrepro.problems.clustering.methods.sncp",
-    "TSNE": "fedrepro.problems.clustering.methods.tsne",
-    "ALS": "fedrepro.problems.completion.methods.als",
-    "FedMAvgMC": "fedrepro.problems.completion.methods.fedmavg_mc",
-    "FedMCADMM": "fedrepro.problems.completion.methods.fedmc_admm",
-    "AltMaxVar": "fedrepro.problems.gcca.methods.altmaxvar",
-    "CuteMaxVar": "fedrepro.problems.gcca.methods.cutemaxvar",
-    "MVLSA": "fedrepro.problems.gcca.methods.mvlsa",
-    "Optimal": "fedrepro.problems.gcca.methods.optimal",
-    "AltMaxVarDeep": "fedrepro.problems.gcca_deep.methods.altmaxvar_deep",
-    "CuteMaxVarDeep": "fedrepro.problems.gcca_deep.methods.cutemaxvar_deep",
-    "RawView": "fedrepro.problems.gcca_deep.methods.raw_view",
-    "IMCPerFedSI": "fedrepro.problems.imc.methods.imc_perfedsi",
-    "IMCPlain": "fedrepro.problems.imc.methods.imc_plain",
-    "PersonalAveraging": "fedrepro.problems.personal.methods.averaging",
-    "Ditto": "fedrepro.problems.personal.methods.ditto",
-    "PerFedSIConcat": "fedrepro.problems.personal.methods.perfedsi",
-    "PerFedSIMask": "fedrepro.problems.personal.methods.perfedsi",
-    "ShiftAveraging": "fedrepro.problems.shift.methods.gradient_descent",
-    "ShiftExact": "fedrepro.problems.shift.methods.least_squares",
+_DEFINED_IN = {
     "Samples": "fedrepro.datasets.types",
     "Ratings": "fedrepro.datasets.types",
     "Views": "fedrepro.datasets.types",
@@ -74,18 +32,28 @@ _WHERE = {
     "Method": "fedrepro.protocols",
     "Problem": "fedrepro.protocols",
 }
-"""Public names: where they are defined. A test names what is registered and missing here."""
+"""Public names besides the classes of problems and methods, which are found where they are registered."""
 
-__all__ = ["__version__", *_WHERE]
+
+def _registered() -> dict[str, Any]:
+    """The classes of all problems and methods, by name."""
+    from fedrepro import registry
+
+    entries: list[Any] = [*registry.problems().values(), *registry.algorithms().values()]
+    return {entry.cls.__name__: entry.cls for entry in entries}
 
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that the command line starts without the numerical libraries."""
-    if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
+    if name == "__all__":
+        return ["__version__", *_registered(), *_DEFINED_IN]
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(_DEFINED_IN[name]), name)
+    if name[:1].isupper() and name in (classes := _registered()):
+        return classes[name]
     raise AttributeError(f"module 'fedrepro' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    """What there is, imported or not."""
-    return sorted({*globals(), *__all__})
+    """All public names, imported or not."""
+    return sorted({*globals(), "__all__", *_registered(), *_DEFINED_IN})

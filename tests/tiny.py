@@ -521,14 +521,12 @@ SENT: dict[type, Callable[[Any, Any, int, Any, Any], Messages]] = {
 """What a method of a class sends up to its state ``after`` round s, from the state ``before``; s = 0: at the start."""
 
 
-def sent(method: Any) -> Callable[[Any, Any, int, Any, Any], Messages]:
-    """The entry of a method's class, or of the nearest class it derives from."""
-    entry = next((SENT[cls] for cls in type(method).__mro__ if cls in SENT), None)
-    assert entry is not None, (
-        f"nothing says what {type(method).__name__} sends: add it to SENT in tests/tiny.py, "
-        "or set silent = True in the class where it sends nothing"
-    )
-    return entry
+def sent(method: Any) -> Callable[[Any, Any, int, Any, Any], Messages] | None:
+    """What the papers say that a method sends, by its class or the nearest class it derives from; None if unknown.
+
+    Methods of no paper need no entry: their tests compare their messages.
+    """
+    return next((SENT[cls] for cls in type(method).__mro__ if cls in SENT), None)
 
 
 TINY: dict[str, Tiny] = {
