@@ -152,7 +152,7 @@ def rounds(path: str | None, repeats: int) -> None:
     names = ("fedmc-admm", "fedmavg-mc", "fedmc-admm-exact", "fedmavg-mc-released", "als")
     for threads, name in itertools.product((1, 2), names):
         problem.threads = threads
-        states = registry.algorithms()[name].make().rounds(problem, np.random.default_rng(0), init=problem.initial(0))
+        states = registry.methods()[name].make().rounds(problem, np.random.default_rng(0), init=problem.initial(0))
         problem.measure(next(states), ("objective", "rmse"))
         whole, alone = [], []
         for _ in range(4 * repeats):
@@ -198,7 +198,7 @@ def netflix_run(folder: Path, users: int, items: int) -> dict[str, float]:
     problem = entry.cls.stored(folder, parameters)
     init, curves = problem.initial(0), {}
     for name in NETFLIX_AIMS:
-        method, values, inside, began = registry.algorithms()[name].make(), [], 0.0, clock()
+        method, values, inside, began = registry.methods()[name].make(), [], 0.0, clock()
         states = method.rounds(problem, np.random.default_rng(0), init=init)
         for _ in range(101):
             start = clock()

@@ -48,7 +48,7 @@ def run(name: str, params: dict[str, Any], trial: int, rounds: int) -> tuple[np.
     """Costs of a run at every round, v*, and the peak bytes of the process that computed it."""
     with threadpool_limits(1):
         P = problem("gcca-synthetic", trial)
-        method = registry.algorithms()[name].make(**params)
+        method = registry.methods()[name].make(**params)
         states = method.rounds(P, seeds.generator("run", trial=trial), init=RandomStart(trial))
         costs = [P.cost(s.M, s.G) for s in itertools.islice(states, rounds + 1)]
         return np.array(costs), P.optimum.value, peak()
@@ -120,7 +120,7 @@ def sparse_round(rounds: int = 30) -> float:
             f"\nsparse: density {data.facts['density'][0]:.4f}, made and checked in {time.perf_counter() - began:.1f} s"
         )
         for name, params in (("altmaxvar", {}), ("cutemaxvar", {"q": 3})):
-            method = registry.algorithms()[name].make(b=5000, m=50, **params)
+            method = registry.methods()[name].make(b=5000, m=50, **params)
             began = time.perf_counter()
             states = method.rounds(P, seeds.generator("run", trial=1))
             state = next(states)

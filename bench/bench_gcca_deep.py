@@ -46,7 +46,7 @@ def opened(data: Any, **parameters: Any) -> DeepGCCA:
 
 def timed(name: str, params: dict[str, Any], P: DeepGCCA, trial: int, rounds: int) -> tuple[list[Any], float, float]:
     """The states of a run, and its seconds on the wall and on the processor after the first round, scaled to all."""
-    method = registry.algorithms()[name].make(**params)
+    method = registry.methods()[name].make(**params)
     states = method.rounds(P, seeds.generator("run", trial=trial), init=NetStart(trial))
     found = [next(states), next(states)]  # compiled now
     wall, processor = time.perf_counter(), time.process_time()
@@ -89,7 +89,7 @@ def claims(rounds: int = 5) -> None:
 def stacked(repeats: int = 5) -> None:
     """A round's steps of the example: node by node, and the three nodes at once."""
     P = opened(registry.datasets()["gcca-toy"].make().load(rng=seeds.generator("data", trial=1)))
-    method = registry.algorithms()["altmaxvar-deep"].make()
+    method = registry.methods()["altmaxvar-deep"].make()
     models = deep_nodes.starting_models(method, P, np.random.default_rng(0), NetStart(1))
     nodes = [deep_nodes.DeepNode(X, m, np.random.default_rng(0), method) for X, m in zip(P.views, models, strict=True)]
     jax = backend.load()

@@ -185,7 +185,7 @@ def curves(family: Family, rounds: int) -> Iterator[Growth]:
 
 def point(family: Family, method: str, parameters: dict[str, Any], ready: Ready, rounds: int) -> tuple[float, float]:
     """Least seconds of a round with its objective, and peak bytes of a run of two rounds."""
-    made = registry.algorithms()[method].make(**parameters)
+    made = registry.methods()[method].make(**parameters)
 
     def states(problem: Any) -> Iterator[Any]:
         for state in made.rounds(problem, np.random.default_rng(0), init=problem.initial(1)):
@@ -229,7 +229,7 @@ def draw(found: list[Growth], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from fedrepro.plotting.style import METHODS
+    from fedrepro.plotting import style
 
     axes = list(dict.fromkeys((curve.axis, curve.method in FAMILIES[0].methods) for curve in found))
     figure, panels = plt.subplots(2, len(axes), figsize=(3.1 * len(axes), 6.0), squeeze=False)
@@ -237,11 +237,11 @@ def draw(found: list[Growth], path: Path) -> None:
         for curve in found:
             if (curve.axis, curve.method in FAMILIES[0].methods) != (axis, clusters):
                 continue
-            colour, marker = METHODS[curve.method]
+            colour, marker = style.method(curve.method)
             for panel, values, exponent in zip(
                 panels[:, column], (curve.seconds, curve.memory / 1e6), curve.exponents(), strict=True
             ):
-                label = f"{registry.algorithms()[curve.method].label} {exponent:.2f}"
+                label = f"{registry.methods()[curve.method].label} {exponent:.2f}"
                 panel.loglog(curve.sizes, values, marker=marker, color=colour, label=label, base=2)
         panels[0, column].set_title(axis)
         panels[1, column].set_xlabel(axis)

@@ -39,7 +39,7 @@ def _registered() -> dict[str, Any]:
     """The classes of all problems and methods, by name."""
     from fedrepro import registry
 
-    entries: list[Any] = [*registry.problems().values(), *registry.algorithms().values()]
+    entries: list[Any] = [*registry.problems().values(), *registry.methods().values()]
     return {entry.cls.__name__: entry.cls for entry in entries}
 
 

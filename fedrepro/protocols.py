@@ -243,7 +243,7 @@ class Problem(Protocol):
         return cls.diverged(values)
 
 
-class Loader(Protocol):
+class Dataset(Protocol):
     """A dataset: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them.
 
     draws : ``load`` takes a generator, and every trial has data of its own. files : parameters that name files of the
@@ -285,7 +285,7 @@ class Loader(Protocol):
         ...
 
 
-class Sharing(Protocol):
+class Partition(Protocol):
     """A partition: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them."""
 
     def __post_init__(self) -> None:

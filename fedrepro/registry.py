@@ -22,19 +22,21 @@ from fedrepro.protocols import Metric
 IN_RUNS = "says"  # names things; see fedrepro.runs.identity.code
 
 PAPERS: dict[str, str] = {
-    "fedmf": "Federated Matrix Factorization (2020)",
-    "fedc": "Federated Clustering via Matrix Factorization Models (2021)",
-    "fedmc": "FedMC-ADMM: Federated Matrix Completion",
-    "gcca": "Quantized Federated Generalized CCA, linear and deep",
+    "fedmf": "Federated Matrix Factorization: Algorithm Design and Application to Data Clustering",
+    "fedc": "Federated Clustering via Matrix Factorization Models: From Model Averaging to Gradient Sharing",
+    "fedmc": "A Linearized Alternating Direction Multiplier Method for Federated Matrix Completion Problems",
+    "gcca": "Communication-Efficient Federated Linear and Deep Generalized Canonical Correlation Analysis",
     "perfedsi": "PerFedSI: A Framework for Personalized Federated Learning with Side Information",
 }
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class MethodEntry:
     """A registered name: a method class and the parameter values this name presets.
 
-    ``variant`` tells it from other methods of its label, where they stand beside each other.
+    ``variant`` distinguishes it from other methods with the same label in one figure. ``look`` is its colour (a name of
+    ``fedrepro.plotting.style.COLOURS`` or ``#RRGGBB``) and its marker (as matplotlib names it) in figures; a method
+    without one is drawn like the method whose variant it is (see ``fedrepro.plotting.style.method``).
     """
 
     name: str
@@ -45,6 +47,7 @@ class Algorithm:
     summary: str
     preset: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
+    look: tuple[str, str] | None = None
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter with its default under this name (``dataclasses.MISSING`` where one must be given)."""
@@ -53,6 +56,11 @@ class Algorithm:
     def make(self, **params: Any) -> Any:
         """The method with ``params`` over the preset; raises ParameterError where a value cannot work."""
         return self.cls(**{**self.preset, **params})
+
+
+def base_label(label: str) -> str:
+    """The label of a method without what names its variant, after a comma or in parentheses."""
+    return label.partition(",")[0].partition(" (")[0]
 
 
 @dataclass(frozen=True)
@@ -93,8 +101,8 @@ class ProblemEntry:
 
 
 @dataclass(frozen=True)
-class Partition:
-    """A registered way to share samples out to clients: a class, of which ``fedrepro.protocols.Sharing`` says more."""
+class PartitionEntry:
+    """A registered partition: a class that derives from ``fedrepro.protocols.Partition``."""
 
     name: str
     cls: type[Any]
@@ -110,8 +118,8 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """A registered dataset: a class, of which ``fedrepro.protocols.Loader`` says more, and the kind of data it gives.
+class DatasetEntry:
+    """A registered dataset: a class that derives from ``fedrepro.protocols.Dataset``, and the kind of data it gives.
 
     ``source`` names the files it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of the
     same kind and shape for a dataset ``wanted`` of this class. It stands beside the class, as the class tells what runs
@@ -144,15 +152,15 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
     return {f.name: f.default for f in dataclasses.fields(cls)}
 
 
-_ALGORITHMS: dict[str, Algorithm] = {}
+_METHODS: dict[str, MethodEntry] = {}
 _PROBLEMS: dict[str, ProblemEntry] = {}
-_PARTITIONS: dict[str, Partition] = {}
-_DATASETS: dict[str, Dataset] = {}
+_PARTITIONS: dict[str, PartitionEntry] = {}
+_DATASETS: dict[str, DatasetEntry] = {}
 
 
-def add_algorithm(entry: Algorithm) -> None:
+def add_method(entry: MethodEntry) -> None:
     """Register an algorithm name."""
-    _put(_ALGORITHMS, entry.name, entry)
+    _put(_METHODS, entry.name, entry)
 
 
 def add_problem(entry: ProblemEntry) -> None:
@@ -160,12 +168,12 @@ def add_problem(entry: ProblemEntry) -> None:
     _put(_PROBLEMS, entry.name, entry)
 
 
-def add_partition(entry: Partition) -> None:
+def add_partition(entry: PartitionEntry) -> None:
     """Register a partition."""
     _put(_PARTITIONS, entry.name, entry)
 
 
-def add_dataset(entry: Dataset) -> None:
+def add_dataset(entry: DatasetEntry) -> None:
     """Register a dataset."""
     _put(_DATASETS, entry.name, entry)
 
@@ -184,15 +192,15 @@ def _discover(*patterns: str) -> None:
         importlib.import_module(".".join(("fedrepro", *path.relative_to(root).with_suffix("").parts)))
 
 
-def runs_on(algorithm: Algorithm, problem: ProblemEntry) -> bool:
+def runs_on(algorithm: MethodEntry, problem: ProblemEntry) -> bool:
     """Whether a method runs on a problem: on its own, and on those that are forms of it (derived classes)."""
     return issubclass(problem.cls, problems()[algorithm.problem].cls)
 
 
-def algorithms() -> dict[str, Algorithm]:
+def methods() -> dict[str, MethodEntry]:
     """All algorithms by name."""
     _discover("problems/*/methods/*.py")
-    return _ALGORITHMS
+    return _METHODS
 
 
 def called(names: Iterable[str]) -> dict[str, str]:
@@ -200,7 +208,7 @@ def called(names: Iterable[str]) -> dict[str, str]:
 
     Those that differ in neither are told by their names.
     """
-    known = {name: algorithms()[name] for name in names}
+    known = {name: methods()[name] for name in names}
     found: dict[str, str] = {}
     for name, entry in known.items():
         rivals = [e for e in known.values() if (e.label, e.problem) == (entry.label, entry.problem)]
@@ -215,13 +223,13 @@ def problems() -> dict[str, ProblemEntry]:
     return _PROBLEMS
 
 
-def partitions() -> dict[str, Partition]:
+def partitions() -> dict[str, PartitionEntry]:
     """All partitions by name."""
     _discover("partitions/*.py")
     return _PARTITIONS
 
 
-def datasets() -> dict[str, Dataset]:
+def datasets() -> dict[str, DatasetEntry]:
     """All datasets by name."""
     _discover("datasets/*.py")
     return _DATASETS

@@ -172,7 +172,7 @@ def _turn(draw: random.Random, tree: Any) -> str:
 
 def _extreme(draw: random.Random, tree: Any) -> str:
     """A parameter that a dataset, partition, problem or method of the spec has, of any size."""
-    tables = {**registry.datasets(), **registry.partitions(), **registry.problems(), **registry.algorithms()}
+    tables = {**registry.datasets(), **registry.partitions(), **registry.problems(), **registry.methods()}
     mappings = [w[k] for w, k in _places(tree) if isinstance(w[k], dict)]
     said = [(one, name) for one in mappings for name in (one.get("name"), one.get("algorithm"))]
     named = [(one, tables[name]) for one, name in said if isinstance(name, str) and name in tables]

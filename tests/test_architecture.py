@@ -22,6 +22,8 @@ SAME_NAME = {
         {"cli.check", "runs.check"},
         {"cli.compute", "runs.compute"},
         {"cli.data", "data"},
+        {"cli.failures", "runs.failures"},
+        {"cli.provenance", "plotting.provenance"},
         {"cli.report", "report"},
     ],
     "what both stages do with a file": [{"results.read", "spec.read"}],

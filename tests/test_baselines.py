@@ -40,7 +40,7 @@ def problem(P: int = 6, sparse_: bool = False, seed: int = 0, **kw: Any) -> Clus
 
 def make(name: str, **params: Any) -> Any:
     """The named method, with few outliers for CAL."""
-    return registry.algorithms()[name].make(**({"z": 12} if name.startswith("cal") else {}), **params)
+    return registry.methods()[name].make(**({"z": 12} if name.startswith("cal") else {}), **params)
 
 
 def stream(seed: int = 0) -> np.random.Generator:
@@ -96,7 +96,7 @@ def test_one_client_is_enough(name: str) -> None:
 def test_clients_with_fewer_samples_than_clusters_and_equal_samples_are_no_trouble(name: str) -> None:
     few = Clustering(np.eye(5)[:, :3], [0, 0, 1], K=3)
     values = {"z": 0} if name.startswith("cal") else {}
-    history = run(registry.algorithms()[name].make(**values), few, 0)
+    history = run(registry.methods()[name].make(**values), few, 0)
     assert np.isfinite(history["objective"]).all()
     same = Clustering(np.ones((3, 40)), np.arange(40) % 4, K=3)
     assert run(make(name), same, 0)["objective"][0] == pytest.approx(0.0, abs=1e-7)
@@ -420,7 +420,7 @@ def test_without_outliers_the_second_level_is_weighted_k_means() -> None:
 )  # fmt: skip
 def test_values_that_cannot_work_are_named(name: str, values: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError) as error:
-        registry.algorithms()[name].make(**values)
+        registry.methods()[name].make(**values)
     assert str(error.value) == message
 
 

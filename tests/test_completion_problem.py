@@ -116,7 +116,7 @@ def test_what_is_prepared_is_what_is_held_in_memory(tmp_path):
         assert stored.measure(state, tuple(METRICS)) == held.measure(state, tuple(METRICS))
     ends = []
     for problem in (stored, held):
-        states = registry.algorithms()["fedmc-admm"].make(m=2).rounds(problem, np.random.default_rng(0))
+        states = registry.methods()["fedmc-admm"].make(m=2).rounds(problem, np.random.default_rng(0))
         next(states)
         ends.append(next(states).V.tobytes())
     assert ends[0] == ends[1]
@@ -437,7 +437,7 @@ def test_single_ratings_and_clients_without_test_ratings_are_legitimate():
     assert counts[0] == 0
     assert np.diff(problem.test.ptr)[0] == 1
     for name in ("fedmc-admm", "fedmc-admm-exact", "fedmavg-mc", "fedmavg-mc-scaled", "fedmavg-mc-released", "als"):
-        entry = registry.algorithms()[name]
+        entry = registry.methods()[name]
         method = entry.make() if name == "als" else entry.make(m=3)
         state = after(method.rounds(problem, np.random.default_rng(0), init=problem.initial(0)), 5)
         assert all(np.isfinite(v) for v in problem.measure(state, tuple(METRICS)).values())

@@ -49,7 +49,7 @@ from fedrepro.spec.read import load
 from . import tiny
 from .conftest import ROOT
 
-ALGORITHMS = registry.algorithms()
+ALGORITHMS = registry.methods()
 DATASETS = registry.datasets()
 PARTITIONS = registry.partitions()
 PROBLEMS = registry.problems()

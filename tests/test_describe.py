@@ -31,7 +31,7 @@ from tests import data_copies
 from .conftest import ROOT
 
 TABLES: dict[str, dict[str, Any]] = {
-    "algorithm": registry.algorithms(),
+    "algorithm": registry.methods(),
     "problem": registry.problems(),
     "dataset": registry.datasets(),
     "partition": registry.partitions(),

@@ -240,7 +240,7 @@ def test_local_length_is_constant_or_diminishes() -> None:
 
 
 def test_the_names_preset_what_they_say() -> None:
-    names = registry.algorithms()
+    names = registry.methods()
     assert names["fedmavg"].make(m=10, Q2=3) == FedMAvg(m=10, Q2=3)
     assert names["fedcavg"].make() == FedMAvg(m=None, gamma2=5.0)
     assert names["fedcavg-literal"].make(Qhat=400) == FedMAvg(Qhat=400, gamma2=1.0)

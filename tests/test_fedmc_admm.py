@@ -66,7 +66,7 @@ def test_the_released_settings_are_algorithm_1_with_them():
     """Tiny start, z-scores, the floor 1e-4, no dual at the start: the floor is in force in the first round."""
     problem = small(scale="zscore", init=2e-4, gam=0.1)
     init = problem.initial(1)
-    method = registry.algorithms()["fedmc-admm-released"].make(m=2)
+    method = registry.methods()["fedmc-admm-released"].make(m=2)
     assert (method.beta, method.Y0, method.eps, method.N) == (1e4, "zero", 1e-4, 10)
     assert np.linalg.norm(init[1].T @ init[1]) < 1e-4
     expected = algorithm_1(problem, DRAWS, *init, beta=1e4, N=10, Y0="zero", eps=1e-4)

@@ -59,7 +59,7 @@ def test_every_round_is_the_papers(reading, broadcast, Q1, Q2):
 
 
 def test_registered_readings():
-    entries = registry.algorithms()
+    entries = registry.methods()
     assert entries["fedmavg-mc"].make() == FedMAvgMC(reading="literal")
     assert entries["fedmavg-mc-scaled"].make() == FedMAvgMC(reading="scaled")
     assert entries["fedmavg-mc-released"].make() == FedMAvgMC(reading="released", broadcast=False)
@@ -104,7 +104,7 @@ def test_the_ledger_counts_broadcasts_to_all_and_uploads_of_the_drawn():
 def test_both_methods_meet_the_same_clients():
     """Common random numbers: one generator, the same draws as FedMC-ADMM."""
     problem = small()
-    admm = registry.algorithms()["fedmc-admm"].make(m=2).rounds(problem, np.random.default_rng(3))
+    admm = registry.methods()["fedmc-admm"].make(m=2).rounds(problem, np.random.default_rng(3))
     mavg = FedMAvgMC(m=2, broadcast=False).rounds(problem, np.random.default_rng(3))
     a, b = next(admm), next(mavg)
     for _ in range(4):

@@ -43,7 +43,7 @@ def test_the_first_rounds_of_every_method(movielens):
     start = problem.measure(problem.start(init, None), ["objective", "rmse"])
     assert start["rmse"] == pytest.approx(2.62, abs=0.05)  # U[0,1] factors of rank 5 predict 1.25
     for name in ("fedmc-admm", "fedmc-admm-exact", "fedmavg-mc", "fedmavg-mc-scaled", "als"):
-        method = registry.algorithms()[name].make()
+        method = registry.methods()[name].make()
         end = problem.measure(
             after(method.rounds(problem, np.random.default_rng(1), init=init), 8), ["objective", "rmse"]
         )

@@ -239,6 +239,6 @@ def test_bad_draws_are_refused() -> None:
 
 
 def test_both_papers_names_make_the_same_method() -> None:
-    names = registry.algorithms()
+    names = registry.methods()
     assert names["fedmgs"].make(Q1=3) == names["fedcgds"].make(Q1=3) == FedMGS(Q1=3)
     assert (names["fedmgs"].papers, names["fedcgds"].papers) == (("fedmf",), ("fedc",))

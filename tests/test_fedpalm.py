@@ -97,4 +97,4 @@ def test_draws_are_refused_and_the_cost_grows_with_q() -> None:
     few, many = (FedPALM.cost({"Q": Q}, facts).round for Q in (2, 20))
     assert many.flops == pytest.approx(10 * few.flops)
     assert many.bytes == few.bytes  # a client's samples stay in the cache over its steps
-    assert registry.algorithms()["fedcpalm"].make(Q=4) == registry.algorithms()["fedpalm"].make(Q=4) == FedPALM(Q=4)
+    assert registry.methods()["fedcpalm"].make(Q=4) == registry.methods()["fedpalm"].make(Q=4) == FedPALM(Q=4)

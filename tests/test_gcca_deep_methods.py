@@ -292,7 +292,7 @@ def test_listing_and_planning_import_no_jax():
         "from fedrepro import registry\n"
         "from fedrepro.runs import plan\n"
         "from fedrepro.spec import read\n"
-        "assert 'cutemaxvar-deep' in registry.algorithms()\n"
+        "assert 'cutemaxvar-deep' in registry.methods()\n"
         "figures = [read.load(Path(f'experiments/gcca/fig{n}.yaml'), 'quick') for n in (10, 11, 12, 13)]\n"
         "print(len(plan.make(figures, stand_in=True).runs))\n"
     )

@@ -575,7 +575,7 @@ def test_bad_initial_points_are_told():
 
 
 def test_what_stands_in_the_registry():
-    known = registry.algorithms()
+    known = registry.methods()
     for name in ("cutemaxvar", "altmaxvar", "mvlsa", "optimal"):
         assert known[name].problem == "gcca"
     assert isinstance(known["cutemaxvar"].make(q=None)._sending().up, Identity)

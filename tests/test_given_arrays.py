@@ -21,7 +21,7 @@ from fedrepro.runs.compute import execute
 from .test_contracts import freeze, prints, setting_of
 
 FORMATS = ("coo", "csc", "csr")
-CLUSTERING = [name for name, entry in registry.algorithms().items() if entry.problem == "clustering"]
+CLUSTERING = [name for name, entry in registry.methods().items() if entry.problem == "clustering"]
 CLIENT = np.arange(40) % 4
 
 
@@ -55,7 +55,7 @@ def method_of(name: str) -> Any:
     """A clustering method with parameters that fit the matrix of ``twice``."""
     from . import tiny
 
-    return registry.algorithms()[name].make(**tiny.TINY["clustering"].values(name))
+    return registry.methods()[name].make(**tiny.TINY["clustering"].values(name))
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -181,7 +181,7 @@ def test_a_coordinate_outside_the_matrix_is_refused() -> None:
 
 def tiny_problem(problem: str) -> tuple[type, list[Any], dict[str, Any]]:
     """The class of a problem, the data and clients of its tiny instance, and its parameters."""
-    name = next(name for name, entry in registry.algorithms().items() if entry.problem == problem)
+    name = next(name for name, entry in registry.methods().items() if entry.problem == problem)
     setting = setting_of(name)
     data, client = execute.data_of(setting, 1, stand_in=True)
     return registry.problems()[problem].cls, [copy.deepcopy(data), client], dict(setting.problem_params)

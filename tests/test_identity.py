@@ -434,7 +434,7 @@ def test_only_what_a_post_init_sets_counts(package: Callable[..., str]) -> None:
 
 def test_flags_of_xla_belong_to_what_networks_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
-    networks = registry.algorithms()["ditto"].cls
+    networks = registry.methods()["ditto"].cls
     monkeypatch.setenv("XLA_FLAGS", cpu.XLA)
     plain = code.libraries([networks])
     assert {"jax", "jaxlib", "optax"} <= set(plain)
@@ -443,7 +443,7 @@ def test_flags_of_xla_belong_to_what_networks_compute(monkeypatch: pytest.Monkey
     assert code.libraries([networks]) == plain  # loading JAX sets a flag of its own
     monkeypatch.setenv("XLA_FLAGS", f"--xla_cpu_enable_fast_math=true {cpu.XLA}")
     assert code.libraries([networks]) == {**plain, "XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
-    assert "XLA_FLAGS" not in code.libraries([registry.algorithms()["fedmgs"].cls])
+    assert "XLA_FLAGS" not in code.libraries([registry.methods()["fedmgs"].cls])
 
 
 def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> None:
@@ -452,11 +452,11 @@ def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> Non
 
 
 def test_every_registered_thing_has_a_digest_and_reaches_no_module_that_only_draws_or_reads_specs() -> None:
-    things = [entry.cls for entry in registry.algorithms().values()]
+    things = [entry.cls for entry in registry.methods().values()]
     things += [entry.cls for entry in registry.datasets().values()]
     assert len({code.digest([one]) for one in things}) > 30
     reached = {one.module for thing in things for one in code.reached(code._definition(thing))}
     outside = ("plotting", "report", "cli", "spec", "claims", "results")
     assert not [name for name in reached if name.split(".")[1] in outside]
-    assert code.libraries([registry.algorithms()["fedmgs"].cls]).keys() == {"numpy"}
-    assert "numba" in code.libraries([registry.algorithms()["fedmc-admm"].cls])
+    assert code.libraries([registry.methods()["fedmgs"].cls]).keys() == {"numpy"}
+    assert "numba" in code.libraries([registry.methods()["fedmc-admm"].cls])

@@ -92,7 +92,7 @@ def test_a_sweep_has_a_line_for_each_of_two_methods_of_one_label(tmp_path: Path)
 
 
 def test_methods_of_one_label_and_problem_have_variants_that_tell_them_apart() -> None:
-    said = Counter((entry.problem, entry.label, entry.variant) for entry in registry.algorithms().values())
+    said = Counter((entry.problem, entry.label, entry.variant) for entry in registry.methods().values())
     assert [key for key, times in said.items() if times > 1] == []
     assert registry.called(["fedmgs"]) == {"fedmgs": "FedMGS"}
 

@@ -89,7 +89,7 @@ def test_written_and_read_it_is_the_one_in_memory_and_the_caller_keeps_his_array
         assert prints(stored.train_rows) == prints(made.train_rows)
         return
     algorithm, chosen = METHODS[name]
-    method = registry.algorithms()[algorithm].make(**chosen)
+    method = registry.methods()[algorithm].make(**chosen)
     metrics = [
         m for m in cls.metrics if m in ("rmse", "rmse_train", "objective", "mse", "mse_train", "variance", "error")
     ]
@@ -125,7 +125,7 @@ def test_a_split_drawn_and_then_given_is_the_same_problem() -> None:
     }
     test = np.array([(u, i) not in train for u, i in zip(data.user.tolist(), data.item.tolist(), strict=True)])
     given = SplitCompletion(dataclasses.replace(data, test=test), region, r=2)
-    method = registry.algorithms()["fedmc-admm"].make(m=3)
+    method = registry.methods()["fedmc-admm"].make(m=3)
     runs = [
         fedrepro.run(method, problem, 4, rng=np.random.default_rng(0), init=drawn.initial(1))
         for problem in (drawn, given)

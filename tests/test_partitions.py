@@ -18,7 +18,7 @@ from fedrepro.partitions.dirichlet import Dirichlet
 from fedrepro.partitions.similarity import Similarity
 from fedrepro.partitions.two_digits import TwoDigits
 from fedrepro.partitions.uniform import Uniform
-from fedrepro.protocols import Sharing
+from fedrepro.protocols import Partition
 
 
 def digits(counts: list[int], shuffle: bool = True, seed: int = 0) -> Samples:
@@ -50,7 +50,7 @@ QUOTA = [500, 500, 500, 500, 1000, 1000, 1000, 1500, 1500, 2000]
         Dirichlet(P=7, alpha=0.05),
     ],
 )
-def test_every_sample_has_a_client_and_every_client_samples(partition: Sharing) -> None:
+def test_every_sample_has_a_client_and_every_client_samples(partition: Partition) -> None:
     generator = rng()
     data = Samples(generator.random((4, 90)), generator.integers(5, size=90), 5)
     X, labels = data.X.copy(), data.labels.copy()  # type: ignore[union-attr]

@@ -356,8 +356,8 @@ def test_given_clients_must_fit(clients: Personal, drawn: Any, message: str) -> 
 
 def test_every_name_of_the_paper_is_there() -> None:
     names = {"perfedsi", "perfedsi-mask", "personal-fedavg", "sr-ph", "pr-sh", "local", "ditto"}
-    assert names == {name for name, entry in registry.algorithms().items() if entry.problem == "personal"}
-    assert registry.algorithms()["pr-sh"].make().personal == "block1 block2"
+    assert names == {name for name, entry in registry.methods().items() if entry.problem == "personal"}
+    assert registry.methods()["pr-sh"].make().personal == "block1 block2"
 
 
 def test_room_for_rows_changes_nothing_but_rounding(clients: Personal) -> None:

@@ -298,7 +298,7 @@ def legends(name: str) -> list:
 
 def called(algorithm: str) -> str:
     """What a reader sees: the registered label, or the name itself where the method is not registered."""
-    entry = registry.algorithms().get(algorithm)
+    entry = registry.methods().get(algorithm)
     return entry.label if entry else algorithm
 
 
@@ -873,7 +873,7 @@ def test_published_numbers_and_reference_lines():
 
 # Looks ----------------------------------------------------------------------------------------------------------------
 
-ALGORITHMS = registry.algorithms()
+ALGORITHMS = registry.methods()
 
 
 def method_of(name: str) -> str:

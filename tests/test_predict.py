@@ -49,7 +49,7 @@ def changed(run: Run, **what: Any) -> Run:
 @pytest.mark.parametrize("figure", ["fedmf/fig1", "fedmc/fig3", "gcca/fig4", "gcca/fig11", "perfedsi/fig1"])
 def test_twice_the_rounds_take_twice_as_long(figure: str, tmp_path: Path) -> None:
     for run in runs_of(figure, "paper")[::40]:
-        if not registry.algorithms()[run.setting.algorithm].cls.one_shot:
+        if not registry.methods()[run.setting.algorithm].cls.one_shot:
             once, twice = (seconds(changed(run, rounds=n, record_every=10), tmp_path) for n in (20_000, 40_000))
             assert 1.95 < twice / once < 2.05
 

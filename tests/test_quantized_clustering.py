@@ -160,7 +160,7 @@ def test_a_width_does_not_change_the_clients_drawn() -> None:
 
 
 def test_the_registered_names() -> None:
-    table = registry.algorithms()
+    table = registry.methods()
     assert table["fedmavg-quantized"].make(q=2, m=10, Qhat=5).compressor() == MaxNorm(2, "bound")
     assert table["fedmgs-quantized"].make(q=8, feedback=False).compressor() == MaxNorm(8, 1.0)
     assert table["fedmgs-quantized"].make(q=8, u=3.0).compressor() == MaxNorm(8, 3.0)

@@ -169,7 +169,7 @@ def test_every_picture_says_what_it_was_drawn_from_and_whence_whether_that_is_st
     files = sorted((tmp_path / "plots" / "quick" / "beyond").glob("small.*[gf]"))
     assert len(files) == 4
     sidecar = json.loads((done / "quick" / "beyond" / "small.json").read_text())
-    call = ("whence", *files, "--results", done)
+    call = ("provenance", *files, "--results", done)
     said = json.loads(fedrepro(*call, "--json").output)
     for one in said:
         assert one["results_sha256"] == sidecar["csv_sha256"]
@@ -246,7 +246,7 @@ def test_texts_with_every_special_character_come_back(tmp_path: Path) -> None:
 def test_foreign_and_damaged_files_are_one_error(fedrepro: Call, tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
-    told = fedrepro("whence", path)
+    told = fedrepro("provenance", path)
     assert (told.exit_code, told.output.count("error:")) == (2, 1)
     assert said in told.output
 

@@ -138,14 +138,14 @@ def test_a_client_that_is_not_drawn_again_is_no_divergence() -> None:
     assert Clustering.diverged(history.values) is not None
 
 
-@pytest.mark.parametrize("name", sorted(n for n, a in registry.algorithms().items() if n.endswith("sncp")))
+@pytest.mark.parametrize("name", sorted(n for n, a in registry.methods().items() if n.endswith("sncp")))
 def test_every_registered_loop_says_that_it_raises_rho(name: str) -> None:
-    assert registry.algorithms()[name].cls.raises
+    assert registry.methods()[name].cls.raises
 
 
 def test_only_these_do() -> None:
-    assert {n for n, a in registry.algorithms().items() if a.cls.raises} == {
-        n for n in registry.algorithms() if n.endswith("sncp")
+    assert {n for n, a in registry.methods().items() if a.cls.raises} == {
+        n for n in registry.methods() if n.endswith("sncp")
     }
 
 
@@ -189,7 +189,7 @@ def spill(history: History) -> float:
 
 
 def test_the_registered_names_carry_the_papers_thresholds() -> None:
-    table = registry.algorithms()
+    table = registry.methods()
     found = {
         name: tuple(getattr(table[name].make(), key) for key in ("tol", "cap", "period", "limit"))
         for name in ("fedmavg-sncp", "fedmgs-sncp", "fedcavg-sncp", "fedcgds-sncp", "sncp")

@@ -104,14 +104,14 @@ VARIANTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 """Parameters beside the defaults that start from another point, draw from another source or send other messages."""
 
 CASES: dict[str, tuple[str, Mapping[str, Any]]] = {
-    **{name: (name, {}) for name in registry.algorithms()},
+    **{name: (name, {}) for name in registry.methods()},
     **{f"{name} {' '.join(f'{k}={v}' for k, v in more.items())}": (name, more) for name, more in VARIANTS},
 }
 
 
-def algorithm(case: str) -> registry.Algorithm:
+def algorithm(case: str) -> registry.MethodEntry:
     """The registered algorithm of a case."""
-    return registry.algorithms()[CASES[case][0]]
+    return registry.methods()[CASES[case][0]]
 
 
 def of(problem: str) -> Tiny:

@@ -37,7 +37,7 @@ def pages() -> dict[str, str]:
         "results.md": results,
         "command-line.md": command_line,
         "python.md": python,
-        "algorithms.md": lambda: registered("Algorithms", registry.algorithms(), things.algorithm),
+        "algorithms.md": lambda: registered("Algorithms", registry.methods(), things.algorithm),
         "problems.md": lambda: registered("Problems and metrics", registry.problems(), things.problem),
         "datasets.md": lambda: registered("Datasets", registry.datasets(), things.dataset),
         "partitions.md": lambda: registered("Partitions", registry.partitions(), things.partition),
@@ -168,7 +168,7 @@ def python() -> Iterator[str]:
 
 def public() -> dict[str, list[str]]:
     """The public names by what they are, in the order of ``fedrepro.__all__``."""
-    made = {a.cls: f"Methods: {a.problem}" for a in registry.algorithms().values()}
+    made = {a.cls: f"Methods: {a.problem}" for a in registry.methods().values()}
     made |= {p.cls: "Problems" for p in registry.problems().values()}
     found: dict[str, list[str]] = {"Problems": []}
     for name in fedrepro.__all__:

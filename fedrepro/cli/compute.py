@@ -31,7 +31,7 @@ from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
-    from fedrepro.protocols import Loader
+    from fedrepro.protocols import Dataset
     from fedrepro.runs.identity.plan import Plan
     from fedrepro.runs.predict.machine import Machine
     from fedrepro.runs.run import Run
@@ -250,7 +250,7 @@ def run(
         click.secho(f"  {made.runs[id_].setting.series}, trial {made.runs[id_].trial}: {why}", fg="red", err=True)
     for id_ in list(outcome.failed)[:1]:
         name = f"{made.runs[id_].setting.series}, trial {made.runs[id_].trial}"
-        click.echo(f"the traceback: fedrepro why {shlex.quote(name)}", err=True)
+        click.echo(f"the traceback: fedrepro failures {shlex.quote(name)}", err=True)
     if outcome.interrupted:
         click.echo("interrupted: what is finished is kept; the same command goes on from here", err=True)
         sys.exit(130)
@@ -268,7 +268,7 @@ def _tell_missing(made: Any) -> None:
         click.secho(said, fg="yellow", err=True)
 
 
-def _loaders(figure: Figure) -> dict[str, Loader]:
+def _loaders(figure: Figure) -> dict[str, Dataset]:
     """The datasets of a figure, by the names that its spec has for them; a file of the user's own by its own name."""
     found = {}
     for setting in figure.settings():

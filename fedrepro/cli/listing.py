@@ -50,7 +50,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "papers": lambda: list(registry.PAPERS.items()),
     "figures": _figures,
     "problems": lambda: [(p.name, p.data_kind, p.summary) for _, p in sorted(registry.problems().items())],
-    "algorithms": lambda: [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.algorithms().items())],
+    "algorithms": lambda: [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.methods().items())],
     "partitions": lambda: [(p.name, p.summary) for _, p in sorted(registry.partitions().items())],
     "datasets": lambda: [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
     "metrics": _metrics,

@@ -26,8 +26,8 @@ COMMANDS = {
     "show": "fedrepro.cli.report:show",
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
-    "whence": "fedrepro.cli.whence:whence",
-    "why": "fedrepro.cli.why:why",
+    "provenance": "fedrepro.cli.provenance:provenance",
+    "failures": "fedrepro.cli.failures:failures",
 }
 """Where each command is defined; its module is imported when the command is asked for."""
 

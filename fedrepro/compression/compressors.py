@@ -7,7 +7,7 @@ numbers of single precision, and ``unpack`` of the packed message gives ``values
 that is sent whole counts 32 bits an entry, as the papers count, although it is computed in double precision.
 ``pack(single=True)`` writes exactly ``bits`` bits, filled up to a whole byte.
 
-Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Sec. III-B and III-C.2;
+Source: Shrestha and Fu, Sec. III-B and III-C.2;
 docs/derivations/error-feedback.md.
 """
 

@@ -40,7 +40,7 @@ def load(
     return wanted.load(folder(entry.source, {**entry.parameters(), **params}), **drawn)
 
 
-def find(dataset: str) -> registry.Dataset:
+def find(dataset: str) -> registry.DatasetEntry:
     """The dataset of that name; a UserError names the nearest one."""
     known = registry.datasets()
     if dataset not in known:
@@ -48,7 +48,7 @@ def find(dataset: str) -> registry.Dataset:
     return known[dataset]
 
 
-def _known(entry: registry.Dataset, params: Mapping[str, Any]) -> None:
+def _known(entry: registry.DatasetEntry, params: Mapping[str, Any]) -> None:
     """Raise ParameterError for a parameter the dataset does not have, or one that must be given and is not."""
     defaults = entry.parameters()
     for name in params:

@@ -9,13 +9,13 @@ makes the biases' standard deviation 1 (the problem ``shift`` multiplies it). Th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.parameters import flag, number, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Number, Whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Biased:
 
 
 @dataclass(frozen=True)
-class BiasedRegression(Loader):
+class BiasedRegression(Dataset):
     """Regression data of M clients with n samples each.
 
     d : length of x, at least 1. k : length of z, at least 1. M : clients, at least 2. n : samples of a client, at
@@ -50,21 +50,12 @@ class BiasedRegression(Loader):
 
     draws = True
 
-    d: int = 20
-    k: int = 5
-    M: int = 100
-    n: int = 10
-    noise: float = 0.5
+    d: Annotated[int, Whole()] = 20
+    k: Annotated[int, Whole()] = 5
+    M: Annotated[int, Whole(2)] = 100
+    n: Annotated[int, Whole()] = 10
+    noise: Annotated[float, Number(least=0.0)] = 0.5
     informative: bool = True
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("d", self.d)
-        whole("k", self.k)
-        whole("M", self.M, 2)
-        whole("n", self.n)
-        number("noise", self.noise, least=0.0)
-        flag("informative", self.informative)
 
     def shape(self) -> dict[str, int | None]:
         """The sizes asked for: n samples in d dimensions of each of M clients, N = n d numbers."""
@@ -87,7 +78,7 @@ class BiasedRegression(Loader):
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="shift",
         cls=BiasedRegression,
         kind="shift",

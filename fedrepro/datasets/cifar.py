@@ -12,7 +12,7 @@ from fedrepro.data.parsed import read
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import whole
-from fedrepro.protocols import Cost, Loader, Work
+from fedrepro.protocols import Cost, Dataset, Work
 
 TRAIN, TEST = 50_000, 10_000
 SIDE = 32
@@ -20,7 +20,7 @@ SIZES = (32, 16, 8, 4)
 
 
 @dataclass(frozen=True)
-class CIFAR(Loader):
+class CIFAR(Dataset):
     """Colour images of size x size pixels in ``classes`` classes.
 
     train : training images, the first ones of the file, at least one a class .. 50,000.

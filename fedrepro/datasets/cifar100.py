@@ -10,7 +10,7 @@ import numpy as np
 from fedrepro.datasets import standins
 from fedrepro.datasets.cifar import CIFAR, halved
 from fedrepro.datasets.types import Images
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 CLASSES = 100
 
@@ -34,7 +34,7 @@ def stand_in(wanted: CIFAR100, rng: np.random.Generator) -> Images:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="cifar100",
         cls=CIFAR100,
         kind="images",

@@ -7,19 +7,20 @@ Repository, CC BY 4.0): 43 people's digits, each pixel the number of inked dots,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import number, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Number, Whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 COUNT, PIXELS, K = 1797, 64, 10
 
 
 @dataclass(frozen=True)
-class Digits(Loader):
+class Digits(Dataset):
     """Small images of handwritten digits, pixels / scale, one image per column in the library's order.
 
     n : images, the first ones, 10 .. 1,797. scale : what pixel values 0 .. 16 are divided by, 1e-6 .. 1e6.
@@ -27,13 +28,8 @@ class Digits(Loader):
 
     bundled = "scikit-learn"
 
-    n: int = COUNT
-    scale: float = 16
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("n", self.n, K, COUNT)
-        number("scale", self.scale, least=1e-6, most=1e6)
+    n: Annotated[int, Whole(K, COUNT)] = COUNT
+    scale: Annotated[float, Number(least=1e-6, most=1e6)] = 16
 
     def shape(self) -> dict[str, int | None]:
         """M = 64, N = n, K = 10: the first ten images are of the digits 0 to 9."""
@@ -54,7 +50,7 @@ class Digits(Loader):
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="digits",
         cls=Digits,
         kind="samples",

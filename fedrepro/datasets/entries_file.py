@@ -19,14 +19,14 @@ from fedrepro.datasets import reading
 from fedrepro.datasets.own_types import Entries, numbered
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import one_of
-from fedrepro.protocols import Loader
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 ENDINGS = (".csv", ".parquet", ".npz", ".mat", ".mtx")
 
 
 @dataclass(frozen=True)
-class EntriesFile(Loader):
+class EntriesFile(Dataset):
     """Observed entries in a file, and the side information of the clients.
 
     path : the file. side : the clients' side information, a variable of the file or another file.
@@ -133,7 +133,7 @@ def _of_matrix(path: str, held: dict[str, Any], side: str, names: dict[str, str]
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="entries-file",
         cls=EntriesFile,
         kind="entries",

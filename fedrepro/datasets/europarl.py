@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import one_of, several, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import OneOf, Whole, one_of, several
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 LANGUAGES = (
     "bg", "cs", "da", "de", "el", "en", "es", "et", "fi", "fr", "hu",
@@ -35,7 +35,7 @@ TEN = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
 
 
 @dataclass(frozen=True)
-class Europarl(Loader):
+class Europarl(Dataset):
     """Sentences in several languages, a view each; row j of every view is the same sentence.
 
     languages : two or more codes of the 21. train : rows to train with, at least 1. test : rows after them to test
@@ -44,20 +44,17 @@ class Europarl(Loader):
     """
 
     languages: Sequence[str] = TEN
-    train: int = 160_000
-    test: int = 10_000
-    features: int = 2**19
-    norm: str = "l2"
+    train: Annotated[int, Whole()] = 160_000
+    test: Annotated[int, Whole(0)] = 10_000
+    features: Annotated[int, Whole(2, 2**30)] = 2**19
+    norm: Annotated[str, OneOf("l2", "none")] = "l2"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         several("languages", self.languages)
         for language in self.languages:
             one_of("languages", language, LANGUAGES)
-        whole("train", self.train)
-        whole("test", self.test, 0)
-        whole("features", self.features, 2, 2**30)
-        one_of("norm", self.norm, ("l2", "none"))
 
     def shape(self) -> dict[str, int | None]:
         """J rows to train with, I views of N features each."""
@@ -129,7 +126,7 @@ def stand_in(wanted: Europarl, rng: np.random.Generator) -> Views:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="europarl",
         cls=Europarl,
         kind="views",

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -28,9 +28,9 @@ from fedrepro.datasets import mapped
 from fedrepro.datasets.own_types import OwnSamples, numbered
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.files import nameless_folder
-from fedrepro.parameters import one_of
-from fedrepro.protocols import Loader
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import OneOf
+from fedrepro.protocols import Dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 KEYS = ("X", "fea", "data", "features")
 LABEL_KEYS = ("labels", "y", "gnd", "label", "target")
@@ -41,7 +41,7 @@ EMPTY = 10_000_000
 
 
 @dataclass(frozen=True)
-class MatrixFile(Loader):
+class MatrixFile(Dataset):
     """A matrix in a file, one sample per column once it is read.
 
     path : the file, ending in .npz, .npy, .mat, .csv or .mtx; it must exist, and is read by ``load`` only.
@@ -57,13 +57,12 @@ class MatrixFile(Loader):
     key: str | None = None
     labels: str | None = None
     client: str | None = None
-    orientation: str = "columns"
-    rescale: str = "none"
+    orientation: Annotated[str, OneOf("columns", "rows")] = "columns"
+    rescale: Annotated[str, OneOf("none", "max", "mean")] = "none"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        one_of("orientation", self.orientation, ("columns", "rows"))
-        one_of("rescale", self.rescale, ("none", "max", "mean"))
+        super().__post_init__()
         if not isinstance(self.path, str) or Path(self.path).suffix.lower() not in ENDINGS:
             raise ParameterError("path", f"must name a file ending in {', '.join(ENDINGS)}, not {self.path!r}")
         if not own.found(self.path).is_file():
@@ -495,7 +494,7 @@ def _label_lines(parameter: str, path: Path) -> np.ndarray:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="file",
         cls=MatrixFile,
         kind="samples",

@@ -16,19 +16,20 @@ Source: Shrestha and Fu, Sec. V-B.3, after Benton et al., 2019; the formulas are
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Views
-from fedrepro.parameters import whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 NOISE = 0.1
 
 
 @dataclass(frozen=True)
-class ToyViews(Loader):
+class ToyViews(Dataset):
     """Three 2-D views of two classes.
 
     J : rows to train with, at least 4. validation, test, cluster : further rows, at least 4.
@@ -36,17 +37,10 @@ class ToyViews(Loader):
 
     draws = True
 
-    J: int = 10_000
-    validation: int = 1000
-    test: int = 1000
-    cluster: int = 1000
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("J", self.J, 4)
-        whole("validation", self.validation, 4)
-        whole("test", self.test, 4)
-        whole("cluster", self.cluster, 4)
+    J: Annotated[int, Whole(4)] = 10_000
+    validation: Annotated[int, Whole(4)] = 1000
+    test: Annotated[int, Whole(4)] = 1000
+    cluster: Annotated[int, Whole(4)] = 1000
 
     def shape(self) -> dict[str, int | None]:
         """J training rows, I = 3 views of N = 2 columns."""
@@ -91,7 +85,7 @@ def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="gcca-toy",
         cls=ToyViews,
         kind="views",

@@ -22,8 +22,8 @@ import numpy as np
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.parameters import number, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 """Densities of Z, A_i, E_i. ``paper``: chosen so that the views have the density of the text, rho = 0.02 (0.0208).
@@ -31,7 +31,7 @@ DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 
 
 @dataclass(frozen=True)
-class DenseViews(Loader):
+class DenseViews(Dataset):
     """Dense views (J, N) of the same samples with D latent dimensions in common.
 
     J : samples, at least 2. N : columns of each view, at least 1. D : common dimensions, at least 1. I : views, at
@@ -71,7 +71,7 @@ class DenseViews(Loader):
 
 
 @dataclass(frozen=True)
-class SparseViews(Loader):
+class SparseViews(Dataset):
     """Sparse views (J, N) of the same samples with D latent dimensions in common.
 
     J : samples, at least 2. N : columns of each view, at least 1. D : common dimensions, at least 1. I : views, at
@@ -157,7 +157,7 @@ def _densities(densities: Any) -> tuple[float, float, float]:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="gcca-synthetic",
         cls=DenseViews,
         kind="views",
@@ -165,7 +165,7 @@ add_dataset(
     )
 )
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="gcca-sparse",
         cls=SparseViews,
         kind="views",

@@ -23,8 +23,8 @@ from fedrepro.datasets.file import variables
 from fedrepro.datasets.own_types import ClientImages, numbered
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 SIDE_FILE = "side.csv"
@@ -33,7 +33,7 @@ MOST = 100_000_000
 
 
 @dataclass(frozen=True)
-class ImagesFile(Loader):
+class ImagesFile(Dataset):
     """Labelled images in an archive or a folder.
 
     path : the archive, or the folder with a folder for each client. pixels, labels : names of the archive's arrays.
@@ -257,7 +257,7 @@ def _resized(image: np.ndarray, size: int) -> np.ndarray:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="images-file",
         cls=ImagesFile,
         kind="images",

@@ -15,14 +15,14 @@ they were chosen (discrepancy perfedsi.25).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import flag, number, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Number, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 _DRAWS = 1000
 """Instances tried; a little under half of the paper's size are well-posed."""
@@ -50,7 +50,7 @@ class Instance:
 
 
 @dataclass(frozen=True)
-class RandomInstance(Loader):
+class RandomInstance(Dataset):
     """A random instance of d items, M clients and rank r.
 
     d : items, at least 1. M : clients, at least 1. k : length of a client's side information, at least 1. r : rank,
@@ -66,14 +66,13 @@ class RandomInstance(Loader):
     r: int = 2
     per_client: int = 5
     well_posed: bool = True
-    least: float = 0.1
+    least: Annotated[float, Number(above=0.0)] = 0.1
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         for name in ("d", "M", "k", "r", "per_client"):
             whole(name, getattr(self, name))
-        flag("well_posed", self.well_posed)
-        number("least", self.least, above=0.0)
         if self.r > min(self.d, self.k):
             raise ParameterError("r", f"must be at most d = {self.d} and k = {self.k}, not {self.r}")
         if self.per_client > self.d:
@@ -130,7 +129,7 @@ def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarr
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="imc",
         cls=RandomInstance,
         kind="imc",

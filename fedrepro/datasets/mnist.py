@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import number, one_of, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Number, OneOf, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 K = 10
 QUOTA = np.array([5, 5, 5, 5, 10, 10, 10, 15, 15, 20])  # percent
@@ -33,7 +33,7 @@ COUNTS = {
 
 
 @dataclass(frozen=True)
-class MNIST(Loader):
+class MNIST(Dataset):
     """Images of handwritten digits, pixels / scale, one image per column in file order.
 
     n : images asked for, 10 .. 60,000 (train) or 10,000 (test); 20 or more by proportions. split : train or test.
@@ -42,16 +42,14 @@ class MNIST(Loader):
     """
 
     n: int = 10_000
-    split: str = "train"
-    selection: str = "first"
-    scale: float = 255
+    split: Annotated[str, OneOf(*tuple(COUNTS))] = "train"
+    selection: Annotated[str, OneOf("first", "balanced", "quota")] = "first"
+    scale: Annotated[float, Number(least=1e-6, most=1e6)] = 255
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        one_of("split", self.split, tuple(COUNTS))
-        one_of("selection", self.selection, ("first", "balanced", "quota"))
+        super().__post_init__()
         whole("n", self.n, K if self.selection == "first" else 20, int(COUNTS[self.split].sum()))
-        number("scale", self.scale, least=1e-6, most=1e6)
 
     def shape(self) -> dict[str, int | None]:
         """M = 784, K = 10, and the N the selection reaches."""
@@ -106,7 +104,7 @@ def stand_in(wanted: MNIST, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="mnist",
         cls=MNIST,
         kind="samples",

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 SCALE = Scale(users=69_878, items=10_677, ratings=10_000_054, step=0.5)
 
@@ -30,7 +30,7 @@ def stand_in(wanted: MovieLens10M, rng: np.random.Generator) -> Ratings:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="movielens-10m",
         cls=MovieLens10M,
         kind="ratings",

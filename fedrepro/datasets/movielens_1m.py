@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 SCALE = Scale(users=6_040, items=3_706, ratings=1_000_209, step=1.0)
 
@@ -30,7 +30,7 @@ def stand_in(wanted: MovieLens1M, rng: np.random.Generator) -> Ratings:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="movielens-1m",
         cls=MovieLens1M,
         kind="ratings",

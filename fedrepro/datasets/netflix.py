@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 SCALE = Scale(users=480_189, items=17_770, ratings=100_480_507, step=1.0)
 
@@ -31,7 +31,7 @@ def stand_in(wanted: Netflix, rng: np.random.Generator) -> Ratings:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="netflix",
         cls=Netflix,
         kind="ratings",

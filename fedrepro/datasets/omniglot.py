@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -15,29 +16,23 @@ from fedrepro.data.formats.images import shrunk
 from fedrepro.data.parsed import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
-from fedrepro.parameters import whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20
 SIDE, STORED = 105, 28
 
 
 @dataclass(frozen=True)
-class Omniglot(Loader):
+class Omniglot(Dataset):
     """Drawings of characters, sorted by alphabet and character. There is no split: clients draw their own.
 
     size : height and width in pixels, 4 .. 105. alphabets : keep so many, the first by name, 1 .. 50; None for all.
     """
 
-    size: int = 28
-    alphabets: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("size", self.size, 4, SIDE)
-        if self.alphabets is not None:
-            whole("alphabets", self.alphabets, 1, ALPHABETS)
+    size: Annotated[int, Whole(4, SIDE)] = 28
+    alphabets: Annotated[int | None, Whole(1, ALPHABETS)] = None
 
     def shape(self) -> dict[str, int | None]:
         """Sizes of the full data; a copy with fewer alphabets has less."""
@@ -78,7 +73,7 @@ def stand_in(wanted: Omniglot, rng: np.random.Generator) -> Images:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="omniglot",
         cls=Omniglot,
         kind="images",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import whole
-from fedrepro.protocols import Cost, Loader, Work
+from fedrepro.parameters import Whole, whole
+from fedrepro.protocols import Cost, Dataset, Work
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class RatingFile(Loader):
+class RatingFile(Dataset):
     """Every rating, or those of fewer users and of items that are rated often enough.
 
     scale : the official file's sizes. dtype : of the values.
@@ -46,13 +46,13 @@ class RatingFile(Loader):
     dtype: ClassVar[type[np.floating]] = np.float64
 
     users: int | None = None
-    min_item_ratings: int = 1
+    min_item_ratings: Annotated[int, Whole()] = 1
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         if self.users is not None:
             whole("users", self.users, 1, self.scale.users)
-        whole("min_item_ratings", self.min_item_ratings)
 
     def shape(self) -> dict[str, int | None]:
         """Users; items and ratings where all are kept."""

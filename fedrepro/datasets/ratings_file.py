@@ -21,8 +21,8 @@ from fedrepro.data import own
 from fedrepro.datasets import reading
 from fedrepro.datasets.own_types import SplitRatings, numbered
 from fedrepro.errors import ParameterError
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 ENDINGS = (".csv", ".parquet", ".npz", ".mat", ".mtx")
 NAMES = {
@@ -33,7 +33,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class RatingsFile(Loader):
+class RatingsFile(Dataset):
     """Ratings in a file.
 
     path : the file. user, item, rating : the names of its columns or variables; None to find them. split : the column
@@ -218,7 +218,7 @@ def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="ratings-file",
         cls=RatingsFile,
         kind="ratings",

@@ -17,7 +17,7 @@ from fedrepro.datasets.file import is_number, one_each, plain, shown, variables
 from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.files import nameless_folder
-from fedrepro.protocols import Loader
+from fedrepro.protocols import Dataset
 
 ARCHIVES = (".npz", ".mat")
 TABLES = (".csv", ".parquet")
@@ -51,7 +51,7 @@ def place(text: str | None) -> str | None:
     return str(path) if path.is_file() else str(text)
 
 
-def arrays(loader: Loader, function: Callable[..., list[str]], *given: Any) -> dict[str, np.ndarray]:
+def arrays(loader: Dataset, function: Callable[..., list[str]], *given: Any) -> dict[str, np.ndarray]:
     """The arrays that a top-level function leaves of the loader's files; ``function(*given, folder)`` names them."""
     params = {name: getattr(loader, name) for name in loader.files}
     files = own.files(loader.files, params)

@@ -18,14 +18,14 @@ from fedrepro.datasets import reading
 from fedrepro.datasets.own_types import Measured, numbered
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import one_of
-from fedrepro.protocols import Loader
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Dataset
+from fedrepro.registry import DatasetEntry, add_dataset
 
 ENDINGS = (*reading.TABLES, *reading.ARCHIVES)
 
 
 @dataclass(frozen=True)
-class RegressionFile(Loader):
+class RegressionFile(Dataset):
     """Samples in a file, each of a client, and the side information of the clients.
 
     path : the file. y, client : the names of the columns or variables with the response and the client. x : of an
@@ -133,7 +133,7 @@ def read(path: str, names: dict[str, str], z: str | list[str] | None, split: str
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="regression-file",
         cls=RegressionFile,
         kind="regression",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from fedrepro.data.parsed import read, sparse
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import one_of, several, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import OneOf, Whole, several, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 SYMPTOMS, EXTERNAL, FACTORS, OTHER = 15, 17, 18, 19
 LAST = (139, 239, 289, 319, 389, 459, 519, 579, 629, 679, 709, 739, 759, 779, 799, 999)
@@ -31,7 +31,7 @@ ORDERS = ("per_view", "common", "sorted")
 
 
 @dataclass(frozen=True)
-class SynPUF(Loader):
+class SynPUF(Dataset):
     """Counts of claims by diagnosis and procedure, a view per sample.
 
     samples : two or more numbers of samples, 1 .. 20 each. diagnoses : most frequent diagnoses of each sample that are
@@ -44,20 +44,17 @@ class SynPUF(Loader):
     draws = True
 
     samples: Sequence[int] = (1, 2, 3)
-    diagnoses: int = 1000
-    procedures: int = 500
-    least: int = 40
-    order: str = "per_view"
+    diagnoses: Annotated[int, Whole()] = 1000
+    procedures: Annotated[int, Whole()] = 500
+    least: Annotated[int, Whole()] = 40
+    order: Annotated[str, OneOf(*ORDERS)] = "per_view"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         several("samples", self.samples)
         for sample in self.samples:
             whole("samples", sample, 1, 20)
-        whole("diagnoses", self.diagnoses)
-        whole("procedures", self.procedures)
-        whole("least", self.least)
-        one_of("order", self.order, ORDERS)
 
     def shape(self) -> dict[str, int | None]:
         """I views; rows and columns only the files tell."""
@@ -152,7 +149,7 @@ def stand_in(wanted: SynPUF, rng: np.random.Generator) -> Views:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="synpuf",
         cls=SynPUF,
         kind="views",

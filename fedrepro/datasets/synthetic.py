@@ -14,14 +14,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import entries, number, one_of, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Number, OneOf, Whole, entries, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 _BLOCK_BYTES = 1 << 22
 SNR_TOLERANCE = 1e-10  # on the power ratio, as in the released generator
@@ -29,7 +30,7 @@ MOST_SCALINGS = 10_000
 
 
 @dataclass(frozen=True)
-class Synthetic(Loader):
+class Synthetic(Dataset):
     """N samples in K clusters around non-negative centres, with ||W* H*||^2 / ||E||^2 at a given SNR.
 
     variant : authors, the released generator draw for draw, or clean, every sample in a cluster. M : length of a
@@ -38,24 +39,19 @@ class Synthetic(Loader):
     that there are a few fewer columns). seed : of numpy's legacy ``RandomState``, 0 .. 2^32 - 1.
     """
 
-    variant: str = "authors"
-    M: int = 2000
+    variant: Annotated[str, OneOf("authors", "clean")] = "authors"
+    M: Annotated[int, Whole()] = 2000
     N: int = 10_000
-    K: int = 20
-    snr: float = -3.0
-    outliers: float = 0.03
-    seed: int = 0
+    K: Annotated[int, Whole(1, 10_000)] = 20
+    snr: Annotated[float, Number(least=-40, most=40)] = -3.0
+    outliers: Annotated[float, Number(least=0, most=1)] = 0.03
+    seed: Annotated[int, Whole(0, 2**32 - 1)] = 0
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work, or the sizes drawn exceed N (some seeds in ``authors``)."""
-        one_of("variant", self.variant, ("authors", "clean"))
-        whole("K", self.K, 1, 10_000)
-        whole("M", self.M)
+        super().__post_init__()
         entries("M", 1e8, M=self.M, K=self.K)  # drawn before the sizes of the clusters are
         whole("N", self.N, self.K)
-        number("snr", self.snr, least=-40, most=40)
-        number("outliers", self.outliers, least=0, most=1)
-        whole("seed", self.seed, 0, 2**32 - 1)
         _sizes(np.random.RandomState(self.seed), self.M, self.N, self.K, self.variant, skip_centroids=True)
 
     def shape(self) -> dict[str, int | None]:
@@ -164,7 +160,7 @@ def _at_snr(centres: np.ndarray, cluster: np.ndarray, E: np.ndarray, ratio: floa
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="synthetic",
         cls=Synthetic,
         kind="samples",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -23,15 +24,15 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import flag, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import Whole, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 GENES, TYPES, SAMPLES = 20_531, 33, 11_069
 
 
 @dataclass(frozen=True)
-class TCGA(Loader):
+class TCGA(Dataset):
     """Gene expression of tumours, one sample per column, sorted by type.
 
     features : genes kept, 1 .. 20,531. types : keep the cancer types with most samples, 1 .. 33.
@@ -39,18 +40,16 @@ class TCGA(Loader):
     log2 : as the matrix has it; false for the normalised counts themselves, 2^x - 1 (discrepancy fedmf.36).
     """
 
-    features: int = 5000
-    types: int = 20
+    features: Annotated[int, Whole(1, GENES)] = 5000
+    types: Annotated[int, Whole(1, TYPES)] = 20
     n: int | None = 5314
     log2: bool = True
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        whole("features", self.features, 1, GENES)
-        whole("types", self.types, 1, TYPES)
+        super().__post_init__()
         if self.n is not None:
             whole("n", self.n, self.types, SAMPLES)
-        flag("log2", self.log2)
 
     def shape(self) -> dict[str, int | None]:
         """M genes, N samples, K types (of the official files)."""
@@ -122,7 +121,7 @@ def stand_in(wanted: TCGA, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="tcga",
         cls=TCGA,
         kind="samples",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from fedrepro.data.parsed import read, sparse
 from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import flag, one_of, whole
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.parameters import OneOf, Whole, whole
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 TERMS = 36_771
 CLASS_SIZES = (
@@ -29,7 +29,7 @@ CLASS_SIZES = (
 
 
 @dataclass(frozen=True)
-class TDT2(Loader):
+class TDT2(Dataset):
     """Term counts of news documents, one document per column.
 
     features : terms kept, 1 .. 36,771. classes : keep the largest categories, 1 .. 30.
@@ -37,20 +37,17 @@ class TDT2(Loader):
     weighting : counts, or tfidf = tf * log(N / df). unit_norm : divide each document by its Euclidean norm.
     """
 
-    features: int = 5000
-    classes: int = 30
+    features: Annotated[int, Whole(1, TERMS)] = 5000
+    classes: Annotated[int, Whole(1, len(CLASS_SIZES))] = 30
     n: int | None = None
-    weighting: str = "counts"
+    weighting: Annotated[str, OneOf("counts", "tfidf")] = "counts"
     unit_norm: bool = False
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        whole("features", self.features, 1, TERMS)
-        whole("classes", self.classes, 1, len(CLASS_SIZES))
+        super().__post_init__()
         if self.n is not None:
             whole("n", self.n, self.classes, sum(CLASS_SIZES[: self.classes]))
-        one_of("weighting", self.weighting, ("counts", "tfidf"))
-        flag("unit_norm", self.unit_norm)
 
     def shape(self) -> dict[str, int | None]:
         """M terms, N documents, K categories."""
@@ -112,7 +109,7 @@ def stand_in(wanted: TDT2, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="tdt2",
         cls=TDT2,
         kind="samples",

@@ -21,12 +21,12 @@ from fedrepro.datasets.own_types import numbered
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import flag, one_of, several
-from fedrepro.protocols import Cost, Loader, Work
-from fedrepro.registry import Dataset, add_dataset
+from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.registry import DatasetEntry, add_dataset
 
 
 @dataclass(frozen=True)
-class ViewsFile(Loader):
+class ViewsFile(Dataset):
     """Aligned views in a file, or in a file each.
 
     path : an archive with all views, or a list of two or more files. views : names of the archive's arrays, two or
@@ -169,7 +169,7 @@ def _turned(name: str, value: Any, orientation: str, dense: bool) -> Any:
 
 
 add_dataset(
-    Dataset(
+    DatasetEntry(
         name="views-file",
         cls=ViewsFile,
         kind="views",

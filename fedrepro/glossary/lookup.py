@@ -54,7 +54,7 @@ def names() -> list[str]:
 
 
 def _named() -> Iterator[_Named]:
-    for algorithm in registry.algorithms().values():
+    for algorithm in registry.methods().values():
         also = (algorithm.cls.__name__, algorithm.label)
         yield _Named(algorithm.name, (), also, partial(things.algorithm, algorithm))
     for problem in registry.problems().values():

@@ -73,9 +73,9 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 # -- methods, and what they run on -------------------------------------------------------------------------------------
 
 
-def algorithm(entry: registry.Algorithm, uses: Uses) -> Thing:
+def algorithm(entry: registry.MethodEntry, uses: Uses) -> Thing:
     """A registered algorithm: under this name, its parameters have the values the name presets."""
-    others = [a.name for a in registry.algorithms().values() if a.cls is entry.cls and a.name != entry.name]
+    others = [a.name for a in registry.methods().values() if a.cls is entry.cls and a.name != entry.name]
     facts = {
         "label": entry.label,
         "about": _about(entry.cls),
@@ -102,7 +102,7 @@ def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
         "class": _where(entry.cls),
         "data": entry.data_kind,
         "datasets": [d.name for d in registry.datasets().values() if d.kind == entry.data_kind],
-        "methods": [a.name for a in registry.algorithms().values() if registry.runs_on(a, entry)],
+        "methods": [a.name for a in registry.methods().values() if registry.runs_on(a, entry)],
         "always_recorded": list(entry.default_metrics),
         "source": _source(entry.cls),
     }
@@ -110,7 +110,7 @@ def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
     return dataclasses.replace(thing, metrics=tuple(entry.metrics.values()))
 
 
-def dataset(entry: registry.Dataset, uses: Uses) -> Thing:
+def dataset(entry: registry.DatasetEntry, uses: Uses) -> Thing:
     """A registered dataset, and the state of its files."""
     facts = {
         "about": _about(entry.cls),
@@ -125,7 +125,7 @@ def dataset(entry: registry.Dataset, uses: Uses) -> Thing:
     return _thing("dataset", entry.name, entry.summary, facts, uses, _parameters(entry.cls, entry.parameters()))
 
 
-def _files(entry: registry.Dataset) -> dict[str, Any]:
+def _files(entry: registry.DatasetEntry) -> dict[str, Any]:
     """What is known of a dataset's files; one without any is made when it is loaded, or names a file itself."""
     if entry.source is None:
         return {}
@@ -138,12 +138,12 @@ def _files(entry: registry.Dataset) -> dict[str, Any]:
     }
 
 
-def _shape(entry: registry.Dataset) -> dict[str, Any]:
+def _shape(entry: registry.DatasetEntry) -> dict[str, Any]:
     """What is known of the data with default parameters before any is read."""
     return {} if dataclasses.MISSING in entry.parameters().values() else dict(entry.make().shape())
 
 
-def partition(entry: registry.Partition, uses: Uses) -> Thing:
+def partition(entry: registry.PartitionEntry, uses: Uses) -> Thing:
     """A registered partition."""
     facts = {"about": _about(entry.cls), "class": _where(entry.cls), "source": _source(entry.cls)}
     own = Parameter("per_trial", False, f"{PARTITION['per_trial'].doc} (a key of every partition)")

@@ -10,33 +10,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import whole
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.parameters import Whole
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class Alphabets(Sharing):
+class Alphabets(Partition):
     """The drawings of each character, shuffled and dealt out to the clients of its alphabet.
 
     per_alphabet : clients of each alphabet, at least 1. train : drawings of each character that a client trains with,
     at least 1. test : drawings of each character that it tests with, at least 1.
     """
 
-    per_alphabet: int = 1
-    train: int = 16
-    test: int = 4
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("per_alphabet", self.per_alphabet)
-        whole("train", self.train)
-        whole("test", self.test)
+    per_alphabet: Annotated[int, Whole()] = 1
+    train: Annotated[int, Whole()] = 16
+    test: Annotated[int, Whole()] = 4
 
     def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
         """Client and part of each image, (n, 2): part 0 to train with, 1 to test with; client -1 for one left over.
@@ -68,4 +63,6 @@ class Alphabets(Sharing):
         return found
 
 
-add_partition(Partition("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character"))
+add_partition(
+    PartitionEntry("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character")
+)

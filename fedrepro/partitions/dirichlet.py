@@ -7,30 +7,26 @@ here do not use it. Small ``alpha`` gives clients of few classes, large ``alpha`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import clients_fit, number, whole
+from fedrepro.parameters import Number, Whole, clients_fit
 from fedrepro.partitions.sharing import fill_empty, labels_of
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class Dirichlet(Sharing):
+class Dirichlet(Partition):
     """Every class, shuffled and cut in Dirichlet(alpha) proportions; an empty client gets a sample of the largest.
 
     P : clients, 1 .. N. alpha : concentration, above 0; the smaller, the fewer classes a client has.
     """
 
-    P: int = 100
-    alpha: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
-        number("alpha", self.alpha, above=0.0)
+    P: Annotated[int, Whole()] = 100
+    alpha: Annotated[float, Number(above=0.0)] = 0.5
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients are too many for N samples, or where there are no labels (K = 0)."""
@@ -50,4 +46,4 @@ class Dirichlet(Sharing):
         return fill_empty(client, self.P)
 
 
-add_partition(Partition("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class"))
+add_partition(PartitionEntry("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class"))

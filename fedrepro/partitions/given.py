@@ -6,30 +6,26 @@ For data of the user's own, which name them (``client:`` of their datasets); eve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import number
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.parameters import Number
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class Given(Sharing):
+class Given(Partition):
     """The clients that the data name.
 
     test : of images without a split of their own, the share of each client's that are to test with, drawn at random,
     at least one and never all; above 0, at most 0.99.
     """
 
-    test: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        number("test", self.test, above=0.0, most=0.99)
+    test: Annotated[float, Number(above=0.0, most=0.99)] = 0.2
 
     def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
         """The client of each sample or user, (n,); of images client and part, (n, 2).
@@ -54,4 +50,4 @@ class Given(Sharing):
         return part
 
 
-add_partition(Partition("given", Given, "Clients as the data name them; nothing is drawn"))
+add_partition(PartitionEntry("given", Given, "Clients as the data name them; nothing is drawn"))

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import whole
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.parameters import Whole
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class IidImages(Sharing):
+class IidImages(Partition):
     """Train and test images, each in random order, dealt out to the clients in turn.
 
     P : clients, 1 .. the smaller of the numbers of train and test images.
     """
 
-    P: int = 100
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
+    P: Annotated[int, Whole()] = 100
 
     def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
         """Client and part of each image, (n, 2): part 0 to train with, 1 to test with, as the dataset says.
@@ -45,4 +42,4 @@ class IidImages(Sharing):
         return found
 
 
-add_partition(Partition("iid_images", IidImages, "Train and test images dealt out at random in equal numbers"))
+add_partition(PartitionEntry("iid_images", IidImages, "Train and test images dealt out at random in equal numbers"))

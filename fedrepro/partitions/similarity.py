@@ -9,36 +9,29 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import clients_fit, whole
+from fedrepro.parameters import Whole, clients_fit
 from fedrepro.partitions.sharing import fill_empty
-from fedrepro.protocols import Cost, Sharing, Work
-from fedrepro.registry import Partition, add_partition
+from fedrepro.protocols import Cost, Partition, Work
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class Similarity(Sharing):
+class Similarity(Partition):
     """K-means clusters (k-means++ starts, the best of several), one a client.
 
     P : clients, 1 .. N. n_init : K-means runs, at least 1. batch : None for Lloyd's algorithm on all samples; for data
     too large for it, the size of the batches of mini-batch K-means, at least 1.
     """
 
-    P: int = 100
-    n_init: int = 10
-    batch: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
-        whole("n_init", self.n_init)
-        if self.batch is not None:
-            whole("batch", self.batch)
+    P: Annotated[int, Whole()] = 100
+    n_init: Annotated[int, Whole()] = 10
+    batch: Annotated[int | None, Whole()] = None
 
     def sharing(self, facts: Mapping[str, Any]) -> Cost:
         """Distances of all samples to P clusters, about 15 times for each start, and a copy of the samples."""
@@ -81,4 +74,4 @@ def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.n
         return np.asarray(model.fit_predict(X), dtype=np.intp)
 
 
-add_partition(Partition("similarity", Similarity, "K-means clusters of the samples, one a client"))
+add_partition(PartitionEntry("similarity", Similarity, "K-means clusters of the samples, one a client"))

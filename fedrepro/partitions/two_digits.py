@@ -18,37 +18,32 @@ than P shards, the two always differ. Random swaps that keep them different then
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import clients_fit, number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole, clients_fit
 from fedrepro.partitions.sharing import labels_of, shares
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 _SWAPS = 20
 """Swaps tried per client; each is refused where it would give a client the same class twice."""
 
 
 @dataclass(frozen=True)
-class TwoDigits(Sharing):
+class TwoDigits(Partition):
     """Two shards of different classes a client.
 
     P : clients, K/2 .. N/2. balance : how classes are cut: quota (all into as many shards), balanced (shards of one
     size) or powerlaw (client sizes fall as a power of their rank). exponent : of the power law, 0 .. 10.
     """
 
-    P: int = 100
-    balance: str = "quota"
-    exponent: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
-        one_of("balance", self.balance, ("quota", "balanced", "powerlaw"))
-        number("exponent", self.exponent, least=0.0, most=10.0)
+    P: Annotated[int, Whole()] = 100
+    balance: Annotated[str, OneOf("quota", "balanced", "powerlaw")] = "quota"
+    exponent: Annotated[float, Number(least=0.0, most=10.0)] = 1.0
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients cannot hold K classes two by two, or N samples are too few."""
@@ -111,4 +106,4 @@ def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
     return pairs
 
 
-add_partition(Partition("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards"))
+add_partition(PartitionEntry("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards"))

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import clients_fit, whole
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.parameters import Whole, clients_fit
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 
 @dataclass(frozen=True)
-class Uniform(Sharing):
+class Uniform(Partition):
     """Samples in random order, dealt out to the clients in turn.
 
     P : clients, 1 .. N.
     """
 
-    P: int = 100
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
+    P: Annotated[int, Whole()] = 100
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients are too many for N samples."""
@@ -38,4 +35,4 @@ class Uniform(Sharing):
         return client
 
 
-add_partition(Partition("uniform", Uniform, "Equal random split, sizes differ by at most one"))
+add_partition(PartitionEntry("uniform", Uniform, "Equal random split, sizes differ by at most one"))

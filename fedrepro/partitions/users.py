@@ -10,33 +10,29 @@ made (discrepancy fedmc.13).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import one_of, whole
-from fedrepro.protocols import Sharing
-from fedrepro.registry import Partition, add_partition
+from fedrepro.parameters import OneOf, Whole
+from fedrepro.protocols import Partition
+from fedrepro.registry import PartitionEntry, add_partition
 
 RULES = ("equal", "released")
 
 
 @dataclass(frozen=True)
-class Users(Sharing):
+class Users(Partition):
     """Users in random order, dealt out to the clients in turn.
 
     P : clients, 1 .. users. rule : equal, all users in numbers that differ by at most one, or released, floor(ids / P)
     each and the others left out, as the authors' program does.
     """
 
-    P: int = 100
-    rule: str = "equal"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("P", self.P)
-        one_of("rule", self.rule, RULES)
+    P: Annotated[int, Whole()] = 100
+    rule: Annotated[str, OneOf(*RULES)] = "equal"
 
     def assign(self, data: Ratings, rng: np.random.Generator) -> np.ndarray:
         """The client of each user, (users,) int64; -1 for a user who is left out.
@@ -55,4 +51,4 @@ class Users(Sharing):
         return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
 
 
-add_partition(Partition("users", Users, "Users in random order, dealt out to clients in equal numbers"))
+add_partition(PartitionEntry("users", Users, "Users in random order, dealt out to clients in equal numbers"))

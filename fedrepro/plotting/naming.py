@@ -267,7 +267,7 @@ def _titled(curve: Curve, panel: Panel, figure: Figure | None) -> bool:
 
 def _base(curve: Curve) -> str:
     """The name of a method without that of its variant."""
-    return re.split(r",| \(", layout.method_of(curve))[0]
+    return registry.base_label(layout.method_of(curve))
 
 
 # -- texts made of them ------------------------------------------------------------------------------------------------

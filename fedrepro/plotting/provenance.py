@@ -32,7 +32,7 @@ UNDRAWN = "changed in nothing that is drawn"
 """Of a spec: its claims, its note, another tier, or how it is written."""
 
 HOLDS = (SAME, UNDRAWN)
-"""What `whence --check` asks for."""
+"""What `provenance --check` asks for."""
 
 
 def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: Mapping[str, str] | None = None) -> str:
@@ -88,7 +88,7 @@ def _drawn(spec: Path, tier: str) -> str:
         return ""
     if not isinstance(said, dict):
         return ""
-    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "tiers")}
+    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "source", "tiers")}
     tiers = said.get("tiers")
     if isinstance(tiers, dict):
         kept["tier"] = tiers.get(tier) or {}

@@ -117,7 +117,7 @@ def collapsed(curve: Curve, panel: Panel) -> str:
     if axes.of(panel).reads is not Reads.TIMING:
         return ""
     setting = curve.setting
-    method, data = registry.algorithms().get(setting.algorithm), registry.datasets().get(setting.dataset)
+    method, data = registry.methods().get(setting.algorithm), registry.datasets().get(setting.dataset)
     if method is None or data is None:  # results of something that is no longer registered
         return ""
     try:

@@ -1,8 +1,7 @@
 """How things look: one colour and marker per method in every figure of every paper, and shades inside one method.
 
-``METHODS`` writes them out for every registered name: variants of one method share them, different methods of a paper
-differ. A method without an entry (one of your own) is drawn in ``NEUTRAL``, dark grey with octagons; give it a line of
-the table, or from Python ``style.METHODS["mine"] = (style.SKY, "*")``.
+A method's registry entry names them in ``look``. Variants share those of their method (see ``method``), and different
+methods of a paper differ. A method without a look is drawn in ``NEUTRAL``, dark grey with octagons.
 
 Colours are Okabe and Ito's palette (their yellow is too pale on white and is left out). Where one method has several
 curves in a panel (a sweep over Q2, over m ...) they go from light to dark around the method's own colour, and differ in
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedrepro import registry
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve
 
@@ -28,69 +28,22 @@ if TYPE_CHECKING:
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#7F7F7F", "#1A1A1A"
-PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY, BLACK)
+COLOURS = {
+    "blue": BLUE,
+    "vermillion": VERMILLION,
+    "green": GREEN,
+    "orange": ORANGE,
+    "purple": PURPLE,
+    "sky": SKY,
+    "grey": GREY,
+    "black": BLACK,
+}
+"""The colours that a registered method can name."""
+
 AMBER, AMBER_EDGE, FAINT = "#FFC533", "#8A5A00", "#5A5A5A"
 
-# Registered name -> colour, marker. A pair stands for one method and its variants in all papers.
-METHODS: dict[str, tuple[str, str]] = {
-    # clustering
-    "fedmavg": (BLUE, "o"),
-    "fedmavg-sncp": (BLUE, "o"),
-    "fedmavg-quantized": (BLUE, "o"),
-    "fedcavg": (BLUE, "o"),
-    "fedcavg-literal": (BLUE, "o"),
-    "fedcavg-sncp": (BLUE, "o"),
-    "fedmgs": (VERMILLION, "s"),
-    "fedmgs-sncp": (VERMILLION, "s"),
-    "fedmgs-quantized": (VERMILLION, "s"),
-    "fedcgds": (VERMILLION, "s"),
-    "fedcgds-sncp": (VERMILLION, "s"),
-    "fedpalm": (GREEN, "^"),
-    "fedcpalm": (GREEN, "^"),
-    "sncp": (BLACK, "D"),
-    "kmeans++": (PURPLE, "P"),
-    "kmeans||": (SKY, "v"),
-    "kmeans||-released": (SKY, "v"),
-    "bel": (GREY, "<"),
-    "bel-released": (GREY, "<"),
-    "cal": (ORANGE, ">"),
-    "cal-released": (ORANGE, ">"),
-    "tsne": (GREY, "*"),
-    # matrix completion
-    "fedmc-admm": (ORANGE, "D"),
-    "fedmc-admm-exact": (ORANGE, "D"),
-    "fedmc-admm-released": (ORANGE, "D"),
-    "fedmavg-mc": (BLUE, "o"),
-    "fedmavg-mc-scaled": (BLUE, "o"),
-    "fedmavg-mc-released": (BLUE, "o"),
-    "als": (GREY, "s"),
-    # generalized CCA
-    "cutemaxvar": (VERMILLION, "^"),
-    "cutemaxvar-deep": (VERMILLION, "^"),
-    "altmaxvar": (BLUE, "v"),
-    "altmaxvar-deep": (BLUE, "v"),
-    "mvlsa": (GREEN, "P"),
-    "optimal": (BLACK, "_"),
-    "raw-view": (GREY, "X"),
-    # side information
-    "perfedsi": (VERMILLION, "D"),
-    "perfedsi-mask": (VERMILLION, "D"),
-    "imc-perfedsi": (VERMILLION, "D"),
-    "shift-perfedsi": (VERMILLION, "D"),
-    "shift-perfedsi-exact": (VERMILLION, "D"),
-    "personal-fedavg": (BLUE, "p"),
-    "imc-plain": (BLUE, "p"),
-    "shift-fedavg": (BLUE, "p"),
-    "shift-fedavg-exact": (BLUE, "p"),
-    "ditto": (GREEN, "d"),
-    "sr-ph": (ORANGE, "h"),
-    "pr-sh": (PURPLE, "X"),
-    "local": (GREY, "o"),
-    "shift-local": (GREY, "o"),
-    "shift-theory": (BLACK, "|"),
-}
 NEUTRAL = (FAINT, "8")
-"""Colour and marker of methods without an entry; their curves are told apart as those of one method are."""
+"""Colour and marker of methods without a look; their curves differ as those of one method do."""
 
 INSTEAD: dict[str, tuple[str, str]] = {"Q2": (ORANGE, "v")}
 """Parameter -> colour and marker of the curves that set it where others of their method set another one instead."""
@@ -214,8 +167,20 @@ def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def method(name: str) -> tuple[str, str]:
-    """Colour and marker of a method by its registered name; ``NEUTRAL`` where it has no entry."""
-    return METHODS.get(name, NEUTRAL)
+    """Colour and marker of a method by its registered name.
+
+    They are its entry's ``look``, or that of the method it is a variant of: the first registered one that has a look
+    and the same label up to the variant, else the same class, else the closest base class. Otherwise ``NEUTRAL``.
+    """
+    known = registry.methods()
+    if name not in known:
+        return NEUTRAL
+    entry, looks = known[name], [other for other in known.values() if other.look]
+    label = registry.base_label(entry.label)
+    kin = [entry, *(other for other in looks if registry.base_label(other.label) == label)]
+    kin += [other for cls in entry.cls.__mro__ for other in looks if other.cls is cls]
+    color, marker = next((other.look for other in kin if other.look), NEUTRAL)
+    return COLOURS.get(color, color), marker
 
 
 def group(place: int) -> tuple[str, str]:
@@ -233,9 +198,11 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     and the fill and the other the dash, so that related curves look related. Curves that set a parameter of ``INSTEAD``
     beside others that set another one are a sweep of their own.
     """
+    own = [method(curve.setting.algorithm) for curve in curves]
     groups: dict[tuple[str, str], list[int]] = {}
-    for i, curve in enumerate(curves):
-        groups.setdefault(_family(curve, curves), []).append(i)
+    for i, (curve, pair) in enumerate(zip(curves, own, strict=True)):
+        kin = [other for other, others in zip(curves, own, strict=True) if others == pair]
+        groups.setdefault(_instead(curve, kin) or pair, []).append(i)
     result: list[Look] = [Look(BLACK, "o")] * len(curves)
     for (color, marker), members in groups.items():
         places = _places([curves[i].select for i in members])
@@ -246,14 +213,12 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     return result
 
 
-def _family(curve: Curve, curves: Sequence[Curve]) -> tuple[str, str]:
-    """Colour and marker of a curve's method, or of the parameter that it sets where others set another instead."""
-    own = method(curve.setting.algorithm)
-    kin = [other for other in curves if method(other.setting.algorithm) == own]
+def _instead(curve: Curve, kin: Sequence[Curve]) -> tuple[str, str] | None:
+    """Colour and marker of the parameter that a curve sets where others of its method set another one instead."""
     for name, look in INSTEAD.items():
         if curve.select.get(name) is not None and any(name in c.select and c.select[name] is None for c in kin):
             return look
-    return own
+    return None
 
 
 def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:

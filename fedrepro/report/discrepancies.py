@@ -288,7 +288,7 @@ class _Reader:
 
 
 _TABLES: dict[str, Callable[[], Mapping[str, Any]]] = {
-    "algorithm": registry.algorithms,
+    "algorithm": registry.methods,
     "problem": registry.problems,
     "dataset": registry.datasets,
     "partition": registry.partitions,

@@ -300,7 +300,7 @@ class Site:
         for section in self.report.sections:
             for setting in section.figure.settings():
                 methods.setdefault(setting.algorithm, {})[section.name] = None
-        known = registry.algorithms()
+        known = registry.methods()
         named = [(known[name].label if name in known else name, name, list(at)) for name, at in methods.items()]
         groups = [(one.key, one.name) for one in self.overall]
         return {

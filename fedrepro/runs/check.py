@@ -178,7 +178,7 @@ def _keep(one: Kept, compared: Sequence[Compared]) -> Check:
 
 def _compared(run: Run, record: Record, scratch: Path, seconds: float) -> Compared:
     setting = run.setting
-    method = registry.algorithms()[setting.algorithm].cls(**setting.params)
+    method = registry.methods()[setting.algorithm].cls(**setting.params)
     problem = execute.opened(run, scratch)
     with threadpool_limits(limits=1):
         history = drive(

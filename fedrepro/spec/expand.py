@@ -81,7 +81,7 @@ class Expander:
         items = [item for listed in curves if listed and isinstance(listed.value, list) for item in listed.value]
         named = [node.plain() for item in items if (node := item.get("algorithm")) is not None]
         said = {str(name) for one in named for name in (one if isinstance(one, list) else [one])}
-        return said & set(registry.algorithms())
+        return said & set(registry.methods())
 
     def _item(self, panel: Node, item: Node, y: str) -> list[_Made]:
         """One item of ``curves`` becomes one curve for each point of its sweep."""
@@ -120,8 +120,8 @@ class Expander:
             self.collect.error(item, f"{said}; a figure has at most {MOST_CURVES:,}")
         return self.met <= MOST_CURVES
 
-    def _algorithms(self, name: Node) -> list[registry.Algorithm]:
-        table, found = registry.algorithms(), []
+    def _algorithms(self, name: Node) -> list[registry.MethodEntry]:
+        table, found = registry.methods(), []
         for one in name.value if isinstance(name.value, list) else [name]:
             said = str(one.plain())
             if said in table:
@@ -133,7 +133,7 @@ class Expander:
         return found
 
     def _point(
-        self, panel: Node, item: Node, entry: registry.Algorithm, point: Point, y: str
+        self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str
     ) -> tuple[Setting, dict[str, Any], dict[str, Any]] | None:
         """The setting at one point of a sweep, what selects it, and the parameters it sets; None where it cannot be."""
         collect, told = self.collect, self.collect.told
@@ -213,7 +213,7 @@ class Expander:
 
     def _fit(
         self,
-        entry: registry.Algorithm,
+        entry: registry.MethodEntry,
         problem: registry.ProblemEntry,
         dataset: Found,
         point: Point,

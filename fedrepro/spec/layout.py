@@ -46,7 +46,7 @@ def value_of(curve: Curve, name: str) -> Any:
 def method_of(curve: Curve) -> str:
     """What the figure calls the method of a curve."""
     name = curve.setting.algorithm
-    entry = registry.algorithms().get(name)
+    entry = registry.methods().get(name)
     return curve.method or (entry.label if entry else name)
 
 

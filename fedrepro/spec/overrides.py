@@ -67,7 +67,7 @@ def _parameters(item: Node) -> list[str]:
     """The parameters that all methods of a curve have."""
     name = item.get("algorithm")
     listed = [] if name is None else name.value if isinstance(name.value, list) else [name]
-    table = registry.algorithms()
+    table = registry.methods()
     entries = [table[said] for one in listed if (said := str(one.plain())) in table]
     return sorted(set.intersection(*(set(entry.parameters()) for entry in entries))) if entries else []
 

@@ -317,8 +317,8 @@ def _wrong_mark(item: Any, keys: Published) -> str:
         if not all(_is_number(v) for v in values):
             return f": {name} must be a number, not {value!r}"
     method = item.get("algorithm")
-    if method is not None and method not in registry.algorithms():
-        return f": '{method}' is not an algorithm{nearest(method, registry.algorithms())}"
+    if method is not None and method not in registry.methods():
+        return f": '{method}' is not an algorithm{nearest(method, registry.methods())}"
     return ""
 
 

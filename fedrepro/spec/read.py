@@ -204,7 +204,7 @@ class _Panels:
 
 def _with_role(curve: Curve, along: bool) -> Curve:
     """The curve; one without a role is a level where curves run along the axis and its method has no rounds."""
-    level = along and registry.algorithms()[curve.setting.algorithm].cls.one_shot
+    level = along and registry.methods()[curve.setting.algorithm].cls.one_shot
     return curve if curve.role else dataclasses.replace(curve, role="level" if level else "curve")
 
 

@@ -14,7 +14,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import Number, flag, one_of, whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import streams
@@ -63,7 +63,7 @@ class DeepParameters(Method):
     inner_unit: str = "epoch"
     b: int | None = 1000
     shuffle: bool = False
-    lr: float = 1e-3
+    lr: Annotated[float, Number(above=0.0)] = 1e-3
     optimizer: str = "adam"
     loss: str = "squared"
     target_scale: str = "rows"
@@ -75,6 +75,7 @@ class DeepParameters(Method):
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         if isinstance(self.hidden, str) or not isinstance(self.hidden, Sequence):
             raise ParameterError(
                 "hidden", f"must be a list of widths (in a curve, a list of it: [[128, 64]]), not {self.hidden!r}"
@@ -83,7 +84,6 @@ class DeepParameters(Method):
             whole("hidden", width)
         object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
         federated.check_shared(self.T, self.b, self.rho, self.center)
-        number("lr", self.lr, above=0.0)
         for name, choices in (
             ("inner_unit", UNITS), ("loss", LOSSES), ("target_scale", SCALES), ("optimizer", OPTIMIZERS)
         ):  # fmt: skip

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import UserError
-from fedrepro.parameters import clients_at_most, flag, number, whole
+from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.imc.problem import IMC
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import Streams
@@ -35,18 +35,10 @@ class FactorAveraging(Method):
     the last see discrepancy perfedsi.23.
     """
 
-    eta: float = 1.0
-    tau: int = 20
-    m: int | None = 4
+    eta: Annotated[float, Number(above=0.0)] = 1.0
+    tau: Annotated[int, Whole()] = 20
+    m: Annotated[int | None, Whole()] = 4
     replacement: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        number("eta", self.eta, above=0.0)
-        whole("tau", self.tau)
-        if self.m is not None:
-            whole("m", self.m)
-        flag("replacement", self.replacement)
 
     def check(self, *, M: int | None = None, **_: Any) -> None:
         """Raise ParameterError where more clients would be drawn than there are."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net, layer, trained
 from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.personal.problem import Personal, State, network, train_images
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import Streams
@@ -41,21 +41,12 @@ class LocalTraining(Method):
     ``samples`` (the paper's objective (2), by number of train images).
     """
 
-    lr: float = 0.05
-    fraction: float = 0.2
-    momentum: float = 0.5
-    batch: int = 10
-    epochs: int = 1
-    weighting: str = "uniform"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        number("lr", self.lr, above=0.0)
-        number("fraction", self.fraction, above=0.0, most=1.0)
-        number("momentum", self.momentum, least=0.0, most=0.999)
-        whole("batch", self.batch)
-        whole("epochs", self.epochs)
-        one_of("weighting", self.weighting, ("uniform", "samples"))
+    lr: Annotated[float, Number(above=0.0)] = 0.05
+    fraction: Annotated[float, Number(above=0.0, most=1.0)] = 0.2
+    momentum: Annotated[float, Number(least=0.0, most=0.999)] = 0.5
+    batch: Annotated[int, Whole()] = 10
+    epochs: Annotated[int, Whole()] = 1
+    weighting: Annotated[str, OneOf("uniform", "samples")] = "uniform"
 
     @property
     def sgd(self) -> SGD:

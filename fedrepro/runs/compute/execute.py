@@ -171,7 +171,7 @@ def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[],
     the same up to each recorded round.
     """
     history = drive(
-        registry.algorithms()[setting.algorithm].cls(**setting.params),
+        registry.methods()[setting.algorithm].cls(**setting.params),
         problem,
         setting.rounds,
         rng=randomness(setting.problem, trial),
@@ -259,7 +259,7 @@ def _stored(
     about = json.loads((scratch / run.problem_id / ABOUT).read_text(encoding="utf-8"))
     began = clock()
     record = measured(run.setting, run.trial, problem, clock)
-    decide_status(record, registry.algorithms()[run.setting.algorithm].cls, problem)
+    decide_status(record, registry.methods()[run.setting.algorithm].cls, problem)
     record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)

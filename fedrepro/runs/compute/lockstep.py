@@ -21,7 +21,7 @@ from fedrepro.spec.model import Setting
 def joins(setting: Setting) -> bool:
     """Whether runs of this setting can pass over their data together, and gain by it, more than once."""
     problem = registry.problems()[setting.problem].cls
-    method = registry.algorithms()[setting.algorithm].cls
+    method = registry.methods()[setting.algorithm].cls
     return bool(problem.joins and method.meets and not method.one_shot)
 
 

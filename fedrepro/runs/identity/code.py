@@ -65,8 +65,8 @@ _PREDICTING = {
         "metrics",
         "ranges",
     },
-    "Loader": {"shape", "expected", "making", "doubts", "files", "bundled"},
-    "Sharing": {"check", "sharing"},
+    "Dataset": {"shape", "expected", "making", "doubts", "files", "bundled"},
+    "Partition": {"check", "sharing"},
 }
 """Members of classes of these protocols (``fedrepro.protocols``) that check, predict and describe: no run computes
 with them. A member that others of its class use counts all the same, but for ``check``. ``Problem.of`` builds in memory

@@ -33,7 +33,7 @@ def identify(setting: Setting, trial: int, source: Source) -> Run:
     """The run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
     computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
-    computing += [registry.algorithms()[setting.algorithm].cls]
+    computing += [registry.methods()[setting.algorithm].cls]
     computing += [lockstep.Lockstep, lockstep.Member] if lockstep.joins(setting) else []
     facts: dict[str, Any] = {
         **about_problem,

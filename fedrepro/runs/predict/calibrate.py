@@ -61,7 +61,7 @@ def machine_for(runs: Sequence[Run], told: Callable[[str], None] = lambda text: 
 
 def factor(run: Run, machine: Machine) -> float | None:
     """The factor of the run's method; None where its problem has no such sample or the method cannot run on it."""
-    entry = registry.algorithms()[run.setting.algorithm]
+    entry = registry.methods()[run.setting.algorithm]
     problem_cls = registry.problems()[entry.problem].cls
     sample = problem_cls.probes.get(predict.kind(run))
     if sample is None:
@@ -121,7 +121,7 @@ def _small(run: Run, sample: Mapping[str, Any]) -> Run:
     params: dict[str, Any] = dict(run.setting.params)
     for _ in range(40):
         try:
-            registry.algorithms()[setting.algorithm].cls(**params).check(**known)
+            registry.methods()[setting.algorithm].cls(**params).check(**known)
             break
         except ParameterError as error:
             if not predict.is_number(params.get(error.name)):

@@ -136,7 +136,7 @@ def path(run: Run) -> str:
 
     These take other ways through its code; numbers change amounts only, which its cost knows.
     """
-    cls = registry.algorithms()[run.setting.algorithm].cls
+    cls = registry.methods()[run.setting.algorithm].cls
     chosen = {k: v for k, v in run.setting.params.items() if not is_number(v)}
     return f"{cls.__name__} {kind(run)} {json.dumps(chosen, sort_keys=True, default=str)}"
 
@@ -153,7 +153,7 @@ def is_number(value: Any) -> bool:
 
 def cost(run: Run) -> Cost:
     """What the method says of the run."""
-    return registry.algorithms()[run.setting.algorithm].cls.cost(dict(run.setting.params), facts(run))
+    return registry.methods()[run.setting.algorithm].cls.cost(dict(run.setting.params), facts(run))
 
 
 def measuring(run: Run) -> Cost:
@@ -164,14 +164,14 @@ def measuring(run: Run) -> Cost:
 def own_work(run: Run) -> Work:
     """What the method takes: its start and its rounds, and both once more to warm up."""
     said = cost(run)
-    if registry.algorithms()[run.setting.algorithm].cls.one_shot:
+    if registry.methods()[run.setting.algorithm].cls.one_shot:
         return said.start
     return said.start * 2.0 + said.round * (run.setting.rounds + 1.0)
 
 
 def around(run: Run) -> Work:
     """What a run takes beside: the metrics of the rounds that are recorded, opening the problem, writing the record."""
-    once = registry.algorithms()[run.setting.algorithm].cls.one_shot
+    once = registry.methods()[run.setting.algorithm].cls.one_shot
     return measuring(run).round * (1.0 if once else len(run.setting.recorded)) + STARTED
 
 

@@ -283,7 +283,7 @@ def made(settings: Iterable[Setting] = ()) -> Made:
         dirty=dirty,
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         python=platform.python_version(),
-        libraries=code.libraries({registry.algorithms()[s.algorithm].cls for s in settings}),
+        libraries=code.libraries({registry.methods()[s.algorithm].cls for s in settings}),
         kernels=cpu.kernels(),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -30,13 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering.lloyd import (
     LLOYD,
     SEEDINGS,
@@ -51,7 +51,7 @@ from fedrepro.problems.clustering.lloyd import (
 )
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,15 @@ class BEL(OneShot):
     (1.0, True)
     """
 
-    t: float = 0.5
-    n_init: int = 10
-    negative: str = "rescale"
-    seeding: str = "weighted"
-    variant: str = "original"
+    t: Annotated[float, Number(above=0.0)] = 0.5
+    n_init: Annotated[int, Whole()] = 10
+    negative: Annotated[str, OneOf("rescale", "clip", "keep")] = "rescale"
+    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        number("t", self.t, above=0.0)
-        whole("n_init", self.n_init)
-        one_of("negative", self.negative, ("rescale", "clip", "keep"))
-        one_of("seeding", self.seeding, SEEDINGS)
-        one_of("variant", self.variant, ("original", "released"))
+        super().__post_init__()
         if self.negative == "keep" and self.seeding == "weighted":
             raise ParameterError(
                 "seeding", "must be plain where negative is keep: no seed is drawn by a weight below 0"
@@ -169,12 +165,13 @@ for _name, _label, _preset, _summary in (
         "BEL as the released program of fedmf computes it, with negative weights",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=BEL,
             problem="clustering",
             label=_label,
+            look=("grey", "<"),
             papers=("fedmf",),
             summary=_summary,
             preset=_preset,

@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering.lloyd import (
     SEEDINGS,
     OneShot,
@@ -49,7 +49,7 @@ from fedrepro.problems.clustering.lloyd import (
 )
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 _MOST_STEPS = 300
 
@@ -75,25 +75,19 @@ class CAL(OneShot):
     (1.0, True)
     """
 
-    z: int = 256
-    alpha: float = 2.0
-    beta: float = 0.45
-    sites: str = "random"
-    second: str = "k-means--"
-    seeding: str = "weighted"
-    variant: str = "original"
+    z: Annotated[int, Whole(0)] = 256
+    alpha: Annotated[float, Number(above=0.0)] = 2.0
+    beta: Annotated[float, Number(least=0.25)] = 0.45
+    sites: Annotated[str, OneOf("random", "any")] = "random"
+    second: Annotated[str, OneOf("k-means--", "k-means")] = "k-means--"
+    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        whole("z", self.z, 0)
-        number("alpha", self.alpha, above=0.0)
-        number("beta", self.beta, least=0.25)
+        super().__post_init__()
         if self.beta >= 0.5:
             raise ParameterError("beta", f"must be less than 0.5, not {self.beta!r}")
-        one_of("sites", self.sites, ("random", "any"))
-        one_of("second", self.second, ("k-means--", "k-means"))
-        one_of("seeding", self.seeding, SEEDINGS)
-        one_of("variant", self.variant, ("original", "released"))
 
     def check(self, *, N: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run on N samples."""
@@ -202,12 +196,13 @@ for _name, _label, _preset, _summary in (
         "CAL as the released program of fedmf computes it, with plain K-means at the server",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=CAL,
             problem="clustering",
             label=_label,
+            look=("orange", ">"),
             papers=("fedmf",),
             summary=_summary,
             preset=_preset,

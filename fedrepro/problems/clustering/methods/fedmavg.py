@@ -30,13 +30,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, whole
 from fedrepro.problems.clustering.descent import (
     H_steps,
     at_work,
@@ -54,7 +54,7 @@ from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -81,36 +81,26 @@ class FedMAvg(Method):
     30
     """
 
-    m: int | None = None
-    Q1: int = 10
+    m: Annotated[int | None, Whole()] = None
+    Q1: Annotated[int, Whole()] = 10
     Q2: int | None = None
-    Qhat: int | None = None
-    participation: str = "pcc"
+    Qhat: Annotated[int | None, Whole()] = None
+    participation: Annotated[str, OneOf("pcc", "pcp")] = "pcc"
     pcp_repeat: bool = False
-    gamma1: float = 1.02
-    gamma2: float = 5.0
-    d_schedule: str = "constant"
-    d_mode: str = "global"
+    gamma1: Annotated[float, Number(least=1.0)] = 1.02
+    gamma2: Annotated[float, Number(above=0.0)] = 5.0
+    d_schedule: Annotated[str, OneOf("constant", "linear")] = "constant"
+    d_mode: Annotated[str, OneOf("global", "local")] = "global"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        if self.m is not None:
-            whole("m", self.m)
-        whole("Q1", self.Q1)
+        super().__post_init__()
         if self.Q2 is not None and self.Qhat is not None:
             raise ParameterError("Q2", "give Q2 (constant) or Qhat (diminishing), not both")
         if self.Q2 is not None:
             whole("Q2", self.Q2)
         elif self.Qhat is None:
             object.__setattr__(self, "Qhat", 10)
-        if self.Qhat is not None:
-            whole("Qhat", self.Qhat)
-        one_of("participation", self.participation, ("pcc", "pcp"))
-        flag("pcp_repeat", self.pcp_repeat)
-        number("gamma1", self.gamma1, least=1.0)
-        number("gamma2", self.gamma2, above=0.0)
-        one_of("d_schedule", self.d_schedule, ("constant", "linear"))
-        one_of("d_mode", self.d_mode, ("global", "local"))
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
@@ -214,12 +204,13 @@ for _name, _label, _paper, _preset, _summary in (
         "FedCAvg with d = L_W exactly as printed; unstable where clients differ",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=FedMAvg,
             problem="clustering",
             label=_label,
+            look=("blue", "o"),
             papers=(_paper,),
             summary=_summary,
             preset=_preset,

@@ -45,7 +45,7 @@ from fedrepro.problems.clustering.descent import (
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,19 @@ class FedMGS(Method):
             yield active
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="fedmgs",
         cls=FedMGS,
         problem="clustering",
         label="FedMGS",
+        look=("vermillion", "s"),
         papers=("fedmf",),
         summary="Gradient sharing with Q1 client and Q2 server steps, m clients a round",
     )
 )
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="fedcgds",
         cls=FedMGS,
         problem="clustering",

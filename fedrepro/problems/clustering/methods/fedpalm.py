@@ -21,19 +21,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import number, whole
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.clustering.descent import descend_H, finite, h_step, lambda_max, state_bytes
 from fedrepro.problems.clustering.problem import Clustering, passing
 from fedrepro.problems.clustering.sample_rows import take
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,17 @@ class FedPALM(Method):
     ((5, 3), (3, 60))
     """
 
-    Q: int = 2
-    gamma: float = 1.02
-    stop: float | None = 1e-4
+    Q: Annotated[int, Whole(2)] = 2
+    gamma: Annotated[float, Number(least=1.0)] = 1.02
+    stop: Annotated[float | None, Number(least=0.0)] = 1e-4
 
     meets: ClassVar[bool] = False  # a client's steps are on samples in the cache, which other runs would push out
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        whole("Q", self.Q, 2)
+        super().__post_init__()
         if self.Q % 2:
             raise ParameterError("Q", f"must be even (Q/2 steps on H, Q/2 on W), not {self.Q}")
-        number("gamma", self.gamma, least=1.0)
-        if self.stop is not None:
-            number("stop", self.stop, least=0.0)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -143,12 +140,13 @@ class FedPALM(Method):
 
 
 for _name, _label, _paper in (("fedpalm", "FedPALM", "fedmf"), ("fedcpalm", "FedCPALM", "fedc")):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=FedPALM,
             problem="clustering",
             label=_label,
+            look=("green", "^"),
             papers=(_paper,),
             summary="Naive: Q/2 alternating steps on each client's own problem, then the average",
         )

@@ -15,16 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import whole
+from fedrepro.parameters import Whole
 from fedrepro.problems.clustering.lloyd import LLOYD, OneShot, holding, kmeans, random_state, visiting
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,7 @@ class KMeansPlusPlus(OneShot):
 
     silent: ClassVar[bool] = True
 
-    n_init: int = 1
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("n_init", self.n_init)
+    n_init: Annotated[int, Whole()] = 1
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -64,12 +60,13 @@ class KMeansPlusPlus(OneShot):
         return kmeans(problem.X[np.argsort(problem.order)], problem.K, random_state(draw), n_init=self.n_init)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="kmeans++",
         cls=KMeansPlusPlus,
         problem="clustering",
         label="K-means++",
+        look=("purple", "P"),
         papers=("fedmf", "fedc"),
         summary="K-means on all samples in one place from one k-means++ start",
     )

@@ -27,12 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering.lloyd import (
     SEEDINGS,
     OneShot,
@@ -45,7 +45,7 @@ from fedrepro.problems.clustering.lloyd import (
 )
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -67,19 +67,11 @@ class KMeansParallel(OneShot):
     (1.0, True)
     """
 
-    oversampling: float = 2.0
-    passes: int = 5
-    sampling: str = "independent"
-    lloyd: int = 20
-    seeding: str = "weighted"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        number("oversampling", self.oversampling, above=0.0)
-        whole("passes", self.passes)
-        one_of("sampling", self.sampling, ("independent", "exact"))
-        whole("lloyd", self.lloyd, 0)
-        one_of("seeding", self.seeding, SEEDINGS)
+    oversampling: Annotated[float, Number(above=0.0)] = 2.0
+    passes: Annotated[int, Whole()] = 5
+    sampling: Annotated[str, OneOf("independent", "exact")] = "independent"
+    lloyd: Annotated[int, Whole(0)] = 20
+    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -160,12 +152,13 @@ for _name, _label, _preset, _summary in (
         "K-means|| with the choices of the released program of fedmf",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=KMeansParallel,
             problem="clustering",
             label=_label,
+            look=("sky", "v"),
             papers=("fedmf",),
             summary=_summary,
             preset=_preset,

@@ -49,7 +49,7 @@ from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -245,8 +245,8 @@ for _name, _cls, _label, _summary in (
     ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits an entry"),
     ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits an entry"),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=_cls,
             problem="clustering",

@@ -25,19 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import number, whole
+from fedrepro.parameters import Number, number, whole
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,7 @@ class PALM(Method):
 
     silent: ClassVar[bool] = True
 
-    gamma: float = 1.02
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        number("gamma", self.gamma, least=1.0)
+    gamma: Annotated[float, Number(least=1.0)] = 1.02
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -222,12 +218,13 @@ for _name, _cls, _label, _papers, _preset, _summary in (
         "SNCP on all data in one place, one H and one W step an iteration",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=_cls,
             problem="clustering",
             label=_label,
+            look=("black", "D") if _cls is CentralizedSNCP else None,
             papers=_papers,
             summary=_summary,
             preset=_preset,

@@ -21,20 +21,20 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.numerics.embedding import embed
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering.labels import contingency
 from fedrepro.problems.clustering.lloyd import holding
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass
@@ -69,21 +69,15 @@ class TSNE(Method):
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
     silent: ClassVar[bool] = True
 
-    points: int | None = None
-    perplexity: float = 30.0
-    components: int | None = 50
-    start: str = "pca"
-    seed: int = 0
+    points: Annotated[int | None, Whole(4)] = None
+    perplexity: Annotated[float, Number(above=0.0)] = 30.0
+    components: Annotated[int | None, Whole(2)] = 50
+    start: Annotated[str, OneOf("pca", "random")] = "pca"
+    seed: Annotated[int, Whole(0)] = 0
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        if self.points is not None:
-            whole("points", self.points, 4)
-        number("perplexity", self.perplexity, above=0.0)
-        if self.components is not None:
-            whole("components", self.components, 2)
-        one_of("start", self.start, ("pca", "random"))
-        whole("seed", self.seed, 0)
+        super().__post_init__()
         self.check(N=self.points)
 
     def check(self, *, N: int | None = None, **_: Any) -> None:
@@ -148,12 +142,13 @@ def match(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
     return names[found]
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="tsne",
         cls=TSNE,
         problem="clustering",
         label="t-SNE",
+        look=("grey", "*"),
         papers=("fedmf",),
         summary="The samples as points of the plane, for pictures of what the methods found",
     )

@@ -26,7 +26,7 @@ from fedrepro.problems.completion.problem import Completion, bucketing
 from fedrepro.problems.completion.rating_buckets import Buckets
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -97,12 +97,13 @@ def _solve(
         raise ParameterError(name, f"is too small: {failed} row systems cannot be solved at {mu:g}")
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="als",
         cls=ALS,
         problem="completion",
         label="ALS (centralised)",
+        look=("grey", "s"),
         papers=("fedmc",),
         summary="Alternating least squares on all ratings in one place, a reference without communication",
     )

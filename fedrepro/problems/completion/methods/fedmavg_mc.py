@@ -31,17 +31,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import clients_at_most, flag, number, one_of, whole
+from fedrepro.parameters import Number, OneOf, clients_at_most, whole
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -70,19 +70,16 @@ class FedMAvgMC(Method):
     m: int = 10
     Q1: int = 10
     Q2: int = 10
-    reading: str = "literal"
-    c: float = 0.51
-    d: float = 5.0
+    reading: Annotated[str, OneOf("literal", "scaled", "released")] = "literal"
+    c: Annotated[float, Number(above=0.0)] = 0.51
+    d: Annotated[float, Number(above=0.0)] = 5.0
     broadcast: bool = True
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
+        super().__post_init__()
         for name in ("m", "Q1", "Q2"):
             whole(name, getattr(self, name))
-        one_of("reading", self.reading, ("literal", "scaled", "released"))
-        number("c", self.c, above=0.0)
-        number("d", self.d, above=0.0)
-        flag("broadcast", self.broadcast)
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
@@ -205,8 +202,8 @@ for _name, _label, _preset, _summary in (
         "Model averaging as the released program runs it: no broadcast, U steps divided by p",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=FedMAvgMC,
             problem="completion",

@@ -31,17 +31,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import clients_at_most, number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, number
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 T = TypeVar("T")
@@ -71,29 +71,23 @@ class FedMCADMM(Method):
     True
     """
 
-    m: int = 10
-    N: int = 10
+    m: Annotated[int, Whole()] = 10
+    N: Annotated[int, Whole()] = 10
     beta: float | str = 1.0
-    c: float = 0.3
-    W_step: str = "linearized"
-    Y0: str = "gradient"
-    eps: float = 1e-12
-    sends: str = "pair"
+    c: Annotated[float, Number(above=0.0)] = 0.3
+    W_step: Annotated[str, OneOf("linearized", "exact")] = "linearized"
+    Y0: Annotated[str, OneOf("gradient", "zero")] = "gradient"
+    eps: Annotated[float, Number(above=0.0)] = 1e-12
+    sends: Annotated[str, OneOf("pair", "sum")] = "pair"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
-        whole("m", self.m)
-        whole("N", self.N)
+        super().__post_init__()
         if isinstance(self.beta, str):
             if self.beta != "auto":
                 raise ParameterError("beta", f"must be a number greater than 0, or auto, not {self.beta!r}")
         else:
             number("beta", self.beta, above=0.0)
-        number("c", self.c, above=0.0)
-        one_of("W_step", self.W_step, ("linearized", "exact"))
-        one_of("Y0", self.Y0, ("gradient", "zero"))
-        number("eps", self.eps, above=0.0)
-        one_of("sends", self.sends, ("pair", "sum"))
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
@@ -261,12 +255,13 @@ for _name, _label, _preset, _summary in (
         "FedMC-ADMM with the released program's penalty, dual start and floor",
     ),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=FedMCADMM,
             problem="completion",
             label=_label,
+            look=("orange", "D"),
             papers=("fedmc",),
             summary=_summary,
             preset=_preset,

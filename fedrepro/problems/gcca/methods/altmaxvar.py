@@ -26,7 +26,7 @@ from fedrepro.multiview import federated
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,13 @@ class AltMaxVar(Method):
         return linear_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="altmaxvar",
         cls=AltMaxVar,
         problem="gcca",
         label="AltMaxVar",
+        look=("blue", "v"),
         papers=("gcca",),
         summary="federated MAX-VAR GCCA by alternating minimization, every message in full precision",
     )

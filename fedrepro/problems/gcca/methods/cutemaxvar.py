@@ -10,7 +10,7 @@ M_i = X_i Q_i. A round:
 3. the server takes G as the polar factor of sum_i Mhat_i + G / alpha_G (15), (16);
 4. it sends C(G - Ghat) (17), and all ends add it to Ghat.
 
-Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Algorithm 1;
+Source: Shrestha and Fu, Algorithm 1;
 docs/derivations/error-feedback.md and docs/derivations/gcca-steps.md.
 
 The loop is in ``multiview.federated``, the linear node in ``linear_nodes``, the compressor C in ``compression``.
@@ -29,7 +29,7 @@ from fedrepro.multiview import federated
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,13 @@ class CuteMaxVar(Method):
         return federated.sending(self.q, self.compressor, self.kept, self.u, self.directions, self.error_feedback)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="cutemaxvar",
         cls=CuteMaxVar,
         problem="gcca",
         label="CuteMaxVar",
+        look=("vermillion", "^"),
         papers=("gcca",),
         summary="federated MAX-VAR GCCA; quantized changes both ways, error feedback, proximal server step",
     )

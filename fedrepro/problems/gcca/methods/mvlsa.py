@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Clock, Ledger
 from fedrepro.multiview.aligned_views import View, decomposing, leading
 from fedrepro.multiview.federated import State
-from fedrepro.parameters import number, whole
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 def mvlsa(problem: GCCA, m: int, r: float = 0.0, clock: Clock | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -82,12 +82,8 @@ class MVLSA(Method):
 
     one_shot: ClassVar[bool] = True
 
-    m: int = 10
-    r: float = 0.0
-
-    def __post_init__(self) -> None:
-        whole("m", self.m)
-        number("r", self.r, least=0.0)
+    m: Annotated[int, Whole()] = 10
+    r: Annotated[float, Number(least=0.0)] = 0.0
 
     def check(self, *, N: int | None = None, K: int | None = None, **_: Any) -> None:
         """Raise ParameterError where m cannot work for views (J, N) and K."""
@@ -121,12 +117,13 @@ class MVLSA(Method):
         yield State(theta=Q, M=M, G=G, near=M, far=M, G_near=G, G_far=G)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="mvlsa",
         cls=MVLSA,
         problem="gcca",
         label="MVLSA",
+        look=("green", "P"),
         papers=("gcca",),
         summary="closed-form MAX-VAR GCCA of views cut down to rank m",
     )

@@ -18,7 +18,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview.federated import State
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Optimal(Method):
         yield State(theta=best.Q, M=M, G=best.G, near=M, far=M, G_near=best.G, G_far=best.G)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="optimal",
         cls=Optimal,
         problem="gcca",
         label="Optimal",
+        look=("black", "_"),
         papers=("gcca",),
         summary="the exact optimum of MAX-VAR GCCA from thin SVDs of all views",
     )

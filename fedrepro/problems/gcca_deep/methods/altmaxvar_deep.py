@@ -23,7 +23,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,13 @@ class AltMaxVarDeep(deep_nodes.DeepParameters):
         return deep_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="altmaxvar-deep",
         cls=AltMaxVarDeep,
         problem="gcca-deep",
         label="AltMaxVar-Deep",
+        look=("blue", "v"),
         papers=("gcca",),
         summary="federated deep MAX-VAR GCCA by alternating minimization, every message in full precision",
     )

@@ -11,7 +11,7 @@ of M_i = Q(X_i; theta_i). A round:
 3. the server takes G as the polar factor of the centred sum of Mhat_i, plus G / alpha_G (15), (16);
 4. it sends C(G - Ghat) (17), and all ends add it to Ghat.
 
-Source: Shrestha and Fu, Communication-Efficient Federated Linear and Deep GCCA, Algorithm 1 and Sec. V-B;
+Source: Shrestha and Fu, Algorithm 1 and Sec. V-B;
 docs/derivations/error-feedback.md.
 
 The federated loop is in ``multiview.federated``, the node in ``deep_nodes``, the compressor C in ``compression``.
@@ -29,7 +29,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,13 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
         return federated.sending(self.q, self.compressor, self.kept, self.u, self.directions, self.error_feedback)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="cutemaxvar-deep",
         cls=CuteMaxVarDeep,
         problem="gcca-deep",
         label="CuteMaxVar-Deep",
+        look=("vermillion", "^"),
         papers=("gcca",),
         summary="federated deep MAX-VAR GCCA; quantized changes both ways, error feedback, a network at every node",
     )

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import whole
+from fedrepro.parameters import Whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, Raw
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,7 @@ class RawView(Method):
     one_shot: ClassVar[bool] = True
     silent: ClassVar[bool] = True
 
-    view: int = 1
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        whole("view", self.view)
+    view: Annotated[int, Whole()] = 1
 
     def check(self, *, I: int | None = None, **_: Any) -> None:  # noqa: E741 (the paper's symbol)
         """Raise ParameterError where there is no such view."""
@@ -69,12 +65,13 @@ class RawView(Method):
         yield Raw(self.view - 1)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="raw-view",
         cls=RawView,
         problem="gcca-deep",
         label="raw view",
+        look=("grey", "X"),
         papers=("gcca",),
         summary="one view as it is, for comparison with learned representations",
     )

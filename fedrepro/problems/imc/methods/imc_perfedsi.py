@@ -19,7 +19,7 @@ import numpy as np
 from fedrepro.ledger import Ledger
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -70,8 +70,8 @@ class IMCPerFedSI(FactorAveraging):
                 return
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="imc-perfedsi",
         cls=IMCPerFedSI,
         problem="imc",

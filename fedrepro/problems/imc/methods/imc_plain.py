@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import one_of
+from fedrepro.parameters import OneOf
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 READINGS = ("N1", "N2", "N3")
@@ -47,12 +47,11 @@ class IMCPlain(FactorAveraging):
     True
     """
 
-    reading: str = "N1"
+    reading: Annotated[str, OneOf(*READINGS)] = "N1"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         super().__post_init__()
-        one_of("reading", self.reading, READINGS)
         if self.replacement and self.reading == "N2":
             raise ParameterError("replacement", "row m stays with client m in reading N2, which cannot take part twice")
 
@@ -97,12 +96,13 @@ class IMCPlain(FactorAveraging):
         return State(U, V, np.eye(problem.M))
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="imc-plain",
         cls=IMCPlain,
         problem="imc",
         label="FedAvg without side information",
+        look=("blue", "p"),
         papers=("perfedsi",),
         summary="FedAvg on the factors of L* itself, in three readings of the paper",
     )

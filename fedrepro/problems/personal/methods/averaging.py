@@ -23,10 +23,9 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net
-from fedrepro.parameters import flag
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, own_names, run
 from fedrepro.problems.personal.problem import Personal, State
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -58,7 +57,6 @@ class PersonalAveraging(LocalTraining):
         if not isinstance(self.personal, str) or not self.personal.split():
             raise ParameterError("personal", f"must be 'none', 'all' or names of layers, not {self.personal!r}")
         own_names(Net(64, 1, 2), self.personal)
-        flag("alternate", self.alternate)
 
     @property
     def silent(self) -> bool:  # type: ignore[override]  # it depends on a parameter
@@ -90,18 +88,31 @@ class PersonalAveraging(LocalTraining):
         yield from run(problem, self, state, state.shared, visit, draws, ledger, clients)
 
 
-for _name, _label, _personal, _summary in (
-    ("personal-fedavg", "FedAvg", "none", "One model for all clients, averaged over the clients drawn"),
-    ("sr-ph", "SR-PH", "head", "Shared representation, personal head: each client keeps its linear layer"),
-    ("pr-sh", "PR-SH", "block1 block2", "Personal representation, shared head: each client keeps its first two blocks"),
-    ("local", "Local", "all", "Every client trains alone"),
+for _name, _label, _look, _personal, _summary in (
+    ("personal-fedavg", "FedAvg", ("blue", "p"), "none", "One model for all clients, averaged over the clients drawn"),
+    (
+        "sr-ph",
+        "SR-PH",
+        ("orange", "h"),
+        "head",
+        "Shared representation, personal head: each client keeps its linear layer",
+    ),
+    (
+        "pr-sh",
+        "PR-SH",
+        ("purple", "X"),
+        "block1 block2",
+        "Personal representation, shared head: each client keeps its first two blocks",
+    ),
+    ("local", "Local", ("grey", "o"), "all", "Every client trains alone"),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=PersonalAveraging,
             problem="personal",
             label=_label,
+            look=_look,
             papers=("perfedsi",),
             summary=_summary,
             preset={"personal": _personal},

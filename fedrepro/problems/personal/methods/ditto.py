@@ -17,16 +17,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.ledger import Ledger
 from fedrepro.nets.training import stacks, train
-from fedrepro.parameters import number
+from fedrepro.parameters import Number
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -47,12 +47,7 @@ class Ditto(LocalTraining):
     True
     """
 
-    mu: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        number("mu", self.mu, least=0.0)
+    mu: Annotated[float, Number(least=0.0)] = 1.0
 
     def rounds(
         self,
@@ -88,12 +83,13 @@ class Ditto(LocalTraining):
         yield from run(problem, self, state, server.shared, visit, draws, ledger, clients)
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="ditto",
         cls=Ditto,
         problem="personal",
         label="Ditto",
+        look=("green", "d"),
         papers=("perfedsi",),
         summary="Each client's own model, pulled towards FedAvg's with strength mu",
     )

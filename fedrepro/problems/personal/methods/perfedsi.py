@@ -18,18 +18,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import MASKED, MASKS, SIDE_NORMS, Net
-from fedrepro.parameters import flag, one_of
+from fedrepro.parameters import OneOf
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.protocols import Cost
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -89,12 +89,7 @@ class PerFedSIConcat(_PerFedSI):
     True
     """
 
-    side_norm: str = "running"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        one_of("side_norm", self.side_norm, SIDE_NORMS)
+    side_norm: Annotated[str, OneOf(*SIDE_NORMS)] = "running"
 
     def net(self, problem: Personal) -> Net:
         """The problem's network and a side path."""
@@ -121,14 +116,8 @@ class PerFedSIMask(_PerFedSI):
     True
     """
 
-    mask: str = "block"
+    mask: Annotated[str, OneOf(*MASKS)] = "block"
     widen: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        one_of("mask", self.mask, MASKS)
-        flag("widen", self.widen)
 
     def net(self, problem: Personal) -> Net:
         """The problem's network with a mask."""
@@ -137,19 +126,20 @@ class PerFedSIMask(_PerFedSI):
         return dataclasses.replace(problem.plain, side="mask", side_dim=entries, mask=self.mask, widths=tuple(widths))
 
 
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="perfedsi",
         cls=PerFedSIConcat,
         problem="personal",
         label="PerFedSI",
+        look=("vermillion", "D"),
         papers=("perfedsi",),
         summary="FedAvg with side information concatenated to the last layer's input (Model 1)",
         variant="concat",
     )
 )
-add_algorithm(
-    Algorithm(
+add_method(
+    MethodEntry(
         name="perfedsi-mask",
         cls=PerFedSIMask,
         problem="personal",

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import clients_at_most, flag, number, whole
+from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 from fedrepro.seeds import streams
 
 
@@ -46,17 +46,9 @@ class ShiftAveraging(Method):
     """
 
     side: bool = False
-    eta: float = 0.1
-    tau: int = 5
-    m: int | None = 20
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        flag("side", self.side)
-        number("eta", self.eta, above=0.0)
-        whole("tau", self.tau)
-        if self.m is not None:
-            whole("m", self.m)
+    eta: Annotated[float, Number(above=0.0)] = 0.1
+    tau: Annotated[int, Whole()] = 5
+    m: Annotated[int | None, Whole()] = 20
 
     def check(self, *, M: int | None = None, **_: Any) -> None:
         """Raise ParameterError where more clients would be drawn than there are."""
@@ -119,8 +111,8 @@ for _name, _label, _side, _summary in (
     ("shift-fedavg", "FedAvg", False, "FedAvg on the regression toy, one model for all clients"),
     ("shift-perfedsi", "PerFedSI", True, "FedAvg on the regression toy, with side information as inputs (Model 1)"),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=ShiftAveraging,
             problem="shift",

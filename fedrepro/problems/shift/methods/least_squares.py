@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import one_of
+from fedrepro.parameters import OneOf
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import Algorithm, add_algorithm
+from fedrepro.registry import MethodEntry, add_method
 
 SOLUTIONS = ("global", "side", "local", "theory")
 
@@ -43,13 +43,9 @@ class ShiftExact(Method):
     True
     """
 
-    solution: str = "global"
+    solution: Annotated[str, OneOf(*SOLUTIONS)] = "global"
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
     silent: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        one_of("solution", self.solution, SOLUTIONS)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -83,12 +79,13 @@ for _name, _label, _solution, _summary in (
     ("shift-local", "Local", "local", "Each client's own least squares"),
     ("shift-theory", "½ Var(b)", "theory", "The best global model for infinitely many samples"),
 ):
-    add_algorithm(
-        Algorithm(
+    add_method(
+        MethodEntry(
             name=_name,
             cls=ShiftExact,
             problem="shift",
             label=_label,
+            look=("black", "|") if _solution == "theory" else None,
             papers=("perfedsi",),
             summary=_summary,
             preset={"solution": _solution},

@@ -1,4 +1,4 @@
-"""The command ``why``."""
+"""The command ``failures``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrepro.errors import UserError
 @tier_option
 @set_option
 @results_option
-def why(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
+def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
     """Say why runs failed or diverged: the reason and, of a failed one, the traceback.
 
     RUN is a run as `run` prints it, its trial left out for all of them; FIGURE names all runs of a figure at a tier.
@@ -23,8 +23,8 @@ def why(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
 
     \b
     Examples:
-      fedrepro why fedc/fig5 --tier paper
-      fedrepro why "fedcgds m=10 Q1=100 Q2=100 @ bals / bals, trial 3"
+      fedrepro failures fedc/fig5 --tier paper
+      fedrepro failures "fedcgds m=10 Q1=100 Q2=100 @ bals / bals, trial 3"
     """
     from fedrepro.runs.failures import Failure, of_figure, of_run
     from fedrepro.spec.find import find_spec, load_all

@@ -34,18 +34,18 @@ def test_a_failed_run_tells_its_reason_and_traceback(
     monkeypatch.setattr(FedMGS, "rounds", fail_with_two)
     ran = fedrepro("run", small, "--jobs", 1)
     series = "fedcgds m=2 Q1=3 Q2=4 @ syn / unf"
-    assert f"the traceback: fedrepro why '{series}, trial 1'" in ran.stderr
+    assert f"the traceback: fedrepro failures '{series}, trial 1'" in ran.stderr
     results = ("--results", tmp_path / "results")
-    one = fedrepro("why", f"{series}, trial 2", *results).output
+    one = fedrepro("failures", f"{series}, trial 2", *results).output
     assert "failed: ArithmeticError: no luck today" in one
     assert 'raise ArithmeticError("no luck today")' in one
     assert "Traceback (most recent call last)" in one
     assert "trial 1" not in one
     monkeypatch.undo()  # and with it the code that failed
-    whole = fedrepro("why", small, *results).output
+    whole = fedrepro("failures", small, *results).output
     assert whole.count("Traceback") == 1, "runs that fail alike are told together"
     assert whole.index("trial 1") < whole.index("trial 2") < whole.index("Traceback")
-    assert fedrepro("why", series, *results).output == whole
+    assert fedrepro("failures", series, *results).output == whole
 
 
 def test_runs_that_are_well_and_names_of_nothing_are_told(
@@ -53,8 +53,8 @@ def test_runs_that_are_well_and_names_of_nothing_are_told(
 ) -> None:
     results = ("--results", tmp_path / "results")
     fedrepro("run", small, "--jobs", 1)
-    assert fedrepro("why", small, *results).output == "beyond/small (quick): no run failed or diverged\n"
-    wrong = fedrepro("why", "fedcgds, trial 9", *results)
+    assert fedrepro("failures", small, *results).output == "beyond/small (quick): no run failed or diverged\n"
+    wrong = fedrepro("failures", "fedcgds, trial 9", *results)
     assert (wrong.exit_code, "is neither a figure" in wrong.output) == (2, True)
 
 
@@ -69,10 +69,10 @@ def test_a_diverged_run_and_one_whose_note_is_gone_tell_what_the_results_say(
     path.write_text(json.dumps(sidecar))
     (tmp_path / "results" / "quick" / "beyond" / "damaged.json").write_text("[")
     Store(tmp_path / "results" / ".runs").fail("ab12", {"why": "no series"})
-    said = fedrepro("why", small, "--results", tmp_path / "results").output
+    said = fedrepro("failures", small, "--results", tmp_path / "results").output
     assert "c @ d, trial 2\n  failed: ValueError: x\n" in said
     assert "a @ b, trial 1\n  objective became nan in round 3\n" in said
-    assert "round 3" in fedrepro("why", "a @ b, trial 1", "--results", tmp_path / "results").output
+    assert "round 3" in fedrepro("failures", "a @ b, trial 1", "--results", tmp_path / "results").output
 
 
 # The shell ------------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def completed(*words: str) -> list[str]:
 def test_the_shell_completes_figures_methods_panels_and_keys(small: Path) -> None:
     spec = str(small)
     assert "fedc/fig5" in completed("plot", "fedc/")
-    assert "fedc/fig5" in completed("why", "fedc/")
+    assert "fedc/fig5" in completed("failures", "fedc/")
     assert completed("describe", "fedcg") == ["fedcgds", "fedcgds-sncp"]
     for words in (("plot", spec, "--panel"), ("run", spec, "--only"), ("show", spec, "--panel")):
         assert completed(*words, "") == ["a", "b"]
