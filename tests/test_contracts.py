@@ -88,7 +88,7 @@ def test_an_algorithm_is_a_frozen_dataclass_that_can_be_made_and_says_what_it_so
 def test_an_algorithm_has_a_style_of_its_own(name: str) -> None:
     from fedrepro.plotting import style
 
-    assert name in style.METHODS, f"give '{name}' a colour and a marker in fedrepro/plotting/style.py"
+    assert style.method(name) != style.NEUTRAL, f"give the entry of '{name}' a look: a colour and a marker"
 
 
 def _explains_its_parameters(cls: type) -> None:

@@ -290,7 +290,7 @@ def test_listing_and_planning_import_no_jax():
         "for name in ('jax', 'optax'): sys.modules[name] = None\n"
         "from pathlib import Path\n"
         "from fedrepro import registry\n"
-        "from fedrepro.runs import plan\n"
+        "from fedrepro.runs.identity import plan\n"
         "from fedrepro.spec import read\n"
         "assert 'cutemaxvar-deep' in registry.methods()\n"
         "figures = [read.load(Path(f'experiments/gcca/fig{n}.yaml'), 'quick') for n in (10, 11, 12, 13)]\n"

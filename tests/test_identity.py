@@ -176,11 +176,11 @@ def metadata_of_a_field(copy: Copy) -> None:
 
 
 def drawing(copy: Copy) -> None:
-    copy.edit("PALETTE", "TITLE = 9.5", "TITLE = 9.6")
+    copy.edit("NEUTRAL", "TITLE = 9.5", "TITLE = 9.6")
 
 
 def other_method(copy: Copy) -> None:
-    copy.edit("FedPALM", "gamma: float = 1.02", "gamma: float = 1.03")
+    copy.edit("FedPALM", "gamma: Annotated[float, Number(least=1.0)] = 1.02", "gamma: Annotated[float, Number(least=1.0)] = 1.03")
 
 
 @pytest.mark.parametrize(
