@@ -140,7 +140,7 @@ def child() -> int:
     import time
 
     from fedrepro.runs.compute import execute
-    from fedrepro.runs.predict.machine import resident
+    from fedrepro.runs.predict.memory_peak import peak
     from fedrepro.runs.storage.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +148,7 @@ def child() -> int:
             ((_, said),) = execute.compute([run], Store(Path(folder) / "store"), Path(folder) / "scratch")
             if said.startswith("failed"):
                 raise SystemExit(f"{run.setting.series}: {said}")
-        print(time.process_time(), resident())
+        print(time.process_time(), peak())
     return 0
 
 

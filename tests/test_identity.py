@@ -180,7 +180,11 @@ def drawing(copy: Copy) -> None:
 
 
 def other_method(copy: Copy) -> None:
-    copy.edit("FedPALM", "gamma: Annotated[float, Number(least=1.0)] = 1.02", "gamma: Annotated[float, Number(least=1.0)] = 1.03")
+    copy.edit(
+        "FedPALM",
+        "gamma: Annotated[float, Number(least=1.0)] = 1.02",
+        "gamma: Annotated[float, Number(least=1.0)] = 1.03",
+    )
 
 
 @pytest.mark.parametrize(

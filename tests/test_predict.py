@@ -16,10 +16,10 @@ from fedrepro import registry
 from fedrepro.cli.main import main
 from fedrepro.cli.options import Memory
 from fedrepro.errors import UserError
-from fedrepro.protocols import Work
+from fedrepro.protocols import Cost, Work
 from fedrepro.runs.compute.groups import MOST
 from fedrepro.runs.identity import plan
-from fedrepro.runs.predict import calibrate
+from fedrepro.runs.predict import calibrate, first_rounds
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import PROBED, TYPICAL, Machine
 from fedrepro.runs.run import Run
@@ -122,15 +122,15 @@ def test_what_was_measured_is_kept_and_a_damaged_file_is_measured_again(tmp_path
     machine = Machine(path)
     assert machine.rates == TYPICAL
     machine.measure(["calls", "singles"], [])
-    machine.learn("a method", lambda: 1.25)
-    machine.learn("a method", lambda: pytest.fail("it is known"))
-    machine.learn("another", lambda: None)
+    machine.learn_factor("a method", lambda: 1.25)
+    machine.learn_factor("a method", lambda: pytest.fail("it is known"))
+    machine.learn_factor("another", lambda: None)
     again = Machine(path)
     assert again.kept == machine.kept
     assert again.factor("a method") == 1.25
     assert again.factor("another") == 1.0
     assert again.rates.calls == TYPICAL.calls * again.kept["seconds"]["calls"] / PROBED.calls
-    for content in ("{", "[]", '{"x": 3}', json.dumps({again.key: {"seconds": {"calls": "many"}}})):
+    for content in ("{", "[]", '{"x": 3}', json.dumps({again.key: {"seconds": {"calls": "many"}}}), FIRST % again.key):
         path.write_text(content, encoding="utf-8")
         damaged = Machine(path)
         assert damaged.rates == TYPICAL
@@ -142,12 +142,53 @@ def test_what_was_measured_is_kept_and_a_damaged_file_is_measured_again(tmp_path
     assert set(Machine(path).kept["seconds"]) == {"calls"}
 
 
+FIRST = '{"%s": {"first rounds": {"a family": {"round": 1.0}}}}'
+
+
+def test_first_rounds_are_timed_where_no_cost_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = next(run for run in runs_of("fedc/fig5", "smoke") if run.setting.algorithm == "fedcgds")
+    assert calibrate.machine_for([run]).first_rounds(run.family) is None, "its cost is declared"
+    monkeypatch.delattr(registry.methods()["fedcgds"].cls, "cost")
+    monkeypatch.delattr(registry.problems()["clustering"].cls, "measuring")
+    monkeypatch.delattr(registry.problems()["clustering"].cls, "preparing")
+    assert predict.cost(run) == Cost()
+    lines: list[str] = []
+    machine = calibrate.machine_for([run], lines.append)
+    assert lines == [f"timing the first rounds of {run.setting.series}; kept for the next time"]
+    first = machine.first_rounds(run.family)
+    assert first is not None
+    assert min(first.start, first.round, first.measuring, first.making) > 0
+    assert first.stored > 0
+    timings = predict.Timings(tmp_path, Machine())  # read from the file
+    own = 2 * first.start + (run.setting.rounds + 1) * first.round
+    assert timings.seconds(run) == pytest.approx(
+        own + first.measuring * len(run.setting.recorded) + machine.seconds(predict.STARTED)
+    )
+    assert timings.making([run]) == first.making
+    libraries = Machine().resident(()) + Machine().resident(predict.needed([run]))
+    assert predict.memory([run], 1, Machine()) == pytest.approx(
+        libraries + max(first.stored + first.holds, 2 * first.stored)
+    )
+    monkeypatch.setattr(first_rounds, "measure", lambda run: pytest.fail("it is known"))
+    calibrate.machine_for([run])
+
+
+def test_a_run_whose_first_rounds_fail_is_predicted_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(run for run in runs_of("fedc/fig5", "smoke") if run.setting.algorithm == "fedcgds")
+    monkeypatch.delattr(registry.methods()["fedcgds"].cls, "cost")
+    broken = changed(run, params={**run.setting.params, "m": 10**6})  # more clients than there are
+    assert calibrate.machine_for([broken]).first_rounds(run.family) is None
+    assert seconds(broken, tmp_path) > 0
+
+
 def test_another_processor_has_speeds_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "speed.json"
-    Machine(path).learn("a method", lambda: 2.0)
+    Machine(path).learn_factor("a method", lambda: 2.0)
     monkeypatch.setattr("fedrepro.cpu.model", lambda: "another")
     assert Machine(path).factor("a method") == 1.0
-    Machine(path).learn("a method", lambda: 3.0)
+    Machine(path).learn_factor("a method", lambda: 3.0)
     monkeypatch.undo()
     assert Machine(path).factor("a method") == 2.0
 
@@ -155,7 +196,7 @@ def test_another_processor_has_speeds_of_its_own(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("figure", ["fedmf/fig4", "fedmc/fig3", "gcca/fig8", "perfedsi/fig3", "perfedsi/appendixB"])
 def test_a_method_has_a_factor_from_a_few_rounds(figure: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "speed.json")
-    for run in {predict.path(run): run for run in runs_of(figure, "paper")[:200]}.values():
+    for run in {predict.calibration_key(run): run for run in runs_of(figure, "paper")[:200]}.values():
         found = calibrate.factor(run, machine)
         assert found is not None
         assert 0.05 < found < 50.0

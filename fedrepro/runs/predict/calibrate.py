@@ -1,7 +1,7 @@
-"""How fast this machine is at what some runs do: its units of work, its libraries, and a factor for each method.
+"""Measures this computer for the runs at hand: units of work, libraries, a factor per method, and first rounds.
 
-A factor is what a few rounds of a method take on the small problem that its problem names, to what its cost says of
-them; ``predict.path`` says what it belongs to.
+A factor is the time of a few rounds of a method on the small problem that its problem names, relative to its declared
+cost; ``timings.calibration_key`` says what shares one. The first rounds of runs without a declared cost are timed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,41 +22,57 @@ from fedrepro.ledger import Ledger
 from fedrepro.protocols import Work
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import randomness
+from fedrepro.runs.predict import first_rounds
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import WORTH, Machine, needs
 from fedrepro.runs.run import Run
 from fedrepro.spec.model import Setting
 
 ENOUGH = 0.2
-"""Seconds of processor time that rounds on a sample are measured for."""
+"""Seconds of processor time after which no further round on a sample is timed."""
 
 SHARE = 0.02
-"""Methods whose runs take less than this share of the whole are not measured."""
+"""Share of the predicted time below which a method gets no factor."""
 
 
-def machine_for(runs: Sequence[Run], told: Callable[[str], None] = lambda text: None) -> Machine:
-    """The machine, measured as far as these runs are worth it: not where they take seconds by typical numbers.
+def machine_for(runs: Sequence[Run], report: Callable[[str], None] = lambda text: None) -> Machine:
+    """The computer, measured as far as these runs are worth it: not where they take seconds at typical speed.
 
-    ``told`` hears, once, that it is being measured.
+    The first rounds of runs whose method or problem does not declare its cost are always timed. ``report`` receives a
+    line before something is measured; all of it is kept for the next time.
     """
     machine = Machine()
-    different = {run.family: run for run in runs}
+    by_family = {run.family: run for run in runs}
     count = Counter(run.family for run in runs)
-    works = {family: predict.own_work(run) + predict.around(run) for family, run in different.items()}
+    works = {family: predict.own_work(run) + predict.around(run) for family, run in by_family.items()}
     typical = {family: machine.seconds(work) * count[family] for family, work in works.items()}
-    if sum(typical.values()) < WORTH:
+    worth = sum(typical.values()) >= WORTH
+    _time_first_rounds(by_family.values(), machine, worth, report)
+    if not worth:
         return machine
-    kinds, libraries = needs(works.values()), predict.needed(different.values())
+    kinds, libraries = needs(works.values()), predict.needed(by_family.values())
     if machine.lacks(kinds, libraries):
-        told("measuring how fast this machine is; kept for the next time")
+        report("measuring how fast this machine is; kept for the next time")
     machine.measure(kinds, libraries)
     by_method: dict[str, float] = {}
-    for family, run in different.items():
-        by_method[predict.path(run)] = by_method.get(predict.path(run), 0.0) + typical[family]
-    for name, run in {predict.path(run): run for run in different.values()}.items():
-        if by_method[name] >= SHARE * sum(typical.values()):
-            machine.learn(name, lambda run=run: factor(run, machine))  # type: ignore[misc]
+    for family, run in by_family.items():
+        key = predict.calibration_key(run)
+        by_method[key] = by_method.get(key, 0.0) + typical[family]
+    for key, run in {predict.calibration_key(run): run for run in by_family.values()}.items():
+        if by_method[key] >= SHARE * sum(typical.values()):
+            machine.learn_factor(key, lambda run=run: factor(run, machine))  # type: ignore[misc]
     return machine
+
+
+def _time_first_rounds(runs: Iterable[Run], machine: Machine, worth: bool, report: Callable[[str], None]) -> None:
+    """Time and keep the first rounds of runs of which something declares no cost; of datasets only where worth it."""
+    for run in runs:
+        undeclared = first_rounds.lacks_cost(run) or first_rounds.lacks_measuring(run)
+        undeclared |= first_rounds.lacks_preparing(run) or (worth and first_rounds.lacks_making(run))
+        if undeclared and machine.first_rounds(run.family) is None:
+            report(f"timing the first rounds of {run.setting.series}; kept for the next time")
+            if (first := first_rounds.measure(run)) is not None:
+                machine.learn_first_rounds(run.family, first)
 
 
 def factor(run: Run, machine: Machine) -> float | None:
@@ -75,8 +91,8 @@ def factor(run: Run, machine: Machine) -> float | None:
             took, rounds = _measured(method, problem, entry.problem, entry.cls.one_shot)
     except (UserError, ArithmeticError, np.linalg.LinAlgError):
         return None
-    said = predict.cost(small)
-    work = said.start + said.first if entry.cls.one_shot else said.round * rounds
+    declared = predict.cost(small)
+    work = declared.start + declared.first if entry.cls.one_shot else declared.round * rounds
     return took / machine.seconds(work) if work != Work() else None
 
 

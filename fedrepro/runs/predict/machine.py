@@ -1,14 +1,14 @@
-"""What a unit of each kind of work costs on this machine, and what Python and its libraries take: measured once, kept.
+"""The speed of this computer: seconds per unit of each kind of work, time and memory of libraries, factors of methods.
 
-Every kind is measured by a piece of code that does little else, for about a tenth of a second of processor time, so
-that a machine that is busy otherwise does not matter; the networks' by compiling one. What libraries take is that of a
-fresh Python that loads them. A method has a factor besides: what a few of its rounds take on the small problem that its
-problem names (``Problem.probes``), to what its cost says of them. Methods on networks have none, for compiling theirs
-would take longer than that is worth.
+Each kind is measured by code that does little else, for about a tenth of a second of processor time, so that other
+load does not matter; networks by compiling one. Libraries are measured in a fresh Python that loads them. A method has
+a factor besides: the time of a few of its rounds on the small problem that its problem names (``Problem.probes``),
+relative to its declared cost. Methods on networks have none, because compiling them takes longer than that is worth.
+The first rounds of runs without a declared cost are kept here too (``first_rounds``).
 
 All of it is kept in the file ``.speed.json`` in the data home, by processor and versions of the libraries. A file that
-cannot be read is measured again, one that cannot be written is not kept. Nothing is measured for work that takes
-seconds by typical numbers: those of ``TYPICAL``, a 2.5 GHz core of 2023.
+cannot be read is measured again; one that cannot be written is not kept. Nothing is measured for declared work that
+takes seconds at the typical speed, ``TYPICAL``, of a 2.5 GHz core of 2023.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from fedrepro.data.home import home
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
 from fedrepro.protocols import Work
+from fedrepro.runs.predict.first_rounds import FirstRounds
 
 TYPICAL = Work(flops=8e-11, bytes=5e-11, singles=1e-9, network=2.5e-11, calls=1.2e-6, programs=1.0)
-"""Seconds a unit, of one core, as methods spend them."""
+"""Seconds per unit on one core, as methods spend them."""
 
 PROBED = Work(flops=3.5e-11, bytes=3.6e-11, singles=3.4e-10, network=1.25e-11, calls=7.6e-7, programs=0.44)
-"""What the measurements below find on the same core: they do one thing over and over, and so are faster."""
+"""Seconds per unit that the measurements below find on the same core. They repeat one operation and so are faster."""
 
 LIBRARIES: dict[str, tuple[str, float, float]] = {
     "": (
@@ -50,19 +51,19 @@ LIBRARIES: dict[str, tuple[str, float, float]] = {
     "numba": ("import fedrepro.problems.completion.kernels, fedrepro.multiview.minibatch", 0.5, 95e6),
     "jax": ("import fedrepro.nets.backend as b; b.load().numpy.zeros(3).sum()", 1.0, 300e6),
 }
-"""What loads each of them, and the seconds and bytes it typically takes; '' is Python with what every run needs."""
+"""The program that loads each library, its typical seconds and bytes; '' is Python with what every run needs."""
 
 AT_WORK: dict[str, tuple[float, float]] = {"numba": (3.0, 1.6), "jax": (1.3, 1.2)}
-"""How many times longer it takes, and how many times more memory, with the compiled programs of a method."""
+"""Factors of a library's time and memory when it holds the compiled programs of a method."""
 
 WORTH = 20.0
-"""Seconds by typical numbers from which on work is worth measuring the machine for."""
+"""Seconds at typical speed above which measuring the computer is worth it."""
 
 _LEAST = 0.1
 
 
 class Machine:
-    """Seconds of work and bytes of libraries; by typical numbers where nothing better is kept in ``path``."""
+    """Seconds of work and bytes of libraries: typical numbers where nothing better is kept in ``path``."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = home() / ".speed.json" if path is None else path
@@ -71,12 +72,12 @@ class Machine:
 
     @property
     def rates(self) -> Work:
-        """Seconds a unit, as methods spend them here."""
-        found = {k: getattr(TYPICAL, k) * v / getattr(PROBED, k) for k, v in self.kept.get("seconds", {}).items()}
-        return replace(TYPICAL, **found)
+        """Seconds per unit, as methods spend them on this computer."""
+        measured = {k: getattr(TYPICAL, k) * v / getattr(PROBED, k) for k, v in self.kept.get("seconds", {}).items()}
+        return replace(TYPICAL, **measured)
 
     def seconds(self, work: Work, factor: float = 1.0) -> float:
-        """Seconds of one core for this work, of a method with this factor."""
+        """Seconds of one core for an amount of work, by a method with this factor."""
         return factor * sum(amount * rate for amount, rate in zip(astuple(work), astuple(self.rates), strict=True))
 
     def factor(self, method: str) -> float:
@@ -91,34 +92,44 @@ class Machine:
         """Bytes that a Python with these libraries holds."""
         return sum(self._library(name)[1] for name in {"", *libraries})
 
+    def first_rounds(self, family: str) -> FirstRounds | None:
+        """What the first rounds of a family of runs took, None where they were not timed."""
+        kept = self.kept.get("first rounds", {}).get(family)
+        return None if kept is None else FirstRounds(**kept)
+
     def _library(self, name: str) -> tuple[float, float]:
         seconds, size = self.kept.get("libraries", {}).get(name, LIBRARIES[name][1:])
         return float(seconds), float(size)
 
     def lacks(self, kinds: Iterable[str], libraries: Iterable[str]) -> bool:
-        """Whether some kind of work or library was not measured yet."""
-        held = self.kept.get("libraries", {})
-        return not (set(kinds) <= set(self.kept.get("seconds", {})) and {"", *libraries} <= set(held))
+        """Whether some kind of work or library has not been measured yet."""
+        measured = self.kept.get("libraries", {})
+        return not (set(kinds) <= set(self.kept.get("seconds", {})) and {"", *libraries} <= set(measured))
 
     def measure(self, kinds: Iterable[str], libraries: Iterable[str]) -> None:
-        """Measure what is not known yet of the kinds of work (fields of ``Work``) and libraries named, and keep it."""
-        seconds, held = self.kept.setdefault("seconds", {}), self.kept.setdefault("libraries", {})
+        """Measure and keep the kinds of work (fields of ``Work``) and the libraries that are not known yet."""
+        seconds, measured = self.kept.setdefault("seconds", {}), self.kept.setdefault("libraries", {})
         with threadpool_limits(limits=1):
             for kind in sorted(set(kinds) - set(seconds)):
                 seconds |= _MEASURES[kind]()
-        for name in sorted({"", *libraries} - set(held)):
-            if (found := _loaded(name)) is not None:
-                base = held.get("", (0.0, 0.0)) if name else (0.0, 0.0)
-                longer, more = AT_WORK.get(name, (1.0, 1.0))
-                held[name] = [longer * max(0.0, found[0] - base[0]), more * max(0.0, found[1] - base[1])]
+        for name in sorted({"", *libraries} - set(measured)):
+            if (loaded := _loaded(name)) is not None:
+                base = measured.get("", (0.0, 0.0)) if name else (0.0, 0.0)
+                factors = AT_WORK.get(name, (1.0, 1.0))
+                measured[name] = [f * max(0.0, own - b) for f, own, b in zip(factors, loaded, base, strict=True)]
         self._keep()
 
-    def learn(self, method: str, factor: Callable[[], float | None]) -> None:
-        """Measure and keep the factor of a method that has none yet; None where it cannot be had."""
+    def learn_factor(self, method: str, measure: Callable[[], float | None]) -> None:
+        """Measure and keep the factor of a method that has none yet; None where it cannot be measured."""
         factors = self.kept.setdefault("methods", {})
-        if method not in factors and (found := factor()) is not None:
-            factors[method] = round(min(4.0, max(0.25, found)), 3)
+        if method not in factors and (factor := measure()) is not None:
+            factors[method] = round(min(4.0, max(0.25, factor)), 3)
             self._keep()
+
+    def learn_first_rounds(self, family: str, first: FirstRounds) -> None:
+        """Keep what the first rounds of a family of runs took."""
+        self.kept.setdefault("first rounds", {})[family] = asdict(first)
+        self._keep()
 
     def _keep(self) -> None:
         content = {**_read(self.path), self.key: self.kept}
@@ -127,7 +138,7 @@ class Machine:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What is kept, as far as it has the form it should have."""
+    """The content of the file, empty where it is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         for kept in content.values():
@@ -135,6 +146,8 @@ def _read(path: Path) -> dict[str, Any]:
             dict(kept.get("methods", {}))
             for seconds, size in dict(kept.get("libraries", {})).values():
                 float(seconds) + float(size)
+            for first in dict(kept.get("first rounds", {})).values():
+                sum(map(float, asdict(FirstRounds(**first)).values()))
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
     return dict(content)
@@ -142,21 +155,19 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _key() -> str:
     """Processor and versions."""
-    found = [cpu.model() or "unknown processor", "x86-64-v3" if cpu.asked() else "native", sys.version.split()[0]]
+    parts = [cpu.model() or "unknown processor", "x86-64-v3" if cpu.asked() else "native", sys.version.split()[0]]
     for name in ("fedrepro", "numpy", "scipy", "scikit-learn", "numba", "jax"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+        with contextlib.suppress(PackageNotFoundError):
+            parts.append(f"{name} {version(name)}")
+    return ", ".join(parts)
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
 def rate(call: Callable[[], Any], amount: float, least: float = _LEAST) -> float:
-    """Seconds of processor time a unit: the best of a few calls that each do so much, for ``least`` seconds in all."""
-    call()  # what it loads is not counted
+    """Seconds of processor time per unit: the best of calls that do ``amount`` each, for ``least`` seconds in all."""
+    call()  # loading is not counted
     best, spent = float("inf"), 0.0
     while spent < least:
         began = time.process_time()
@@ -167,7 +178,7 @@ def rate(call: Callable[[], Any], amount: float, least: float = _LEAST) -> float
 
 
 def _flops() -> dict[str, float]:
-    """Thin products of a block that stays in the cache."""
+    """Seconds per operation of thin products of a block that stays in the cache."""
     draw = np.random.default_rng(0)
     X, W, H = draw.random((500, 400)), draw.random((400, 12)), draw.random((500, 12))
 
@@ -180,13 +191,13 @@ def _flops() -> dict[str, float]:
 
 
 def _bytes() -> dict[str, float]:
-    """The sum of a matrix that fits into no cache."""
+    """Seconds per byte of the sum of a matrix that fits into no cache."""
     X = np.ones(1 << 23)
     return {"bytes": rate(X.sum, 8.0 * X.size)}
 
 
 def _singles() -> dict[str, float]:
-    """Sparse products: each stored entry takes a row of a matrix that is somewhere else."""
+    """Seconds per operation of sparse products, in which each stored entry reads a row from elsewhere in memory."""
     draw = np.random.default_rng(0)
     X = sparse.random(4000, 1000, density=0.05, random_state=0, format="csr")
     W = draw.random((1000, 10))
@@ -194,7 +205,7 @@ def _singles() -> dict[str, float]:
 
 
 def _calls() -> dict[str, float]:
-    """Operations on a few numbers."""
+    """Seconds per operation on a few numbers."""
     A, B = np.ones((10, 10)), np.ones((10, 10))
 
     def calls() -> None:
@@ -207,7 +218,7 @@ def _calls() -> dict[str, float]:
 
 
 def _network() -> dict[str, float]:
-    """A convolution and its derivative, in a program that is compiled first."""
+    """Seconds per operation of a convolution with its derivative, and seconds to compile it."""
     from fedrepro.nets import backend
 
     try:
@@ -245,7 +256,7 @@ _MEASURES: dict[str, Callable[[], dict[str, float]]] = {
 
 
 def _loaded(name: str) -> tuple[float, float] | None:
-    """Seconds of processor time and bytes of a fresh Python with a library, beside what every run needs."""
+    """Seconds of processor time and bytes of a fresh Python that loads a library after what every run needs."""
     program = "; ".join(
         [
             "from fedrepro import cpu",
@@ -253,32 +264,17 @@ def _loaded(name: str) -> tuple[float, float] | None:
             LIBRARIES[""][0],
             LIBRARIES[name][0],
             "import time",
-            "from fedrepro.runs.predict.machine import resident",
-            "print(time.process_time(), resident())",
+            "from fedrepro.runs.predict.memory_peak import peak",
+            "print(time.process_time(), peak())",
         ]
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    if found.returncode != 0:
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if child.returncode != 0:
         return None
-    seconds, size = found.stdout.split()[-2:]
+    seconds, size = child.stdout.split()[-2:]
     return float(seconds), float(size)
 
 
-def resident() -> float:
-    """The most bytes this process has held so far; 0 where the system does not tell."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        return next(1024.0 * float(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(most) * (1.0 if sys.platform == "darwin" else 1024.0)
-
-
 def needs(works: Iterable[Work]) -> set[str]:
-    """The kinds of work that these have."""
+    """The kinds of work of which there is any."""
     return {kind for work in works for kind, amount in asdict(work).items() if amount}

@@ -1,10 +1,11 @@
-"""How long runs will take and how much memory they need: by earlier runs where there are any, else by arithmetic.
+"""Predicts how long runs take and how much memory they need: from earlier runs where there are any, else from costs.
 
-Methods, problems, datasets and partitions say what they take in amounts of ``Work``; ``machine.Machine`` says what a
-unit of each costs here. The sizes come from what datasets know of themselves without being read.
+Methods, problems, datasets and partitions declare their cost in amounts of ``Work``, and ``machine.Machine`` knows the
+price of a unit on this computer. The sizes are those that datasets know without being read. Where a cost is not
+declared, the first rounds of the run have been timed (``first_rounds``).
 
-A worker that computes a run holds Python and the libraries, what the run holds of its own, and maps the arrays of its
-problem, which workers share. The arrays of a problem are made once, by the worker that needs them first.
+A worker that computes a run holds Python, the libraries and the run's own arrays, and maps the arrays of its problem,
+which workers share. The worker that needs a problem first prepares it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fedrepro.files import atomically
 from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs.compute import groups, lockstep
+from fedrepro.runs.predict import first_rounds as undeclared
 from fedrepro.runs.predict.machine import Machine
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
@@ -34,46 +36,53 @@ TYPICAL: Mapping[str, Any] = {
     **{"images": 10000, "classes": 10, "size": 28, "channels": 1, "groups": 10},
     **{"drawings": 20},
 }
-"""Sizes of data that say nothing of themselves."""
+"""Sizes of data that do not declare theirs."""
 
 OF_PROBLEM = ("K", "train")
-"""What the problem's parameters say rather than the data: clusters asked for, the share of ratings to train with."""
+"""Sizes that the problem's parameters set, not the data: the number of clusters, the share of ratings to train with."""
 
 TOGETHER = 0.65
-"""What a run in step with others takes, to what it takes alone: their common passes, less what each does by itself."""
+"""The time of a run in step with others relative to the same run alone."""
 
 PROGRAM = 4.7e6
-"""Bytes that a compiled network keeps in the process that compiled it."""
+"""Bytes that a compiled network occupies in the process that compiled it."""
 
 STARTED = Work(calls=3000.0)
 """Opening a problem, drawing the initial point and writing the record."""
 
 
 class Timings:
-    """Seconds per run family, learned from finished runs and kept in the store's folder; by arithmetic else."""
+    """Predicted seconds: of finished runs of the same family, kept in the store's folder, else from costs."""
 
     def __init__(self, root: Path, machine: Machine | None = None) -> None:
         self.path = root / "timings.json"
         self.store = Store(root)
         self.machine = Machine() if machine is None else machine
         self.known: dict[str, float] = {}
-        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):  # damaged: learned anew
+        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):  # a damaged file is replaced
             known = json.loads(self.path.read_bytes())
             self.known = {family: took for family, took in known.items() if is_number(took) and 0 <= took < math.inf}
 
     def seconds(self, run: Run) -> float:
-        """Predicted seconds of one run by itself, in a process that has made its problem and compiled its kernels."""
+        """Predicted seconds of one run alone, in a process that has prepared its problem and compiled its kernels."""
         known = self.known.get(run.family)
         if known is not None:
             return known
-        return self.machine.seconds(own_work(run), self.machine.factor(path(run))) + self.machine.seconds(around(run))
+        one_shot, first = registry.methods()[run.setting.algorithm].cls.one_shot, self.machine.first_rounds(run.family)
+        method = self.machine.seconds(own_work(run), self.machine.factor(calibration_key(run)))
+        if first is not None and undeclared.lacks_cost(run):
+            method = first.start if one_shot else first.start * 2.0 + first.round * (run.setting.rounds + 1.0)
+        around_it = self.machine.seconds(around(run))
+        if first is not None and undeclared.lacks_measuring(run):
+            around_it += first.measuring * (1.0 if one_shot else len(run.setting.recorded))
+        return method + around_it
 
     def measured(self, run: Run) -> bool:
-        """Whether the prediction comes from an earlier run of the same kind."""
+        """Whether the prediction comes from an earlier run of the same family."""
         return run.family in self.known
 
     def total(self, runs: Sequence[Run], jobs: int) -> float:
-        """Predicted seconds of all of the runs with so many workers: libraries, problems and kernels included."""
+        """Predicted seconds of all runs with ``jobs`` workers, with libraries, problems and kernels."""
         if not runs:
             return 0.0
         families = Counter(run.family for run in runs)
@@ -83,16 +92,21 @@ class Timings:
         return max(max(each.values()), (alone + self.making(runs)) / min(jobs, len(runs))) + once
 
     def making(self, runs: Iterable[Run]) -> float:
-        """Predicted seconds that making the runs' problems takes one worker."""
-        return sum(self.machine.seconds(preparing(run).start) for run in {run.problem_id: run for run in runs}.values())
+        """Predicted seconds for one worker to make the data and prepare the problems of the runs."""
+        return sum(self._making(run) for run in {run.problem_id: run for run in runs}.values())
+
+    def _making(self, run: Run) -> float:
+        first = self.machine.first_rounds(run.family)
+        if first is not None and (undeclared.lacks_preparing(run) or undeclared.lacks_making(run)):
+            return first.making
+        return self.machine.seconds(preparing(run).start)
 
     def compiling(self, runs: Iterable[Run]) -> float:
         """Predicted seconds of what a worker that computes all of the runs does once."""
-        once = {what: work for run in different(runs) for what, work in firsts(run).items()}
-        return sum(self.machine.seconds(work) for work in once.values())
+        return sum(self.machine.seconds(work) for work in _compiled(runs).values())
 
     def learn(self, runs: Iterable[Run]) -> None:
-        """Keep the seconds of those runs that are finished now: all of them took where it is known, else their own."""
+        """Keep the seconds of the runs that are finished, with warm-up and measuring where that is recorded."""
         for run in runs:
             if run.family not in self.known and (record := self.store.read(run.id)) is not None:
                 self.known[run.family] = float(record.meta.get("took", record.meta["seconds"]))
@@ -107,11 +121,11 @@ def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
     return TOGETHER if problem.stored_bytes(facts(run)) > CACHED_BYTES else 1.0
 
 
-# -- what is known of a run --------------------------------------------------------------------------------------------
+# -- costs and sizes of a run ------------------------------------------------------------------------------------------
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """The sizes of a run's data and problem, as far as possible without reading it; none is None."""
+    """The sizes of a run's data and problem that are known without reading the data; none is None."""
     setting = run.setting
     of_dataset = own.placed(registry.datasets()[setting.dataset].cls.files, dict(setting.dataset_params))
     params = [dict(setting.problem_params), of_dataset, dict(setting.partition_params)]
@@ -121,20 +135,22 @@ def facts(run: Run) -> dict[str, Any]:
 @functools.lru_cache(maxsize=1024)
 def _facts(problem: str, dataset: str, params: str) -> dict[str, Any]:
     of_problem, of_dataset, of_partition = json.loads(params)
-    loader = registry.datasets()[dataset].make(**of_dataset)
-    chosen = {k: v for k, v in of_problem.items() if v is not None}
-    known = {**loader.expected(), **{k: v for k, v in loader.shape().items() if v is not None}}
-    found = {**TYPICAL, **chosen, **known, **{k: v for k, v in of_partition.items() if v is not None}}
-    found |= {k: chosen[k] for k in OF_PROBLEM if k in chosen and (k != "train" or problem == "completion")}
-    if "per_alphabet" in found:
-        found["P"] = found["groups"] * found["per_alphabet"]
-    return found
+    of_problem, of_partition = (
+        {name: value for name, value in part.items() if value is not None} for part in (of_problem, of_partition)
+    )
+    data = registry.datasets()[dataset].make(**of_dataset)
+    declared = {**data.expected(), **{name: size for name, size in data.shape().items() if size is not None}}
+    sizes = {**TYPICAL, **of_problem, **declared, **of_partition}
+    sizes |= {k: of_problem[k] for k in OF_PROBLEM if k in of_problem and (k != "train" or problem == "completion")}
+    if "per_alphabet" in sizes:
+        sizes["P"] = sizes["groups"] * sizes["per_alphabet"]
+    return sizes
 
 
-def path(run: Run) -> str:
-    """What a method's factor belongs to: its class, dense or sparse data, and its parameters that are no numbers.
+def calibration_key(run: Run) -> str:
+    """The key of a method's factor: its class, dense or sparse data, and its parameters that are not numbers.
 
-    These take other ways through its code; numbers change amounts only, which its cost knows.
+    These choose another path through its code. Numbers change only amounts, which its cost includes.
     """
     cls = registry.methods()[run.setting.algorithm].cls
     chosen = {k: v for k, v in run.setting.params.items() if not is_number(v)}
@@ -152,41 +168,45 @@ def is_number(value: Any) -> bool:
 
 
 def cost(run: Run) -> Cost:
-    """What the method says of the run."""
+    """The cost that the method declares for the run."""
     return registry.methods()[run.setting.algorithm].cls.cost(dict(run.setting.params), facts(run))
 
 
 def measuring(run: Run) -> Cost:
-    """What the problem says of the run's metrics."""
+    """The cost that the problem declares for the run's metrics."""
     return registry.problems()[run.setting.problem].cls.measuring(run.setting.metrics, facts(run))
 
 
 def own_work(run: Run) -> Work:
-    """What the method takes: its start and its rounds, and both once more to warm up."""
-    said = cost(run)
+    """The work of the method: its start and its rounds, and one start and one round more to warm up."""
+    declared = cost(run)
     if registry.methods()[run.setting.algorithm].cls.one_shot:
-        return said.start
-    return said.start * 2.0 + said.round * (run.setting.rounds + 1.0)
+        return declared.start
+    return declared.start * 2.0 + declared.round * (run.setting.rounds + 1.0)
 
 
 def around(run: Run) -> Work:
-    """What a run takes beside: the metrics of the rounds that are recorded, opening the problem, writing the record."""
+    """The rest of a run's work: the metrics of recorded rounds, opening the problem, writing the record."""
     once = registry.methods()[run.setting.algorithm].cls.one_shot
     return measuring(run).round * (1.0 if once else len(run.setting.recorded)) + STARTED
 
 
 def firsts(run: Run) -> dict[Any, Work]:
-    """What runs like this one do once in a process, by what tells it from that of others.
+    """The work that the first of several such runs in a process does for all of them, by the key that they share.
 
-    Partitions of one dataset share compiled networks, which make room for more rows than clients have.
+    Partitions of one dataset share compiled networks, which have room for more rows than clients have.
     """
     setting = run.setting
     on = canonical([setting.problem, dict(setting.problem_params), setting.dataset, dict(setting.dataset_params)])
     return {(on, part): part for part in (cost(run).first, measuring(run).first) if part != Work()}
 
 
+def _compiled(runs: Iterable[Run]) -> dict[Any, Work]:
+    return {key: work for run in different(runs) for key, work in firsts(run).items()}
+
+
 def preparing(run: Run) -> Cost:
-    """What it takes to make the run's problem: the data, who holds what, and the arrays workers share."""
+    """The cost of the run's problem: making the data, assigning clients, writing the arrays that workers share."""
     setting, known = run.setting, facts(run)
     parts = [registry.datasets()[setting.dataset].make(**setting.dataset_params).making()]
     if setting.partition is not None:
@@ -201,12 +221,12 @@ def preparing(run: Run) -> Cost:
 
 
 def stored(run: Run) -> float:
-    """The bytes of the run's problem that workers share."""
+    """The bytes of the run's problem that workers share, as the problem declares them."""
     return float(registry.problems()[run.setting.problem].cls.stored_bytes(facts(run)))
 
 
 def needed(runs: Iterable[Run]) -> frozenset[str]:
-    """The libraries that some runs load: those of methods and metrics, and of making the problems."""
+    """The libraries that some runs load: those of their methods, metrics and problems."""
     return frozenset(
         name for run in runs for part in (cost(run), measuring(run), preparing(run)) for name in part.libraries
     )
@@ -221,7 +241,7 @@ def different(runs: Iterable[Run]) -> list[Run]:
 
 
 def memory(runs: Sequence[Run], jobs: int, machine: Machine | None = None) -> float:
-    """Predicted peak bytes of so many workers and the process that leads them."""
+    """Predicted peak bytes of ``jobs`` workers and of the process that leads them."""
     if not runs:
         return 0.0
     machine = Machine() if machine is None else machine
@@ -229,21 +249,35 @@ def memory(runs: Sequence[Run], jobs: int, machine: Machine | None = None) -> fl
 
 
 def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
-    """Predicted peak bytes of so many workers.
+    """Predicted peak bytes of ``jobs`` workers.
 
-    The dearest groups of runs are taken to be computed at the same time, on problems as different as there are. The
-    arrays of a problem count once, however many workers map them; one that makes them holds more meanwhile.
+    The groups of runs that need most are assumed to run at the same time, on problems as different as possible. The
+    arrays of a problem count once, however many workers map them; a worker that prepares them holds more meanwhile.
     """
     together = groups.groups(runs, dict.fromkeys((run.id for run in runs), 1.0), jobs)
     jobs = min(jobs, len(together))
-    own = sorted((sum(cost(run).holds for run in group) for group in together), reverse=True)[:jobs]
+    own = sorted((sum(_holds(run, machine) for run in group) for group in together), reverse=True)[:jobs]
     problems = {run.problem_id: run for run in different(runs)} | {run.problem_id: run for run in runs}
-    shared = sorted(((stored(run), preparing(run).holds) for run in problems.values()), reverse=True)[:jobs]
+    shared = sorted((_problem_bytes(run, machine) for run in problems.values()), reverse=True)[:jobs]
     shared += [(0.0, 0.0)] * (jobs - len(shared))
-    at_work = sum(max(size + held, making) for held, (size, making) in zip(own, shared, strict=True))
-    compiled = {what: work.programs for run in different(runs) for what, work in firsts(run).items()}
-    each = machine.resident(needed(different(runs))) + PROGRAM * sum(compiled.values())
+    at_work = sum(max(size + holds, making) for holds, (size, making) in zip(own, shared, strict=True))
+    programs = sum(work.programs for work in _compiled(runs).values())
+    each = machine.resident(needed(different(runs))) + PROGRAM * programs
     return float(jobs * each + at_work)
+
+
+def _holds(run: Run, machine: Machine) -> float:
+    """Bytes of a run's own at the peak."""
+    first = machine.first_rounds(run.family)
+    return first.holds if first is not None and undeclared.lacks_cost(run) else cost(run).holds
+
+
+def _problem_bytes(run: Run, machine: Machine) -> tuple[float, float]:
+    """Bytes of the run's problem that workers share, and bytes at the peak while it is prepared."""
+    first = machine.first_rounds(run.family)
+    if first is not None and undeclared.lacks_preparing(run):
+        return first.stored, 2.0 * first.stored
+    return stored(run), preparing(run).holds
 
 
 def fitting(runs: Sequence[Run], jobs: int, limit: float, machine: Machine | None = None) -> int:
