@@ -846,7 +846,7 @@ def test_each_published_text_has_a_mark_and_the_colour_of_the_method_it_names():
     ]
     stars = list(named.values())[:3]
     assert len({repr(star.get_marker()) for star in stars}) == 3
-    assert [star.get_color() for star in stars] == [style.METHODS[m][0] for m in ("altmaxvar", "cutemaxvar")] + [
+    assert [star.get_color() for star in stars] == [style.method(m)[0] for m in ("altmaxvar", "cutemaxvar")] + [
         style.FAINT
     ]
     dashes = [repr(line._unscaled_dash_pattern) for line in list(named.values())[3:]]
@@ -882,10 +882,12 @@ def method_of(name: str) -> str:
     return re.split(r",| \(| without |-Deep", label)[0]
 
 
-def test_every_registered_method_has_its_look_written_out():
-    lacking = [name for name in ALGORITHMS if name not in style.METHODS]
-    assert not lacking, f"give {lacking} a colour and a marker in fedrepro/plotting/style.py"
-    assert set(style.METHODS) <= set(ALGORITHMS), "looks of methods that do not exist"
+LOOKS = {name: style.method(name) for name in ALGORITHMS}
+
+
+def test_every_registered_method_has_a_look():
+    lacking = [name for name, look in LOOKS.items() if look == style.NEUTRAL]
+    assert not lacking, f"give the entries of {lacking}, or of the methods they vary, a look: a colour and a marker"
 
 
 @pytest.mark.parametrize("paper", registry.PAPERS)
@@ -894,7 +896,7 @@ def test_inside_a_paper_methods_differ_in_colour_and_variants_share_a_look(paper
     looks: dict[str, set[tuple[str, str]]] = {}
     for name, entry in ALGORITHMS.items():
         if paper in entry.papers:
-            looks.setdefault(method_of(name), set()).add(style.METHODS[name])
+            looks.setdefault(method_of(name), set()).add(LOOKS[name])
     assert all(len(pairs) == 1 for pairs in looks.values()), looks
     pairs = [pair for found in looks.values() for pair in found]
     assert len(set(pairs)) == len(pairs) > 1
@@ -911,7 +913,7 @@ def test_no_two_curves_of_a_panel_look_the_same(spec):
 
 def test_a_pair_stands_for_one_method_in_all_papers_under_the_names_they_give_it():
     names: dict[tuple[str, str], set[str]] = {}
-    for name, pair in style.METHODS.items():
+    for name, pair in LOOKS.items():
         names.setdefault(pair, set()).add(method_of(name))
     renamed = {frozenset({"FedMAvg", "FedCAvg"}), frozenset({"FedMGS", "FedCGds"}), frozenset({"FedPALM", "FedCPALM"})}
     assert {frozenset(found) for found in names.values() if len(found) > 1} == renamed
@@ -920,8 +922,8 @@ def test_a_pair_stands_for_one_method_in_all_papers_under_the_names_they_give_it
 @pytest.mark.parametrize("name", ["fedavgm", "fedmavgm", "my-fedmgs", "FedMAvg", "fedmavg_mc", "km||", ""])
 def test_a_method_without_an_entry_is_neutral_however_much_its_name_looks_like_another(name):
     assert style.method(name) == style.NEUTRAL
-    assert style.NEUTRAL[0] not in {color for color, _ in style.METHODS.values()}
-    assert style.NEUTRAL[1] not in {marker for _, marker in style.METHODS.values()}
+    assert style.NEUTRAL[0] not in {color for color, _ in LOOKS.values()}
+    assert style.NEUTRAL[1] not in {marker for _, marker in LOOKS.values()}
 
 
 def test_methods_without_an_entry_are_told_apart_and_a_new_entry_serves_at_once(monkeypatch):
@@ -929,8 +931,9 @@ def test_methods_without_an_entry_are_told_apart_and_a_new_entry_serves_at_once(
     first, second, known = style.looks(mine)
     assert first.marker == second.marker == style.NEUTRAL[1]
     assert (first.color, first.dash, first.fill) != (second.color, second.dash, second.fill)
-    assert (known.color, known.marker) == style.METHODS["fedmavg"]
-    monkeypatch.setitem(style.METHODS, "mine", (style.SKY, "*"))
+    assert (known.color, known.marker) == style.method("fedmavg")
+    entry = dataclasses.replace(ALGORITHMS["fedmavg"], name="mine", label="Mine", look=("sky", "*"))
+    monkeypatch.setitem(registry.methods(), "mine", entry)
     first, second, _ = style.looks(mine)
     assert (first.color, first.marker) == (style.SKY, "*")
     assert (second.color, second.marker) == style.NEUTRAL
@@ -973,7 +976,7 @@ def nearest(colors: list[str]) -> float:
     )
 
 
-@pytest.mark.parametrize("color", style.PALETTE)
+@pytest.mark.parametrize("color", style.COLOURS.values())
 def test_shades_go_from_light_to_dark_in_even_steps_and_are_told_apart_by_all_eyes(color):
     tones = style.shades(color, 6)
     steps = np.diff([lightness(t) for t in tones])
@@ -992,12 +995,12 @@ def test_a_constant_and_a_diminishing_number_of_steps_have_different_hues():
     diminishing = [curve("fedmavg", f"Qhat={q}", Q2=None, Qhat=q) for q in (10, 100, 400)]
     looks = style.looks([*constant, *diminishing])
     assert {look.marker for look in looks[:4]} == {style.INSTEAD["Q2"][1]}
-    assert {look.marker for look in looks[4:]} == {style.METHODS["fedmavg"][1]}
+    assert {look.marker for look in looks[4:]} == {style.method("fedmavg")[1]}
     assert [look.color for look in looks[:4]] == style.shades(style.INSTEAD["Q2"][0], 4)
-    assert [look.color for look in looks[4:]] == style.shades(style.METHODS["fedmavg"][0], 3)
-    assert nearest([style.INSTEAD["Q2"][0], style.METHODS["fedmavg"][0]]) > 0.2
+    assert [look.color for look in looks[4:]] == style.shades(style.method("fedmavg")[0], 3)
+    assert nearest([style.INSTEAD["Q2"][0], style.method("fedmavg")[0]]) > 0.2
     alone = style.looks(constant)
-    assert {look.marker for look in alone} == {style.METHODS["fedmavg"][1]}, "nothing to tell them from"
+    assert {look.marker for look in alone} == {style.method("fedmavg")[1]}, "nothing to tell them from"
 
 
 def test_groups_of_points_are_told_apart_by_colour_and_with_all_eyes_by_colour_and_marker():

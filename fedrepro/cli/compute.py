@@ -147,7 +147,10 @@ def plan(
     )
     if todo:
         _tell_kernels()
-        click.echo(f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest by arithmetic")
+        click.echo(
+            f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest from declared costs "
+            "or their timed first rounds"
+        )
 
 
 @click.command()
