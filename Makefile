@@ -5,14 +5,9 @@ BIN    := $(VENV)/bin
 TIER   ?= quick
 JOBS   ?=
 SPECS  := $(filter-out %/discrepancies.yaml,$(sort $(wildcard experiments/*/*.yaml)))
-# The paper tier in the order of claims decided in an hour; what takes a day of one core and more comes last.
-ANSWERS := fedmc/fig2 fedmc/fig3 fedmc/fig4 fedmc/table1 gcca/fig3 gcca/fig4 gcca/fig5 gcca/fig6 gcca/fig7 gcca/fig8 \
-	gcca/table1 perfedsi/fig3 perfedsi/appendixB perfedsi/table2 beyond/compressors beyond/imc_theory \
-	beyond/theory_fedmgs beyond/theory_gcca beyond/theory_perfedsi beyond/theory_fedmavg \
-	beyond/fedmc_sensitivity fedc/fig5 fedmf/figS3 gcca/fig10 fedc/fig2 beyond/quantized_clustering fedmf/fig3 \
-	fedmf/fig5 gcca/fig11 fedmf/figS2 fedc/fig4 gcca/fig12 fedc/fig3 gcca/fig13 fedc/fig6 fedmf/table1 fedmf/fig4 \
-	fedmf/figS4 fedmf/fig1 fedmf/fig6 fedmf/fig7 fedmf/figS1 beyond/fedcavg_step beyond/theory_fedmc
-DEAR   := gcca/fig9 fedmf/fig2 fedc/fig1 perfedsi/fig1 perfedsi/fig2
+# The paper tier in the order of the specs' key `queue`, by claims decided per hour. Places from 100 on come last: these
+# figures take a day of one core and more.
+QUEUED  = $(shell awk '$$1 == "queue:" && $(1) {print $$2, FILENAME}' $(SPECS) | sort -n | cut -d ' ' -f 2)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/|/plotly/' $(VENV)/lib
 
@@ -27,8 +22,8 @@ all: $(VENV)/.core ## set up, regenerate every figure (TIER=quick by default) in
 	$(BIN)/fedrepro report
 
 answers: $(VENV)/.core ## compute the paper tier, one worker at low priority: days; stop and go on at any time
-	nice $(BIN)/fedrepro run $(ANSWERS) --tier paper --plot --jobs 1
-	nice $(BIN)/fedrepro run $(DEAR) --tier paper --plot --jobs 1
+	nice $(BIN)/fedrepro run $(call QUEUED,$$2 < 100) --tier paper --plot --jobs 1
+	nice $(BIN)/fedrepro run $(call QUEUED,$$2 >= 100) --tier paper --plot --jobs 1
 	$(MAKE) archive
 
 check: $(VENV)/.core ## compute a sample of the kept results again and compare: a minute

@@ -48,7 +48,7 @@ class Whole:
         return inside or _is_word(value, self.words)
 
     def __str__(self) -> str:
-        bound = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+        bound = f"of at least {self.least}" if self.most is None else f"from {self.least:,} to {self.most:,}"
         return f"an integer {bound}{_or(self.words)}"
 
 

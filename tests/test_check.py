@@ -7,10 +7,13 @@ import gzip
 import hashlib
 import itertools
 import json
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 
 from fedrepro.results import checks
@@ -19,6 +22,7 @@ from fedrepro.results.read import read_sidecar
 from fedrepro.runs import check as again
 from fedrepro.runs.identity import code
 from fedrepro.runs.storage.validity import Validity, validity
+from fedrepro.spec.find import specs
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
@@ -243,12 +247,10 @@ def test_the_report_shows_the_last_check_and_what_it_confirms(
 
 
 def test_the_queue_of_the_paper_tier_names_every_figure_once() -> None:
-    import re
-
     root = Path(__file__).parents[1]
-    text = (root / "Makefile").read_text().replace("\\\n", " ")
-    named = (
-        re.search(r"^ANSWERS := (.*)$", text, re.M)[1].split() + re.search(r"^DEAR +:= (.*)$", text, re.M)[1].split()
-    )
-    there = [p.relative_to(root / "experiments").with_suffix("").as_posix() for p in root.glob("experiments/*/*.yaml")]
-    assert sorted(named) == sorted(name for name in there if not name.endswith("/discrepancies"))
+    places = {p: yaml.safe_load(p.read_text()).get("queue") for p in specs(root / "experiments")}
+    assert None not in places.values()
+    assert len(set(places.values())) == len(places)
+    printed = subprocess.run(["make", "-n", "answers"], cwd=root, capture_output=True, text=True, check=True).stdout
+    named = re.findall(r"experiments/\S+\.yaml", printed)
+    assert named == [p.relative_to(root).as_posix() for p in sorted(places, key=lambda p: places[p] or 0)]

@@ -271,7 +271,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     assert "  class        fedrepro.problems.clustering.methods.fedmavg.FedMAvg\n" in text
     assert "  other names  fedmavg, fedcavg\n" in text
     assert "  problem      clustering\n" in text
-    assert "  papers       fedc: Federated Clustering via Matrix Factorization Models (2021)\n" in text
+    assert "  papers       fedc: Federated Clustering via Matrix Factorization Models" in text
     assert "  rounds       yes\n  messages     counted, up and down\n" in text
     assert "  source       fedmf sections III and V-A; fedc section III; docs/derivations/local-loop.md (the\n" in text
     assert "\n    gamma1         1.02      safety factor of the H step's c_p, at least 1\n" in text

@@ -114,7 +114,7 @@ def test_options_are_read_with_their_types():
     assert CurvesOptions.of(panel("a", LINE, options=FULL[CurvesOptions])).lines == ({"y": 1},)
 
 
-WHOLE = "a whole number of at least 1"
+WHOLE = "an integer of at least 1"
 BAD = [
     ("curves", "variables", 0, "a number above 0"),
     ("curves", "variables", "3", "a number above 0"),
@@ -131,7 +131,7 @@ BAD = [
     ("table", "columns", ["a", 3], "a name or a list of names"),
     ("table", "scale", "100", "a number"),
     ("table", "scale", True, "a number"),
-    ("table", "digits", -1, "a whole number of at least 0"),
+    ("table", "digits", -1, "an integer of at least 0"),
     ("table", "from_start", 1, "true or false"),
     ("table", "saving_from", "m", "a mapping of names to values"),
     ("scatter", "columns", 0, WHOLE),

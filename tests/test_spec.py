@@ -79,7 +79,7 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         "name: uniform", "name: unifrom"
     )
     assert errors_of(small, text) == [
-        "6:9: rounds must be a whole number of at least 0, not 'ten'  (in: rounds: ten)",
+        "6:9: rounds must be an integer from 0 to 10,000,000, not 'ten'  (in: rounds: ten)",
         "10:15: 'unifrom' is not a partition, did you mean 'uniform'? (valid: "
         + ", ".join(registry.partitions())
         + ")  (in: unf: {name: unifrom, P: 6})",
@@ -109,9 +109,9 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         ("Q2: 4", "Q5: 4", "'Q5' is not a key of a curve of 'fedcgds', did you mean 'Q2'?"),
         ("dataset: syn\n", "dataset: snn\n", "11:10: 'snn' is not a dataset, did you mean 'syn'?"),
         ("variant: clean", "variant: cleen", "8:35: the dataset 'synthetic': variant"),
-        ("trials: 2", "trials: 0", "5:9: trials must be a whole number of at least 1, not 0"),
+        ("trials: 2", "trials: 0", "5:9: trials must be an integer from 1 to 10,000, not 0"),
         ("K: 3}", "K: 3, published: 60}", "8:73: published is a mapping of sizes, for instance {N: 10000}"),
-        ("K: 3}", "K: 3, published: {N: 0}}", "8:77: published.N must be a whole number of at least 1, not 0"),
+        ("K: 3}", "K: 3, published: {N: 0}}", "8:77: published.N must be an integer of at least 1, not 0"),
         ("K: 3}", "K: 3, published: {m: 60, N: 60}}",
          "8:74: 'm' is not a key of the published size of 'synthetic' (valid: M, N, K)"),
         ("K: 3}", "K: 3, published: {Nn: 60}}",
@@ -173,16 +173,16 @@ def test_every_value_is_read_before_errors_are_raised(small: Path) -> None:
         "3:8: title must be text, not the number 7",
         "4:9: source must be text, not a list",
         "5:7: note must be text, not the number 3",
-        "6:10: columns must be a whole number of at least 1, not -4",
-        "8:9: trials must be a whole number of at least 1, not 'none'",
-        "10:15: record_every must be a whole number of at least 1, not 0",
-        "11:15: record_dense must be a whole number of at least 0, not -1",
+        "6:10: columns must be an integer from 1 to 100, not -4",
+        "8:9: trials must be an integer from 1 to 10,000, not 'none'",
+        "10:15: record_every must be an integer of at least 1, not 0",
+        "11:15: record_dense must be an integer of at least 0, not -1",
         "12:12: artifacts must be a list of names",
         "23:16: published must be a list, not a mapping",
         "24:14: options must be a mapping, not a list",
         "26:55: 'lvel' is not a role, did you mean 'level'? (valid: curve, level)",
         "26:68: label must be text, not the number 8",
-        "26:79: rounds must be a whole number of at least 0, not -1",
+        "26:79: rounds must be an integer from 0 to 10,000,000, not -1",
         "27:44: 'fedcgds': gamma1 must be a number of at least 1, not 0.5",
         "27:49: 'metrics' is not a key of a curve of 'fedcgds' (valid: algorithm, dataset, partition, problem, rounds, "
         "zip, label, role, m, Q1, Q2, gamma1, gamma2)",
@@ -360,15 +360,15 @@ def test_a_file_is_not_read_beyond_its_bound(tmp_path: Path) -> None:
 
 
 SIZES = [
-    ("trials: 2", "trials: 100000000", "5:9: trials must be at most 10,000, not 100,000,000"),
+    ("trials: 2", "trials: 100000000", "5:9: trials must be an integer from 1 to 10,000, not 100000000"),
     ("trials: 2", "trials: 9999", "5:9: 4 settings x 9,999 trials are 39,996 runs; a figure has at most 20,000"),
-    ("rounds: 5", "rounds: 1000000000000", "6:9: rounds must be at most 10,000,000, not 1,000,000,000,000"),
+    ("rounds: 5", "rounds: 1000000000000", "6:9: rounds must be an integer from 0 to 10,000,000, not 1000000000000"),
     ("rounds: 5", "rounds: 9000000", "6:9: of 9,000,000 rounds about 9,000,020 would be recorded, and 200,000 may be; "
      "give record_every, or a smaller record_dense"),
     ("M: 12", "M: 1000000000", "8:45: the dataset 'synthetic': M is too large: M x K is 3,000,000,000, and at most "
      "100,000,000 are drawn"),
     ("N: 60, K: 3", "N: 600000, K: 300000",
-     "8:63: the dataset 'synthetic': K must be an integer from 1 to 10000, not 300000"),
+     "8:63: the dataset 'synthetic': K must be an integer from 1 to 10,000, not 300000"),
     ("Q2: [1, 5]", f"Q2: {list(range(1, 41))}, rounds: {list(range(80))}",
      "18:9: 3,200 curves are asked for here, 3,200 in all; a figure has at most 2,000"),
     ("zip: {m: [2, 6], Q1: [3, 2]}", f"zip: {{m: {[2] * 2500}, Q1: {[2] * 2500}}}",
@@ -510,7 +510,7 @@ def test_the_command_line_prints_errors_without_traceback(fedrepro: Call, small:
         answer = fedrepro(command, small)
         assert answer.exit_code == 2
         assert "error: 1 error:" in answer.stderr
-        assert "rounds must be a whole number of at least 0, not 'ten'" in answer.stderr
+        assert "rounds must be an integer from 0 to 10,000,000, not 'ten'" in answer.stderr
         assert "Traceback" not in answer.stderr
     missing = fedrepro("run", "fedc/fig99")
     assert missing.exit_code == 2

@@ -17,17 +17,17 @@ COMMANDS = {
     "completion": "fedrepro.cli.shell:completion",
     "data": "fedrepro.cli.data:data",
     "describe": "fedrepro.cli.describe:describe",
+    "failures": "fedrepro.cli.failures:failures",
     "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",
     "plan": "fedrepro.cli.compute:plan",
     "plot": "fedrepro.cli.draw:plot",
+    "provenance": "fedrepro.cli.provenance:provenance",
     "report": "fedrepro.cli.report:report",
     "run": "fedrepro.cli.compute:run",
     "show": "fedrepro.cli.report:show",
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
-    "provenance": "fedrepro.cli.provenance:provenance",
-    "failures": "fedrepro.cli.failures:failures",
 }
 """Where each command is defined; its module is imported when the command is asked for."""
 

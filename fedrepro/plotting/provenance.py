@@ -88,7 +88,7 @@ def _drawn(spec: Path, tier: str) -> str:
         return ""
     if not isinstance(said, dict):
         return ""
-    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "source", "tiers")}
+    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "queue", "source", "tiers")}
     tiers = said.get("tiers")
     if isinstance(tiers, dict):
         kept["tier"] = tiers.get(tier) or {}

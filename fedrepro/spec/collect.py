@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fedrepro.errors import ParameterError, nearest
+from fedrepro.parameters import Whole
 from fedrepro.spec import nodes
 from fedrepro.spec.nodes import Node, SpecErrors
 
@@ -104,16 +105,14 @@ class Collector:
         return node.value
 
     def count(self, node: Node | None, what: str, default: int, low: int = 1, most: int | None = None) -> int:
-        """A whole number of at least ``low``, and at most ``most``."""
+        """An integer of at least ``low`` and at most ``most``."""
         if node is None:
             return default
-        if not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < low:
-            self.error(node, f"{what} must be a whole number of at least {low}, not {node.plain()!r}")
+        range_ = Whole(low, most)
+        if not range_.allows(node.value):
+            self.error(node, f"{what} must be {range_}, not {node.plain()!r}")
             return default
-        if most is not None and node.value > most:
-            self.error(node, f"{what} must be at most {most:,}, not {node.value:,}")
-            return default
-        return node.value
+        return int(node.value)
 
     def words(self, node: Node | None, what: str) -> tuple[Node, ...]:
         """The nodes of a list of names."""

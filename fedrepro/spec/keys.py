@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedrepro.parameters import Whole
 from fedrepro.spec.tiers import MEANINGS
 
 
@@ -39,7 +40,7 @@ THEOREM = {
 }
 SCALES = {"linear": "equal steps are equal differences", "log": "equal steps are equal ratios"}
 
-_TEXT, _NAME, _COUNT, _FROM_0 = "a text", "a name", "a whole number of at least 1", "a whole number of at least 0"
+_TEXT, _NAME, _COUNT, _FROM_0 = "a text", "a name", str(Whole(1)), str(Whole(0))
 _NAMES = "a list of names"
 _LIMITS = "[low, high], null for automatic"
 _DATASET = "a name of `datasets`, a registered dataset, or {name: ..., parameters}"
@@ -55,6 +56,7 @@ SPEC: Keys = {
     "title": Key(_TEXT, "what stands above the figure", ""),
     "source": Key(_TEXT, "where the paper has the figure", ""),
     "note": Key(_TEXT, "what else a reader should know; the report shows it", ""),
+    "queue": Key(_COUNT, "the place in the queue of `make answers`; places from 100 on are computed last", None),
     "problem": Key(
         "a registered problem, or {name: ..., parameters}", "the problem that all curves solve", required=True
     ),

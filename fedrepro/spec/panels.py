@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, nearest
+from fedrepro.parameters import Whole
 from fedrepro.spec import axes, layout
 from fedrepro.spec.model import Curve, Figure, Panel
 
@@ -34,10 +35,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _is_whole(value: Any, low: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= low
-
-
 def _is_names(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value))
 
@@ -47,8 +44,8 @@ NAME = Values("a name", lambda v: isinstance(v, str))
 NAMES = Values("a name or a list of names", _is_names, lambda v: (v,) if isinstance(v, str) else tuple(v))
 NUMBER = Values("a number", _is_number, float)
 POSITIVE = Values("a number above 0", lambda v: _is_number(v) and v > 0, float)
-COUNT = Values("a whole number of at least 1", lambda v: _is_whole(v, 1))
-DIGITS = Values("a whole number of at least 0", lambda v: _is_whole(v, 0))
+COUNT = Values(str(Whole(1)), Whole(1).allows)
+DIGITS = Values(str(Whole(0)), Whole(0).allows)
 SHARE = Values("a share of the x axis between 0 and 1", lambda v: _is_number(v) and 0 < v < 1, float)
 TRUTH = Values("true or false", lambda v: isinstance(v, bool))
 AVERAGE = Values("mean, mean-sd or median", lambda v: v in ("mean", "mean-sd", "median"))

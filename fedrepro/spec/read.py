@@ -60,6 +60,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         every=collect.count(root.get("record_every"), "record_every", 1),
         dense=collect.count(root.get("record_dense"), "record_dense", 20, low=0),
     )
+    collect.count(root.get("queue"), "queue", 1)
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
     read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording))
     found = read.panels()

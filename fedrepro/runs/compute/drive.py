@@ -17,8 +17,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import seeds
-from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.errors import UserError, nearest
 from fedrepro.ledger import COUNTS, Clock, Ledger
+from fedrepro.parameters import whole
 from fedrepro.protocols import Method, Problem
 
 
@@ -100,10 +101,10 @@ def run(
     >>> run(method, problem, rounds=2, init=init, metrics=["objective", "curvature_ratio"]).rounds
     array([0, 1, 2])
     """
-    _whole("rounds", rounds, 0)
-    _whole("trial", trial, 0)
-    _whole("record_every", record_every, 1)
-    _whole("record_dense", record_dense, 0)
+    whole("rounds", rounds, 0)
+    whole("trial", trial, 0)
+    whole("record_every", record_every, 1)
+    whole("record_dense", record_dense, 0)
     if clients is not None and len(clients) < rounds:
         raise UserError(f"clients: gives the draws of {len(clients)} rounds, but {rounds} rounds were asked for")
     names = problem.default_metrics if metrics is None else tuple(metrics)
@@ -135,11 +136,6 @@ def diverged(
 ) -> str | None:
     """Why a run counts as diverged, that is ``why`` but for methods that raise a penalty (``Problem.raised``)."""
     return problem.raised(values) if why and method.raises else why
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(name, f"must be an integer of at least {least}, not {value!r}")
 
 
 def randomness(problem: str, trial: int) -> np.random.Generator:
