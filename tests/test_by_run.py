@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.results.by_run import NUMBERS, Runs, at_rounds
 
 from .panel_cases import curve, figure, panel, rows
@@ -63,7 +63,7 @@ def test_values_are_of_the_very_rounds_asked_for(asked: list[float]) -> None:
 
 
 def test_results_in_short_say_the_same_of_every_run() -> None:
-    source = Source(figure(panel("a", ONE, TWO)), table())
+    source = FigureData(figure(panel("a", ONE, TWO)), table())
     short = source.in_short()
     assert len(short.frame) == 4
     for name in source.runs.series():

@@ -11,7 +11,7 @@ from click.testing import Result
 
 from fedrepro import registry
 from fedrepro.claims import judge
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.report import discrepancies, effects
 from fedrepro.report.compare import read
 from fedrepro.results.read import with_results
@@ -141,7 +141,7 @@ def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None
 def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     fedrepro("run", small, "--quiet", "--jobs", 1)
     root = tmp_path / "results"
-    source = Source(*next(with_results([small], "quick", root)))
+    source = FigureData(*next(with_results([small], "quick", root)))
     effect = discrepancies.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, at=3)
     words = effects.measure(effect, source).words
     frame = read(root / "quick" / "beyond" / "small.csv")
@@ -154,7 +154,7 @@ def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small
 
 def test_an_effect_can_be_the_round_a_level_is_reached(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     fedrepro("run", small, "--quiet", "--jobs", 1)
-    source = Source(*next(with_results([small], "quick", tmp_path / "results")))
+    source = FigureData(*next(with_results([small], "quick", tmp_path / "results")))
     never = discrepancies.Effect("beyond/small", "a", {"Q2": 1}, {"Q2": 5}, reach=1e-9)
     words = effects.measure(never, source).words
     assert "communication round at which" in words

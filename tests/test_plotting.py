@@ -26,7 +26,7 @@ from fedrepro.plotting.figure import METADATA, build, draw
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared
-from fedrepro.plotting.series import Average, Source, Trial
+from fedrepro.plotting.series import Average, FigureData, Trial
 from fedrepro.report import pictures, show
 from fedrepro.results.schema import Content, Sidecar, Timing
 from fedrepro.spec import axes, panels
@@ -523,13 +523,13 @@ def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
     drawn, frame, sidecar, _ = made("timed")
     panel_ = drawn.panels[0]
     line = panel_.curves[1]
-    runs = series.trials(Source(drawn, frame, sidecar), line, panel_, x="seconds")
+    runs = series.trials(FigureData(drawn, frame, sidecar), line, panel_, x="seconds")
     for run in runs:
         np.testing.assert_allclose(run.x, sidecar.timing[line.setting.series][run.number].seconds)
     shown = line_of(axes_of("timed")[0], "FedMC-ADMM, $N$ = 10")
     assert shown.get_xdata().max() == pytest.approx(max(run.x[-1] for run in runs))
     assert "times are those of the machine that ran it" in footer_of("timed")
-    without = lines.read(panel_, Source(drawn, frame, Sidecar()))
+    without = lines.read(panel_, FigureData(drawn, frame, Sidecar()))
     assert {found.label for found in without} == {f"{found.name}: no times" for found in without}
 
 
@@ -557,7 +557,9 @@ def test_on_an_axis_of_time_a_round_that_is_one_map_is_marked_in_the_legend():
 def test_bits_per_variable_counts_both_ways():
     line = curve("cutemaxvar", "CuteMaxVar")
     shown = panel("a", line, x="bits_per_variable", options={"variables": 100})
-    run = series.trials(Source(figure(shown), rows(line, 1, [0, 1], [2.0, 1.0], cost=50)), line, shown, x=shown.x)[0]
+    run = series.trials(FigureData(figure(shown), rows(line, 1, [0, 1], [2.0, 1.0], cost=50)), line, shown, x=shown.x)[
+        0
+    ]
     np.testing.assert_allclose(run.x, [0, 2 * 50 * 32 / 100])
 
 
@@ -567,7 +569,7 @@ def test_a_log_axis_shows_the_initial_point_where_rounds_are_counted_from_one():
 
     def shown(**options):
         about = panel("a", line, xscale="log", options=options)
-        (found,) = lines.read(about, Source(figure(about), frame))
+        (found,) = lines.read(about, FigureData(figure(about), frame))
         return found.average.x.tolist(), found.average.mean.tolist()
 
     assert shown() == ([1, 9], [2.0, 1.0])
@@ -743,7 +745,7 @@ def test_a_curve_whose_start_the_axis_lacks_blows_up_all_the_same():
         ]
     )
     shown = panel("a", quick, slow, x="uplink_scalars", xscale="log", yscale="log", options={"zoom": 0.05})
-    found = y_limits.frame(lines.read(shown, Source(figure(shown), frame)), shown)
+    found = y_limits.frame(lines.read(shown, FigureData(figure(shown), frame)), shown)
     assert found is not None
     assert found.leaving == (1,)
     assert found.top < 1
@@ -1137,7 +1139,7 @@ def test_stand_in_data_have_no_difference_to_what_was_published():
     assert {"paper 69.4 (−27.4)", "paper 50.1", "paper 42.0"} <= shown
     assert not any(text.startswith("paper 50.1 ") for text in shown)
     assert "paper 50.1 |" in tables.markdown(drawn.panels[0], cells)
-    printed = show.cells(Source(drawn, frame, about), drawn.panels[0])
+    printed = show.cells(FigureData(drawn, frame, about), drawn.panels[0])
     assert printed[1] == ["KM", "42.0 ± 1.0; paper 69.4 (−27.4)", "47.0 ± 1.0; paper 50.1"]
 
 
@@ -1250,8 +1252,8 @@ def test_groups_are_renamed_to_those_they_share_most_points_with():
     more = points.assign(group=[7, 8, 5, 5, 9, 9])
     assert scatter.align(more, base)["group"].tolist()[2:] == [1, 1, 2, 2]
     assert len(set(scatter.align(more, base)["group"])) == 4
-    aligned = scatter.clouds(made("arrays")[0].panels[0], Source(*made("arrays")))
-    plain = scatter.clouds(made("scatter")[0].panels[0], Source(*made("scatter")))
+    aligned = scatter.clouds(made("arrays")[0].panels[0], FigureData(*made("arrays")))
+    plain = scatter.clouds(made("scatter")[0].panels[0], FigureData(*made("scatter")))
     for a, b in zip(aligned[3:], plain[3:], strict=True):
         assert a["group"].tolist() == b["group"].tolist()
 
@@ -1293,7 +1295,7 @@ def test_many_missing_series_are_counted_not_listed():
     line = curve("fedcavg", "FedCAvg")
     missing = tuple(f"s{i}: absent" for i in range(9))
     sidecar = Sidecar(complete=False, trials_done=3, trials_wanted=3, missing=missing)
-    source = Source(figure(panel("a", line)), rows(line, 1, [0], [1]), sidecar)
+    source = FigureData(figure(panel("a", line)), rows(line, 1, [0], [1]), sidecar)
     assert footer(source, ()).endswith("missing: s0: absent; s1: absent; s2: absent; and 6 more")
 
 
@@ -1301,18 +1303,18 @@ def test_curves_without_results_are_counted_and_not_their_reasons():
     line, gone = curve("fedcavg", "FedCAvg"), [curve("fedcgds", f"m={m}", m=m) for m in SIZES]
     sidecar = Sidecar(complete=False, trials_done=3, trials_wanted=3, missing=("5 curves: absent",))
     frame = rows(line, 1, [0], [1])
-    assert tags(Source(figure(panel("a", line, *gone), panel("b", *gone)), frame, sidecar)) == [
+    assert tags(FigureData(figure(panel("a", line, *gone), panel("b", *gone)), frame, sidecar)) == [
         "PARTIAL: 5 curves without results"
     ]
-    assert tags(Source(figure(panel("a", line, gone[0])), frame, sidecar)) == ["PARTIAL: 1 curve without results"]
+    assert tags(FigureData(figure(panel("a", line, gone[0])), frame, sidecar)) == ["PARTIAL: 1 curve without results"]
 
 
 def test_trials_that_the_spec_asks_for_since_are_missing():
     line = curve("fedcavg", "FedCAvg")
     frame = pd.concat([rows(line, t, [0], [1]) for t in (1, 2)])
     about = Sidecar(trials_done=2, trials_wanted=2)
-    assert tags(Source(figure(panel("a", line)), frame, about)) == ["PARTIAL: 2 of 3 trials"]
-    assert tags(Source(figure(panel("a", line), wanted_trials=2), frame, about)) == []
+    assert tags(FigureData(figure(panel("a", line)), frame, about)) == ["PARTIAL: 2 of 3 trials"]
+    assert tags(FigureData(figure(panel("a", line), wanted_trials=2), frame, about)) == []
 
 
 def test_data_of_another_size_than_the_papers_are_marked():
@@ -1320,21 +1322,21 @@ def test_data_of_another_size_than_the_papers_are_marked():
     about = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 5040}})
     stated = figure(panel("a", line), sizes={"mnist": {"M": 784, "N": 10000}})
     frame = rows(line, 1, [0], [1])
-    assert tags(Source(stated, frame, about)) == ["VARIANT DATA"]
-    assert footer(Source(stated, frame, about), ()).endswith("on MNIST with N = 5,040 (the paper's: 10,000)")
+    assert tags(FigureData(stated, frame, about)) == ["VARIANT DATA"]
+    assert footer(FigureData(stated, frame, about), ()).endswith("on MNIST with N = 5,040 (the paper's: 10,000)")
     two = [curve("fedcavg", f"FedCAvg {k}", seed=k) for k in (1, 2)]
     for k, one in enumerate(two, start=1):
         own = dataclasses.replace(one.setting, names={"dataset": f"d{k}"}, dataset_params={"selection": f"s{k}"})
         two[k - 1] = dataclasses.replace(one, setting=own)
     both = figure(panel("a", *two), sizes={"d1": {"N": 10000}, "d2": {"N": 10000}})
-    said = footer(Source(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
+    said = footer(FigureData(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
     assert "· on MNIST, selection = s1, of whose size these results say nothing · on MNIST, selection = s2, of" in said
     absent = figure(panel("a", line, curve("sncp", "SNCP", dataset="tdt2")), sizes={"tdt2": {"N": 9394}})
-    assert tags(Source(absent, frame, WHOLE)) == [], "data without results are missing, and of no other size"
+    assert tags(FigureData(absent, frame, WHOLE)) == [], "data without results are missing, and of no other size"
     same = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 10000}})
-    assert tags(Source(stated, frame, same)) == []
-    assert tags(Source(dataclasses.replace(stated, tier="quick"), frame, about)) == ["QUICK TIER"]
-    assert tags(Source(stated, frame, dataclasses.replace(about, stand_ins=("mnist",)))) == ["STAND-IN DATA"]
+    assert tags(FigureData(stated, frame, same)) == []
+    assert tags(FigureData(dataclasses.replace(stated, tier="quick"), frame, about)) == ["QUICK TIER"]
+    assert tags(FigureData(stated, frame, dataclasses.replace(about, stand_ins=("mnist",)))) == ["STAND-IN DATA"]
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
@@ -1446,7 +1448,7 @@ def test_a_malformed_formula_is_shown_as_it_is_written(bad, tmp_path):
     frame = pd.concat(decay(line, 2, 0.1, 0.3))
     written = draw(shown, frame, about, tmp_path / "x", tuple(METADATA))
     assert all(path.stat().st_size for path in written)
-    assert bad in str(pictures.panel(Source(shown, frame, about), own, "p")).replace("\n", "")
+    assert bad in str(pictures.panel(FigureData(shown, frame, about), own, "p")).replace("\n", "")
     every = build(shown, frame, about).findobj(Text)
     said = [t for t in every if "$" in t.get_text() and "mathdefault" not in t.get_text()]  # no number on an axis
     assert len(said) >= 8
@@ -1557,7 +1559,7 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
     options = {"xy": "embedding", "xy_from": "true classes", "truth": "labels", "group": "found", "score": "accuracy"}
     shown = panel("a", truth, method, kind="scatter", y="accuracy", options=options)
     frame = pd.concat([rows(truth, 1, [0], [0.1], "accuracy"), rows(method, 1, [0], [0.5], "accuracy")])
-    source = Source(figure(shown), frame, Sidecar(), points)
+    source = FigureData(figure(shown), frame, Sidecar(), points)
     for line, groups in ((truth, labels), (method, found)):
         cloud = scatter.cloud(shown, line, source)
         assert cloud["index"].tolist() == [i for i in range(n) if i % 4]

@@ -259,7 +259,7 @@ def test_of_several_curves_the_nearest_is_named_wherever_it_stands(scale: str, n
     )
     said = ({"x": 1, "y": 5.9}, {"y": 5.9})  # 1.9 above the second and 2.1 below the first; 1.36 times the first
     shown = panel_cases.panel("a", *lines, *levels, published=said, yscale=scale)
-    point, level = published(series.Source(panel_cases.figure(shown), frame))
+    point, level = published(series.FigureData(panel_cases.figure(shown), frame))
     assert (point.curve, point.ours) == (nearest, heights[nearest])
     assert (level.curve, level.ours) == (nearest.upper(), heights[nearest])
 
@@ -270,7 +270,7 @@ def test_published_points_are_compared_where_the_picture_has_our_rounds() -> Non
 
     def ours(**options: object) -> list[float]:
         shown = panel_cases.panel("a", line, published=({"x": [1, 2], "y": [3, 3]},), options=options)
-        return [one.ours for one in published(series.Source(panel_cases.figure(shown), frame))]
+        return [one.ours for one in published(series.FigureData(panel_cases.figure(shown), frame))]
 
     assert ours() == [4.0, 2.0]
     assert ours(starts_at=1) == [8.0, 4.0]

@@ -16,7 +16,7 @@ from PIL import Image
 
 from fedrepro.errors import UserError
 from fedrepro.plotting import draw_panel, provenance, single_panel
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import with_results
 from fedrepro.spec.find import specs
 
@@ -69,7 +69,7 @@ def test_a_panel_at_a_columns_width_has_no_title_and_a_caption(
 @pytest.mark.parametrize("inches", [2.6, 3.4])
 def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: str, inches: float) -> None:
     (found,) = with_results([path], "paper", ROOT / "results")
-    source = Source(*found)
+    source = FigureData(*found)
     room = single_panel.Room(inches, single_panel.SHAPE * inches, single_panel.LETTERS, single_panel.SMALLEST)
     prepared = single_panel._drawable(single_panel.named(source, panel), source, room)
     picture = single_panel._build(prepared, inches)

@@ -20,7 +20,7 @@ import fedrepro as package
 from fedrepro.datasets.types import Ratings
 from fedrepro.ledger import Clock, Ledger
 from fedrepro.plotting import series
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.problems.completion.methods.fedmc_admm import FedMCADMM
 from fedrepro.problems.completion.problem import Completion
 from fedrepro.problems.gcca import linear_nodes
@@ -308,7 +308,7 @@ def test_the_sidecar_has_both_times_of_a_warm_run(
                 assert all(a < b < 1.4 for a, b in zip(timing.seconds, timing.serial, strict=True))
     frame = pd.read_csv(path.with_suffix(".csv"))
     full, batches, optimal = figure.panels[0].curves
-    source, panel = Source(figure, frame, sidecar), figure.panels[0]
+    source, panel = FigureData(figure, frame, sidecar), figure.panels[0]
     for run in series.trials(source, batches, panel, x="seconds"):
         np.testing.assert_allclose(run.x, sidecar.timing[batches.setting.series][run.number].seconds)
     assert [series.collapsed(curve, panel) for curve in (full, batches, optimal)] == [" (T steps as one map)", "", ""]
@@ -349,7 +349,7 @@ def test_the_axis_of_time_in_turn(fedrepro: Callable[..., Result], tmp_path: Pat
     def along(axis: str, timing: Timing | None) -> list[float]:
         sidecar = Sidecar(timing={curve.setting.series: {1: timing}} if timing else {})
         found = series.along(
-            Source(figure, rows, sidecar), curve, figure.panels[0], Axis(axis, "", Reads.TIMING), 1, rows
+            FigureData(figure, rows, sidecar), curve, figure.panels[0], Axis(axis, "", Reads.TIMING), 1, rows
         )
         return found.tolist()
 

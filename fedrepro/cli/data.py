@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from fedrepro.data import home, remove
-from fedrepro.data.copies import State, source, state
+from fedrepro.data.copies import CopyState, source, state
 from fedrepro.data.home import human
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
@@ -55,7 +55,7 @@ def list_(as_json: bool, verify: bool) -> None:
         _show(one, used.get(one.name, []))
 
 
-def _show(one: State, used: list[str]) -> None:
+def _show(one: CopyState, used: list[str]) -> None:
     size = human(one.size) if one.size else ""
     click.echo(f"{one.name:15}{click.style(f'{one.state:9}', fg=COLOURS[one.state])}{size:>10}  {', '.join(used)}")
     click.echo(f"{'':15}{one.note}" if one.note else "", nl=bool(one.note))
@@ -139,7 +139,7 @@ def remove_(names: tuple[str, ...], yes: bool) -> None:
             click.echo(f"{name} removed")
 
 
-def _report(found: State) -> None:
+def _report(found: CopyState) -> None:
     note = f": {found.note}" if found.note else ""
     click.echo(f"{found.name} {click.style(found.state, fg=COLOURS[found.state])}, {human(found.size)}{note}")
     click.echo(f"  {found.where}")

@@ -19,7 +19,7 @@ from typing import Any
 from fedrepro.data import apart, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import home, locked, place, staging
-from fedrepro.data.source import Findings, Source, sources
+from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import DataAbsent, UserError, nearest
 from fedrepro.files import atomically
 
@@ -29,7 +29,7 @@ UNVERIFIED = "sizes and counts are the official ones; no published hash to compa
 
 
 @dataclass(frozen=True)
-class State:
+class CopyState:
     """Where a dataset stands. ``state``: ``present``, ``variant`` (a copy that differs), ``damaged`` or ``absent``.
 
     ``fingerprint``: sha256 of the content as it is read, whatever archive it came in; empty where there is none.
@@ -68,7 +68,7 @@ class Manifest:
         atomically(folder / MANIFEST, (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode())
 
 
-def source(name: str) -> Source:
+def source(name: str) -> FileSource:
     """The source of that name; a UserError names the nearest one."""
     known = sources()
     if name not in known:
@@ -87,13 +87,13 @@ def manifest(name: str) -> Manifest | None:
         return Manifest(name, "unreadable record", False, [], -1, {})
 
 
-def state(name: str, *, verify: bool = False) -> State:
+def state(name: str, *, verify: bool = False) -> CopyState:
     """Where a dataset stands. Quick: sizes and times are compared; ``verify`` hashes everything again."""
     entry = source(name)
     record = manifest(name)
 
-    def stands(word: str, note: str, fingerprint: str = "", size: int = 0) -> State:
-        return State(name, word, fingerprint, size, str(place(name)), entry.licence, note)
+    def stands(word: str, note: str, fingerprint: str = "", size: int = 0) -> CopyState:
+        return CopyState(name, word, fingerprint, size, str(place(name)), entry.licence, note)
 
     if record is None:
         return stands("absent", f"import {entry.layouts}, or fetch it")
@@ -109,14 +109,14 @@ def state(name: str, *, verify: bool = False) -> State:
     return stands("variant" if differs else "present", "; ".join(notes), record.fingerprint, size)
 
 
-def _unlike(entry: Source, record: Manifest) -> list[str]:
+def _unlike(entry: FileSource, record: Manifest) -> list[str]:
     """That arrays of a copy of the right size are not the published ones, where those are known."""
     known = _known(entry, record)
     same = all(record.parts[part] == published for part, published in known.items())
     return [] if same else [f"{entry.uses} differ from the published ones"]
 
 
-def _known(entry: Source, record: Manifest) -> dict[str, str]:
+def _known(entry: FileSource, record: Manifest) -> dict[str, str]:
     """The published fingerprints of the parts of a copy; an older parser may have written other arrays of the same."""
     current = record.parser == entry.version
     return {part: entry.published[part] for part in record.parts if current and part in entry.published}
@@ -185,13 +185,13 @@ def _ready(name: str, params: Mapping[str, Any] | None) -> Manifest:
     return record
 
 
-def _because(now: State) -> str:
+def _because(now: CopyState) -> str:
     if now.state == "absent":
         return f" from the data home {home()}"
     return f" ({now.note.removesuffix('; import or fetch it again')})"
 
 
-def _commands(entry: Source) -> str:
+def _commands(entry: FileSource) -> str:
     accept = "" if entry.pinned else " --accept"
     return (
         f"try 'fedrepro data fetch {entry.name}{accept}', or 'fedrepro data import {entry.name} PATH' "
@@ -203,7 +203,7 @@ def _parsed(name: str, version: int) -> Path:
     return place(name) / f"parsed-{version}"
 
 
-def _parse_again(entry: Source) -> Manifest:
+def _parse_again(entry: FileSource) -> Manifest:
     with locked(entry.name):
         record = manifest(entry.name)
         assert record is not None

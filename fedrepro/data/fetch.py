@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data.copies import State, manifest, sha256, source, state
+from fedrepro.data.copies import CopyState, manifest, sha256, source, state
 from fedrepro.data.home import home, human, locked, room_for, writable
 from fedrepro.data.imports import adopt, is_web_page
-from fedrepro.data.source import Remote, Source
+from fedrepro.data.source import FileSource, Remote
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
 
@@ -52,7 +52,7 @@ def fetch(
     progress: bool = True,
     patience: Patience | None = None,
     say: Callable[[str], None] = print,
-) -> State:
+) -> CopyState:
     """Download dataset ``name`` and take it in; does nothing where the official copy is already there.
 
     ``accept`` keeps files that have no published hash. Raises UserError where no address gives the right file; a file
@@ -72,7 +72,7 @@ def fetch(
         return found
 
 
-def _complete(entry: Source, now: State) -> bool:
+def _complete(entry: FileSource, now: CopyState) -> bool:
     """Whether nothing is left to fetch: all official files are here and sound, or a full copy with their content."""
     record = manifest(entry.name)
     if record is None or now.state not in ("present", "variant"):
@@ -83,7 +83,7 @@ def _complete(entry: Source, now: State) -> bool:
 
 
 def _one(
-    entry: Source, remote: Remote, folder: Path, patience: Patience, progress: bool, say: Callable[[str], None]
+    entry: FileSource, remote: Remote, folder: Path, patience: Patience, progress: bool, say: Callable[[str], None]
 ) -> Path:
     """The file from the first address that gives it."""
     known = remote.hash or _accepted().get(f"{entry.name}/{remote.file}")
@@ -102,7 +102,7 @@ def _one(
 
 
 def _from(
-    url: str, entry: Source, remote: Remote, known: str | None, folder: Path, patience: Patience, progress: bool
+    url: str, entry: FileSource, remote: Remote, known: str | None, folder: Path, patience: Patience, progress: bool
 ) -> Path:
     import pooch
 
@@ -245,7 +245,7 @@ def _accepted() -> dict[str, str]:
         raise UserError(f"{home() / 'accepted.json'} cannot be read ({error}); delete it to start over") from error
 
 
-def _require_accepted(entry: Source, paths: list[Path], accept: bool) -> None:
+def _require_accepted(entry: FileSource, paths: list[Path], accept: bool) -> None:
     """Files without a published hash pass when they were accepted before or are now."""
     accepted = _accepted()
     new = {

@@ -12,7 +12,7 @@ from typing import IO, Any
 from fedrepro.data import apart, copies, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import locked, place, room_for, staging, swap
-from fedrepro.data.source import Findings, Source, sources
+from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import UserError
 
 NEAR = 0.05
@@ -21,7 +21,7 @@ NEAR = 0.05
 FEW = 32  # a folder of more files than this is kept as one zip
 
 
-def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: bool = False) -> copies.State:
+def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: bool = False) -> copies.CopyState:
     """Take files, archives or folders as the copy of dataset ``name``, in place of an earlier one.
 
     variant : take what has far fewer or far more than the official content too, as a part of it that one knows of.
@@ -87,7 +87,7 @@ def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
     return {**said, "used": {str(f): inside for f, inside in used.items()}}
 
 
-def _refuse_another(name: str, entry: Source, paths: Sequence[Path], found: Findings) -> None:
+def _refuse_another(name: str, entry: FileSource, paths: Sequence[Path], found: Findings) -> None:
     """Raise UserError where counts are so far off that this is not the dataset, nor a known variant of it."""
     off = [
         f"{ours:,} {what} in place of {theirs:,}"
@@ -102,7 +102,7 @@ def _refuse_another(name: str, entry: Source, paths: Sequence[Path], found: Find
         )
 
 
-def _looks_like(entry: Source, paths: Sequence[Path]) -> str:
+def _looks_like(entry: FileSource, paths: Sequence[Path]) -> str:
     """Which other dataset the first file that any of them wants belongs to."""
     others = [other for other in sources().values() if other.name != entry.name]
     try:
@@ -170,6 +170,6 @@ def _record(path: Path, name: str, md5: str) -> dict[str, Any]:
     }
 
 
-def _published(entry: Source, record: dict[str, Any]) -> bool:
+def _published(entry: FileSource, record: dict[str, Any]) -> bool:
     hashes = {f"md5:{record['md5']}", f"sha256:{record['sha256']}"}
     return any(remote.hash in hashes for remote in entry.files if remote.hash)

@@ -36,7 +36,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileSource:
     """One dataset's files.
 
     ``wanted(path)``: whether a file of a copy matters (compression endings are taken off first).
@@ -72,10 +72,10 @@ class Source:
 
 
 @functools.cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, FileSource]:
     """All sources by name: every ``SOURCES`` tuple of the modules in ``fedrepro.data.sources``."""
     package = importlib.import_module("fedrepro.data.sources")
-    found: dict[str, Source] = {}
+    found: dict[str, FileSource] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         for source in importlib.import_module(f"fedrepro.data.sources.{module}").SOURCES:
             if source.name in found:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrepro.plotting import naming, panel_axes, series, style
 from fedrepro.plotting.panel_axes import ROOM, Entry, Prepared, Room
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.spec import layout, panels
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import BarsOptions
@@ -24,7 +24,7 @@ STAR: dict[str, Any] = {"color": "white", "markeredgecolor": style.BLACK, "marke
 HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
-def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
+def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Work out a bar panel."""
     name, options = panels.swept(panel), BarsOptions.of(panel)
     bars, groups = layout.lines(panel.curves, name), layout.groups(panel.curves, name)

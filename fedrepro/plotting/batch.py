@@ -13,7 +13,7 @@ from typing import Any
 from fedrepro import processes
 from fedrepro.errors import UserError
 from fedrepro.plotting.figure import draw
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.plotting.single_panel import draw_alone
 from fedrepro.progress import Progress
 from fedrepro.results.read import points, stem, with_results
@@ -59,7 +59,7 @@ def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
         arrays = points(stem(where.root, figure), sidecar)
         target = stem(where.plots, figure)
         if where.panel:
-            source = Source(figure, frame, sidecar, arrays)
+            source = FigureData(figure, frame, sidecar, arrays)
             drawn += draw_alone(source, where.panel, where.width, target, where.formats, where.root)
         else:
             drawn += draw(figure, frame, sidecar, target, where.formats, arrays, where.root)

@@ -13,7 +13,7 @@ import numpy as np
 from fedrepro.plotting import lines, naming, panel_axes, style
 from fedrepro.plotting.lines import Line
 from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
-from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.plotting.y_limits import Frame, frame
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Reads
@@ -29,7 +29,7 @@ STRIP = 0.165
 """Height in inches of a line of the strip above a panel that names the curves that leave it."""
 
 
-def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
+def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Work out a panel of curves along an axis."""
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)

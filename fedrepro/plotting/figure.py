@@ -18,7 +18,7 @@ from fedrepro.plotting.header_footer import MARGIN, Header, footer, footer_parts
 from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
 from fedrepro.plotting.provenance import FIELDS, record
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes
 from fedrepro.spec.model import Figure, Panel
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure as MplFigure
 
-PREPARE: dict[str, Callable[[Panel, Source, Room], Prepared]] = {
+PREPARE: dict[str, Callable[[Panel, FigureData, Room], Prepared]] = {
     "curves": curves.prepare,
     "sweep": sweep.prepare,
     "bars": bars.prepare,
@@ -69,7 +69,7 @@ def draw(
     """
     check_formats(formats)
     check_figure(figure)
-    source = Source(figure, frame, sidecar, points)
+    source = FigureData(figure, frame, sidecar, points)
     stem = Path(stem)
     picture = build_from(source)
     return save(picture, stem, formats, record(figure, sidecar, root)) + _write_tables(source, stem)
@@ -94,13 +94,13 @@ def save(picture: MplFigure, stem: Path, formats: Sequence[str], said: str) -> l
     return written
 
 
-def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
+def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Work out one panel; ``room``: of a panel with one pair of axes."""
     swept = panel.kind == "curves" and not axes.of(panel).along
     return PREPARE["sweep" if swept else panel.kind](panel, source, room)
 
 
-def _write_tables(source: Source, stem: Path) -> list[Path]:
+def _write_tables(source: FigureData, stem: Path) -> list[Path]:
     panels = [p for p in source.figure.panels if p.kind == "table"]
     written = []
     for panel in panels:
@@ -123,16 +123,16 @@ def _write_text(target: Path, content: str) -> None:
 
 def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> MplFigure:
     """The matplotlib figure that ``draw`` saves."""
-    return build_from(Source(figure, frame, sidecar, points))
+    return build_from(FigureData(figure, frame, sidecar, points))
 
 
-def build_from(source: Source) -> MplFigure:
+def build_from(source: FigureData) -> MplFigure:
     """The matplotlib figure of results."""
     with style.context():
         return compose(source, [prepare(panel, source) for panel in source.figure.panels])
 
 
-def compose(source: Source, every: Sequence[Prepared]) -> MplFigure:
+def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
     """The matplotlib figure of panels that are worked out; within ``style.context``."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
@@ -200,7 +200,7 @@ def literal_dollars(artist: Artist) -> None:
             text.set_parse_math(False)
 
 
-def panel_notes(source: Source, every: Sequence[Prepared]) -> list[str]:
+def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
     """What the panels that show something say in the footer; where their bands differ, of which panels each is."""
     said = [(panel.id, note) for panel, one in zip(source.figure.panels, every, strict=True) if not one.absent
             for note in one.notes]  # fmt: skip
@@ -229,7 +229,7 @@ def settle(picture: MplFigure) -> None:
         ax.set_position((x, y, width, height))
 
 
-def lacking(panel: Panel, one: Prepared, source: Source) -> str:
+def lacking(panel: Panel, one: Prepared, source: FigureData) -> str:
     """Why a panel shows nothing: its data are absent, or what became of its runs; '' where it shows something."""
     there = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
@@ -238,7 +238,7 @@ def lacking(panel: Panel, one: Prepared, source: Source) -> str:
     return (why if why.startswith("no ") else f"no results: {why}") if one.absent else ""
 
 
-def _absent(source: Source, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:
+def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:
     """A line for the panels without results, those of one dataset together."""
     reasons = [lacking(panel, one, source) for panel, one in zip(source.figure.panels, every, strict=True)]
     said = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
@@ -250,7 +250,7 @@ def _absent(source: Source, every: Sequence[Prepared], titles: Sequence[str], in
     return "\n".join(lines)
 
 
-def panel_title(source: Source, place: int) -> str:
+def panel_title(source: FigureData, place: int) -> str:
     """The letter and title of a panel, with what must be said of its data."""
     figure = source.figure
     title = figure.panels[place].title + source.stands_in(figure.panels[place].curves)

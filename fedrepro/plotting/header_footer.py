@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fedrepro import registry
 from fedrepro.claims import evidence
 from fedrepro.plotting import naming, style
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
@@ -19,11 +19,11 @@ MARGIN, TAG = 0.12, 0.32
 STATES = {"present": "real", "none needed": "generated"}
 """How a reader calls the states in which planning finds a dataset."""
 
-OWN = "own file"
+OWN_FILE = "own file"
 """The state of a file of the user's own, which is called by its name."""
 
 
-def tags(source: Source) -> list[str]:
+def tags(source: FigureData) -> list[str]:
     """What sets these results apart from the published experiment, most serious first."""
     sidecar, figure = source.sidecar, source.figure
     result = []
@@ -45,7 +45,7 @@ def tags(source: Source) -> list[str]:
     return result
 
 
-def _sizes(source: Source) -> list[str]:
+def _sizes(source: FigureData) -> list[str]:
     """Where data with results are of another size than the paper's, or of one that is not known, in words."""
     curves, there = [curve for panel in source.figure.panels for curve in panel.curves], _with_results(source)
     shown = (curve for curve in curves if curve.setting.series in there)
@@ -57,16 +57,16 @@ def _sizes(source: Source) -> list[str]:
     return list(evidence.sizes(source.figure, source.sidecar, shown, called))
 
 
-def _empty(source: Source) -> int:
+def _empty(source: FigureData) -> int:
     """How many different curves have no results."""
     return len({setting.series for setting in source.figure.settings()} - _with_results(source))
 
 
-def _with_results(source: Source) -> set[str]:
+def _with_results(source: FigureData) -> set[str]:
     return {series for series in source.runs.series() if source.runs.finished(series)}
 
 
-def _trials(source: Source) -> tuple[int, int, int]:
+def _trials(source: FigureData) -> tuple[int, int, int]:
     """The fewest and most trials with results that any curve has, and the number that is, or was, wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
@@ -81,12 +81,12 @@ def _count(fewest: int, most: int, wanted: int) -> str:
     return f"{done} of {wanted} trials"
 
 
-def footer(source: Source, notes: Iterable[str]) -> str:
+def footer(source: FigureData, notes: Iterable[str]) -> str:
     """Tier, data, trials, and what lines and marks mean: ``quick tier · MNIST (real) · 2 of 10 trials · ...``."""
     return " · ".join(footer_parts(source, notes))
 
 
-def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
+def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     """What the footer says, one thing after the other."""
     sidecar, figure = source.sidecar, source.figure
     count = _count(*_trials(source))
@@ -103,11 +103,13 @@ def footer_parts(source: Source, notes: Iterable[str]) -> list[str]:
     return parts
 
 
-def _datasets(source: Source) -> list[str]:
+def _datasets(source: FigureData) -> list[str]:
     """Each dataset used with its kind: ``mnist (real)``, ``x.csv (own file)``, generated, variant, stand-in, absent."""
     sidecar = source.sidecar
     settings = source.figure.settings()
-    files = dict.fromkeys(f"{label} ({OWN})" for s in settings if (label := naming.called(s.dataset, s.dataset_params)))
+    files = dict.fromkeys(
+        f"{label} ({OWN_FILE})" for s in settings if (label := naming.called(s.dataset, s.dataset_params))
+    )
     own = {s.dataset for s in settings if naming.called(s.dataset, s.dataset_params)}
     names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in settings]
     names = [name for name in names if name not in own]
@@ -125,7 +127,7 @@ def _datasets(source: Source) -> list[str]:
 class Header:
     """Title and source at the left of the top; the tags at its right, or in lines above where they need the room."""
 
-    def __init__(self, source: Source, inches: float) -> None:
+    def __init__(self, source: FigureData, inches: float) -> None:
         figure, self.inches = source.figure, inches
         room = inches - 2 * MARGIN
         found = tags(source)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrepro.plotting import naming, series, style
 from fedrepro.plotting.panel_axes import Entry
-from fedrepro.plotting.series import Average, Source, Trial
+from fedrepro.plotting.series import Average, FigureData, Trial
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Reads
 from fedrepro.spec.model import Curve, Panel
@@ -55,7 +55,7 @@ class Line:
         return [a for a in (*([self.average.mean] if self.average else []), *(t.y for t in self.strays)) if a.size]
 
 
-def read(panel: Panel, source: Source) -> list[Line]:
+def read(panel: Panel, source: FigureData) -> list[Line]:
     """Every curve of the panel with its average; a curve without results keeps its place in the legend."""
     how = CurvesOptions.of(panel).average
     x = panel.x if axes.of(panel).along else "round"

@@ -13,14 +13,14 @@ import numpy as np
 
 from fedrepro.ledger import FULL_BITS
 from fedrepro.plotting import series
-from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.problems.gcca import problem as gcca
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import TableOptions
 
 
-def compression(panel: Panel, curve: Curve, source: Source) -> tuple[float, int, str]:
+def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, int, str]:
     """The compression ratio of a curve, the number of trials it is read off, and ``ok`` or what became of the others.
 
     The other method and the level are those of the panel's options ``ratio_from``, ``optimum_of`` and ``reach``.

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrepro.plotting import naming, series, style
 from fedrepro.plotting.panel_axes import Entry, Prepared
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import ScatterOptions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SIDE = 2.75
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
+def prepare(panel: Panel, source: FigureData) -> Prepared:
     """Work out a scatter panel."""
     every = list(zip(panel.curves, clouds(panel, source), strict=True))
     lacking = [naming.legend(curve, panel) for curve, points in every if points is None]
@@ -70,7 +70,7 @@ def _by_size(found: Sequence[pd.Series]) -> list[Any]:
     return sorted(sizes, key=lambda group: (-sizes[group], group))
 
 
-def clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
+def clouds(panel: Panel, source: FigureData) -> list[pd.DataFrame | None]:
     """The points of every curve (index, x, y, group), aligned where the panel asks for it."""
     found = [cloud(panel, curve, source) for curve in panel.curves]
     wanted = ScatterOptions.of(panel).align
@@ -89,7 +89,7 @@ def clouds(panel: Panel, source: Source) -> list[pd.DataFrame | None]:
     return result
 
 
-def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
+def cloud(panel: Panel, curve: Curve, source: FigureData) -> pd.DataFrame | None:
     """The points of one curve in one trial, by index, with columns index, x, y, group; None where there are none."""
     if source.points is None or "array" not in source.points:
         return _rows(panel, curve, source.points)
@@ -114,7 +114,7 @@ def cloud(panel: Panel, curve: Curve, source: Source) -> pd.DataFrame | None:
     return points[["trial", "index", "x", "y", "group"]]
 
 
-def _array(panel: Panel, curve: Curve, source: Source, name: str) -> pd.DataFrame | None:
+def _array(panel: Panel, curve: Curve, source: FigureData, name: str) -> pd.DataFrame | None:
     points = source.points
     return None if points is None else _rows(panel, curve, points[points["array"] == name])
 
@@ -149,7 +149,7 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     return points.assign(group=[names[g] for g in points["group"]])
 
 
-def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: Source) -> str:
+def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: FigureData) -> str:
     options = ScatterOptions.of(panel)
     text = style.wrap(naming.legend(curve, panel), SIDE - 0.2, style.SMALL)
     shows_truth = bool(options.truth) and panels.embedding(panel, curve) is curve

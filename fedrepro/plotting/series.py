@@ -27,7 +27,7 @@ SERIAL = "serial_seconds"
 
 
 @dataclass(frozen=True)
-class Source:
+class FigureData:
     """What a figure is drawn from: its spec, its tidy results, their sidecar, and the points of scatter panels."""
 
     figure: Figure
@@ -45,16 +45,16 @@ class Source:
         """The rows of the frame by run."""
         return self.known.runs
 
-    def of(self, figure: Figure, sidecar: Sidecar) -> Source:
+    def of(self, figure: Figure, sidecar: Sidecar) -> FigureData:
         """The same results as another figure shows them, with what is known of them."""
-        made = Source(figure, self.frame, sidecar, self.points)
+        made = FigureData(figure, self.frame, sidecar, self.points)
         vars(made)["known"] = self.known
         return made
 
-    def in_short(self) -> Source:
+    def in_short(self) -> FigureData:
         """The same results without what was measured: one row a run, which says what became of it."""
         rows = self.frame.drop_duplicates(["series", "trial"])
-        return Source(self.figure, rows.reset_index(drop=True), self.sidecar)
+        return FigureData(self.figure, rows.reset_index(drop=True), self.sidecar)
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
         """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
@@ -83,7 +83,7 @@ class Average:
     spread: str
 
 
-def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
+def trials(source: FigureData, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
     """All trials of a curve in the results, the failed ones with empty arrays, by trial number."""
     name, runs, axis = curve.setting.series, source.runs, axes.find(panel, x)
     result = []
@@ -97,7 +97,7 @@ def trials(source: Source, curve: Curve, panel: Panel, *, x: str = "round", metr
     return result
 
 
-def along(source: Source, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Rows) -> np.ndarray:
+def along(source: FigureData, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Rows) -> np.ndarray:
     """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
     rounds = np.asarray(rows["round"], dtype=float)
     if axis.reads is Reads.COLUMN:
@@ -182,7 +182,7 @@ class Finals:
     bad: str = ""
 
 
-def finals(source: Source, curve: Curve, panel: Panel, *, last: int = 1, how: str = "mean") -> Finals:
+def finals(source: FigureData, curve: Curve, panel: Panel, *, last: int = 1, how: str = "mean") -> Finals:
     """Centre and spread over the healthy trials of their means over the ``last`` records; nan without one."""
     runs = trials(source, curve, panel)
     values = np.array([final(t, last) for t in runs])

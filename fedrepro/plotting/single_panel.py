@@ -24,7 +24,7 @@ from fedrepro.plotting.header_footer import footer_parts, tags
 from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import Prepared, Room
 from fedrepro.plotting.provenance import record
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import points, stem, with_results
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Panel
@@ -59,7 +59,12 @@ RC: Any = {
 
 
 def draw_alone(
-    source: Source, panel: str, width: tuple[float, str], stem: Path, formats: Sequence[str], root: Path | None = None
+    source: FigureData,
+    panel: str,
+    width: tuple[float, str],
+    stem: Path,
+    formats: Sequence[str],
+    root: Path | None = None,
 ) -> list[Path]:
     """Write ``<stem>.<panel>.<format>`` for every format, and ``<stem>.<panel>.caption.txt``; returns the files.
 
@@ -122,7 +127,7 @@ def draw_panel(
     return caption(source, one, prepared)
 
 
-def named(source: Source, panel: str) -> Panel:
+def named(source: FigureData, panel: str) -> Panel:
     """A panel of the figure by its letter. Raises UserError."""
     found = {one.id: one for one in source.figure.panels}
     if panel not in found:
@@ -131,7 +136,7 @@ def named(source: Source, panel: str) -> Panel:
     return found[panel]
 
 
-def caption(source: Source, one: Panel, prepared: Prepared) -> str:
+def caption(source: FigureData, one: Panel, prepared: Prepared) -> str:
     """One paragraph: what the panel shows, what must be known of its results, notes and footer."""
     figure = source.figure
     title = panel_title(source, figure.panels.index(one))
@@ -150,7 +155,7 @@ def caption(source: Source, one: Panel, prepared: Prepared) -> str:
     return " ".join(f"{naming.plain(naming.symbols(part))}." for part in said if part)
 
 
-def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> Source:
+def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> FigureData:
 
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
@@ -162,7 +167,7 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
         raise UserError(
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
-    return Source(*found, points(stem(root, found[0]), found[2]))
+    return FigureData(*found, points(stem(root, found[0]), found[2]))
 
 
 def _room_of(ax: Axes) -> Room:
@@ -176,7 +181,7 @@ def _room_of(ax: Axes) -> Room:
     return Room(box.width / dpi + LABELS, box.height / dpi + LABELS, size, 0.85 * size, above=False)
 
 
-def _drawable(one: Panel, source: Source, room: Room) -> Prepared:
+def _drawable(one: Panel, source: FigureData, room: Room) -> Prepared:
     """A panel worked out, of one pair of axes and with results. Raises UserError."""
     check_panel(one)
     name = f"panel '{one.id}' of {source.figure.paper}/{source.figure.figure}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrepro.plotting import lines, naming, panel_axes, series, style
 from fedrepro.plotting.panel_axes import ROOM, Entry, Prepared, Room
-from fedrepro.plotting.series import Finals, Source
+from fedrepro.plotting.series import FigureData, Finals
 from fedrepro.spec import layout, panels
 from fedrepro.spec.layout import value_of
 from fedrepro.spec.model import Panel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def prepare(panel: Panel, source: Source, room: Room = ROOM) -> Prepared:
+def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Work out a panel over a swept parameter."""
     name, options = panels.swept(panel), CurvesOptions.of(panel)
     found = layout.lines(panel.curves, name)

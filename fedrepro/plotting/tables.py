@@ -14,7 +14,7 @@ import numpy as np
 
 from fedrepro.plotting import naming, panel_axes, ratios, series, style
 from fedrepro.plotting.panel_axes import Prepared
-from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes, layout, panels
 from fedrepro.spec.model import Curve, Figure, Panel
@@ -37,10 +37,10 @@ def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | 
     trials, ``difference`` on stand-in data too. ``status`` is ``ok``, or why some trials are missing from the cell.
     Raises ParameterError where two curves claim one cell or a published number has no cell.
     """
-    return cells_of(Source(figure, frame, sidecar or Sidecar()), panel)
+    return cells_of(FigureData(figure, frame, sidecar or Sidecar()), panel)
 
 
-def cells_of(source: Source, panel: Panel) -> pd.DataFrame:
+def cells_of(source: FigureData, panel: Panel) -> pd.DataFrame:
     """The cells of a table panel (see ``table``)."""
     import pandas as pd
 
@@ -63,7 +63,7 @@ def cells_of(source: Source, panel: Panel) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _cell(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[float, float, int, str]:
+def _cell(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tuple[float, float, int, str]:
     """Mean, spread (nan where there is none), number of trials and status of a cell."""
     if TableOptions.of(panel).ratio_from is not None:
         ratio, trials, status = ratios.compression(panel, curve, source)
@@ -73,7 +73,7 @@ def _cell(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[floa
     return mean, float(values.std(ddof=1)) if values.size > 1 else float("nan"), values.size, status
 
 
-def _values(panel: Panel, curve: Curve, metric: str, source: Source) -> tuple[np.ndarray, str]:
+def _values(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tuple[np.ndarray, str]:
     """The value of every healthy trial in a cell, and what became of the others."""
     options = TableOptions.of(panel)
     axis = options.axis if options.reach is not None else "round"
@@ -162,7 +162,7 @@ def markdown(panel: Panel, cells: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(t.replace("|", "\\|") for t in line) + " |" for line in lines) + "\n"
 
 
-def prepare(panel: Panel, source: Source) -> Prepared:
+def prepare(panel: Panel, source: FigureData) -> Prepared:
     """Work out a table panel."""
     cells = cells_of(source, panel)
     rows, columns, texts = grid(panel, cells)

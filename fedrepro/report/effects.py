@@ -11,7 +11,7 @@ import numpy as np
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
-from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Curve, Figure, Panel
@@ -68,7 +68,7 @@ def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
     return metric, effect.other_metric or metric
 
 
-def measure(effect: Effect, source: Source) -> Measured:
+def measure(effect: Effect, source: FigureData) -> Measured:
     """The effect in one figure's results, in words: both means, and the paired difference with its 95 % interval."""
     panel, *pair = curves(effect, source.figure)
     metrics = _metrics(effect, panel)

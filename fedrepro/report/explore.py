@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.plotting import naming, series, style
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.report.pictures import lifted
 from fedrepro.results.by_run import Rows
 from fedrepro.spec import axes
@@ -55,7 +55,7 @@ def explorable(panel: Panel) -> bool:
     return panel.kind == "curves" and axes.of(panel).along
 
 
-def axes_of(panel: Panel, source: Source) -> list[Axis]:
+def axes_of(panel: Panel, source: FigureData) -> list[Axis]:
     """The axes between which a panel's x can be switched, its own first."""
     clocks = {c.setting.series for c in panel.curves} <= set(source.sidecar.timing)
     time = ["seconds"] if clocks else []
@@ -64,7 +64,7 @@ def axes_of(panel: Panel, source: Source) -> list[Axis]:
     return [*(axes.find(panel, name) for name in names), *spread]
 
 
-def records(source: Source, curve: Curve, panel: Panel, wanted: Iterable[Axis], metric: str = "") -> Records | None:
+def records(source: FigureData, curve: Curve, panel: Panel, wanted: Iterable[Axis], metric: str = "") -> Records | None:
     """What a curve's trials recorded; None where there is nothing. A trial that ended early keeps its last value."""
     name, runs = curve.setting.series, source.runs
     found = {n: runs.rows(name, n, metric or panel.y) for n in runs.trials(name)}
@@ -83,7 +83,7 @@ def _aligned(part: Rows, values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
 
 
 def _mean_place(
-    source: Source, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Rows], rounds: np.ndarray
+    source: FigureData, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Rows], rounds: np.ndarray
 ) -> np.ndarray:
     """Where the rounds lie on an axis: the mean over the trials of which the results say it."""
     if axis is SPREAD:
@@ -107,7 +107,7 @@ def kept(count: int, most: int) -> np.ndarray:
     return np.unique(np.rint(np.concatenate([even, early])).astype(int))
 
 
-def data(source: Source, panels: Sequence[Panel]) -> dict[str, Any]:
+def data(source: FigureData, panels: Sequence[Panel]) -> dict[str, Any]:
     """By panel: its titles, axes and curves, as the script of the page reads them."""
     shown = [panel for panel in panels if explorable(panel)]
     read = {panel.id: [records(source, c, panel, axes_of(panel, source)) for c in panel.curves] for panel in shown}
@@ -116,7 +116,7 @@ def data(source: Source, panels: Sequence[Panel]) -> dict[str, Any]:
     return {panel.id: _panel(source, panel, read[panel.id], most) for panel in shown if any(read[panel.id])}
 
 
-def _panel(source: Source, panel: Panel, found: Sequence[Records | None], most: int) -> dict[str, Any]:
+def _panel(source: FigureData, panel: Panel, found: Sequence[Records | None], most: int) -> dict[str, Any]:
     options = CurvesOptions.of(panel)
     drawn = zip(panel.curves, naming.legends(panel, source.figure), style.looks(panel.curves), found, strict=True)
     x = axes.of(panel)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.report import discrepancies
 from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
@@ -43,16 +43,16 @@ class Section:
 
     path: Path
     figure: Figure
-    source: Source | None
+    source: FigureData | None
     claims: tuple[judge.Row, ...]
     stale: tuple[str, ...]
     unchecked: tuple[str, ...]
     published: tuple[Published, ...]
     tiers: tuple[str, ...]
     check: Check | None = None
-    others: tuple[Source, ...] = ()
+    others: tuple[FigureData, ...] = ()
 
-    def read_from(self, row: judge.Row) -> Source | None:
+    def read_from(self, row: judge.Row) -> FigureData | None:
         """The results that a claim's verdict was read off."""
         found = (one for one in (self.source, *self.others) if one is not None and one.figure.tier == row.tier)
         return next(found, None) if row.level != evidence.NONE else None
@@ -144,7 +144,7 @@ def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
     return discrepancies.order(section.figure.paper), section.figure.figure.startswith("table"), number
 
 
-def _measured(effect: Effect, source: Source) -> Measured:
+def _measured(effect: Effect, source: FigureData) -> Measured:
     try:
         return measure(effect, source)
     except UserError as error:  # a tier or a --set option may leave out the curves
@@ -170,7 +170,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
     """One figure's section."""
     wanted = _wanted(tier)
     found = [t for t in BEST_FIRST if _has(path, t, root)]
-    sources: list[Source] = []
+    sources: list[FigureData] = []
     damaged: list[str] = []
     for one in wanted:
         try:
@@ -202,13 +202,13 @@ def section(path: Path, tier: str, root: Path) -> Section:
     )
 
 
-def _check(source: Source, root: Path) -> Check | None:
+def _check(source: FigureData, root: Path) -> Check | None:
     """The last check of these very results; one of earlier results says nothing of them."""
     found = checks.read(read.stem(root, source.figure))
     return found if found is not None and found.results == source.sidecar.csv_sha256 else None
 
 
-def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _fresh(source: FigureData, main: FigureData, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What ``validity`` says of results, with their tier where it is not that of the ``main`` ones."""
     today = validity(source.figure, source.sidecar, check)
     stale, unchecked = today.changed, today.undecidable
@@ -216,12 +216,12 @@ def _fresh(source: Source, main: Source, check: Check | None) -> tuple[tuple[str
     return tuple(where + why for why in stale), tuple(where + why for why in unchecked)
 
 
-def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Source:
+def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> FigureData:
     ((figure, frame, sidecar),) = read.with_results([path], tier, root, True, sets)
-    return Source(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
+    return FigureData(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
 
 
-def _rows(source: Source) -> dict[str, judge.Row]:
+def _rows(source: FigureData) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar, source.known)
     runs = source.runs
     diverged = {s: sum(runs.status(s, trial) == "diverged" for trial in runs.trials(s)) for s in runs.series()}
@@ -241,7 +241,7 @@ def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
-def _explained(row: judge.Row, source: Source, diverged: Mapping[str, int]) -> judge.Row:
+def _explained(row: judge.Row, source: FigureData, diverged: Mapping[str, int]) -> judge.Row:
     """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge.
 
     diverged : by series, how many trials.

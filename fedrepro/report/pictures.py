@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from fedrepro.plotting import naming, style, tables
 from fedrepro.plotting.figure import METADATA, compose, lacking, prepare
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.report.render import render
 from fedrepro.spec.model import Figure, Panel
 
@@ -57,12 +57,12 @@ class Drawing:
     limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
-def panel(source: Source, one: Panel, prefix: str) -> Markup:
+def panel(source: FigureData, one: Panel, prefix: str) -> Markup:
     """The panel as HTML, a line of text where it has no results; ``prefix`` makes its ids unique in the page."""
     return drawing(source, one, prefix, ()).markup
 
 
-def drawing(source: Source, one: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
+def drawing(source: FigureData, one: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
     """The panel as HTML and as files of these formats; an SVG that would be too large is left out."""
     if one.kind == "table":
         return Drawing(table(source, one))
@@ -257,7 +257,7 @@ def lifted(color: str) -> str:
     return "#" + "".join(f"{round(255 * value):02x}" for value in light)
 
 
-def table(source: Source, one: Panel) -> Markup:
+def table(source: FigureData, one: Panel) -> Markup:
     """A table panel: ours with its spread, and below it the paper's number with the difference."""
     rows, columns, texts = tables.grid(one, tables.cells_of(source, one))
     filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]

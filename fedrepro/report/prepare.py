@@ -22,7 +22,7 @@ from fedrepro.claims.sides import Read, Spot
 from fedrepro.errors import UserError
 from fedrepro.plotting import naming
 from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.plotting.series import Source
+from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
 from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts, views
 from fedrepro.report.effects import Measured
@@ -162,7 +162,9 @@ def _read(section: Section, row: Row) -> Read:
     return sides.read(own, source.figure, source.frame, source.known)
 
 
-def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]) -> Shown:
+def _shown(
+    section: Section, source: FigureData, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]
+) -> Shown:
     place = f"{views.figure_anchor(section.name)}-{views.anchor(panel.id)}"
     main = source is section.source
     drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
@@ -186,7 +188,7 @@ def _shown(section: Section, source: Source, panel: Panel, reads: Mapping[str, R
     )  # fmt: skip
 
 
-def _caption(source: Source) -> str:
+def _caption(source: FigureData) -> str:
     """What must be known of the results beside a table."""
     return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
 
@@ -201,7 +203,7 @@ def _csv(rows: list[list[str]]) -> str:
 
 
 def _marks(
-    source: Source, panel: Panel, drawn: Drawing, spots: tuple[Spot, ...], data: Mapping[str, Any]
+    source: FigureData, panel: Panel, drawn: Drawing, spots: tuple[Spot, ...], data: Mapping[str, Any]
 ) -> tuple[Mark, ...]:
     """What a check read of a panel, as far as the panel's picture shows it."""
     found = []
@@ -223,7 +225,7 @@ def _marks(
     return tuple(found)
 
 
-def _across(source: Source, panel: Panel, spot: Spot) -> float | None:
+def _across(source: FigureData, panel: Panel, spot: Spot) -> float | None:
     """Where a point that a check read lies on the panel's x axis; None where it has no place there."""
     x = axes.of(panel)
     if not x.along:

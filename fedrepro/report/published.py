@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrepro.plotting import lines, series
-from fedrepro.plotting.series import Average, Source
+from fedrepro.plotting.series import Average, FigureData
 from fedrepro.spec import axes
 from fedrepro.spec.model import Curve, Panel
 
@@ -26,7 +26,7 @@ class Published:
     standing: bool = False  # ours is on a stand-in, so that a difference says nothing
 
 
-def published(source: Source) -> Iterator[Published]:
+def published(source: FigureData) -> Iterator[Published]:
     """The published numbers of panels of curves, each with our nearest curve (tables hold theirs themselves)."""
     for panel in source.figure.panels:
         if panel.kind != "curves" or not axes.of(panel).along or not any("y" in item for item in panel.published):
@@ -42,7 +42,7 @@ def published(source: Source) -> Iterator[Published]:
                 yield Published(panel.id, str(item.get("label", "")), x, float(y), ours, curve, standing)
 
 
-def _average(source: Source, panel: Panel, curve: Curve) -> Average | None:
+def _average(source: FigureData, panel: Panel, curve: Curve) -> Average | None:
     """A curve as the picture has it."""
     runs = series.trials(source, curve, panel, x="round" if curve.role == "level" else panel.x)
     return series.average([lines.counted(run, panel) for run in runs])

@@ -9,13 +9,15 @@ import numpy as np
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
-from fedrepro.plotting.series import Source, Trial
+from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.spec.model import Curve, Panel
 
 COSTS = ("round", "uplink_scalars")
 
 
-def panels(source: Source, only: str | None = None, at: int | None = None) -> Iterator[tuple[Panel, list[list[str]]]]:
+def panels(
+    source: FigureData, only: str | None = None, at: int | None = None
+) -> Iterator[tuple[Panel, list[list[str]]]]:
     """Each panel (or the one called ``only``) with the rows of its table, the header first.
 
     ``at``: read the curves at this round instead of at their ends. Raises UserError where there is no such panel.
@@ -28,7 +30,7 @@ def panels(source: Source, only: str | None = None, at: int | None = None) -> It
             yield panel, cells(source, panel) if panel.kind == "table" else ends(source, panel, at)
 
 
-def cells(source: Source, panel: Panel) -> list[list[str]]:
+def cells(source: FigureData, panel: Panel) -> list[list[str]]:
     """A table panel as it is drawn: ours, and the paper's number with the difference."""
     rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
 
@@ -38,14 +40,14 @@ def cells(source: Source, panel: Panel) -> list[list[str]]:
     return [["", *columns], *([row, *(cell(row, c) for c in columns)] for row in rows)]
 
 
-def ends(source: Source, panel: Panel, at: int | None = None) -> list[list[str]]:
+def ends(source: FigureData, panel: Panel, at: int | None = None) -> list[list[str]]:
     """Every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
     metric = panel.y
     header = ["curve", metric, "± sd", "trials", "round", "numbers sent up", "note"]
     return [header, *(_row(source, panel, curve, metric, at) for curve in panel.curves)]
 
 
-def _row(source: Source, panel: Panel, curve: Curve, metric: str, at: int | None) -> list[str]:
+def _row(source: FigureData, panel: Panel, curve: Curve, metric: str, at: int | None) -> list[str]:
     runs = series.trials(source, curve, panel, metric=metric)
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
     bad = [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
@@ -69,13 +71,13 @@ def _read(trial: Trial, at: int | None) -> float:
     return float(trial.y[before[-1]])
 
 
-def _cost(source: Source, curve: Curve, trial: int, at: int | None) -> float:
+def _cost(source: FigureData, curve: Curve, trial: int, at: int | None) -> float:
     rows = source.runs.all_rows(curve.setting.series, trial)
     sent = rows["uplink_scalars"]
     return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
 
 
-def source_of(found: tuple[Any, Any, Any]) -> Source:
+def source_of(found: tuple[Any, Any, Any]) -> FigureData:
     """The plotting package's view of what ``results.read.with_results`` yields."""
     figure, frame, sidecar = found
-    return Source(figure, frame, sidecar)
+    return FigureData(figure, frame, sidecar)

@@ -44,7 +44,7 @@ POLICY = (
 )
 """What the pages may load, enforced by the browser: nothing that is not in the folder."""
 
-OWN = "own"
+OWN_STUDIES = "own"
 """The group of what no paper says."""
 
 OWN_TITLE = "Our own studies"
@@ -57,7 +57,7 @@ LIBRARY_EXTRA = 'pip install "fedrepro[report]"'
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim as lists show it. group : the paper, or ``OWN``. marks : what sets it apart (stale, partial, ...)."""
+    """A claim in a list. group : the paper, or ``OWN_STUDIES``. marks : its flags (stale, partial, ...)."""
 
     row: Row
     section: Section
@@ -126,7 +126,7 @@ def entries(report: Report) -> tuple[Entry, ...]:
     for section in report.sections:
         for row in section.claims:
             name = (row.claim.id,) if ids[row.claim.id] == 1 else (*section.name.split("/", 1), row.claim.id)
-            group = OWN if is_own(section, row) else section.figure.paper
+            group = OWN_STUDIES if is_own(section, row) else section.figure.paper
             marks = [*(["stale"] if section.is_stale(row) else [])]
             marks += [row.level] if row.level in (evidence.PARTIAL, evidence.VARIANT, evidence.STAND_IN) else []
             found.append(Entry(row, section, group, f"claims/{file_name(*name)}.html", tuple(marks)))
@@ -147,10 +147,10 @@ def overall(report: Report, experiments: Path) -> tuple[Overall, ...]:
     found = entries(report)
     verdicts = {entry.row.claim.id: entry.row.verdict for entry in found}
     pages = {entry.row.claim.id: entry.page for entry in found}
-    present = {entry.group for entry in found} - {OWN}
+    present = {entry.group for entry in found} - {OWN_STUDIES}
     keys = [*(key for key in registry.PAPERS if key in present), *sorted(present - set(registry.PAPERS))]
-    keys += [OWN] if any(entry.group == OWN for entry in found) else []
-    said = {key: summaries.load(experiments, "beyond" if key == OWN else key) for key in keys}
+    keys += [OWN_STUDIES] if any(entry.group == OWN_STUDIES for entry in found) else []
+    said = {key: summaries.load(experiments, "beyond" if key == OWN_STUDIES else key) for key in keys}
     own = {key: [entry for entry in found if entry.group == key] for key in keys}
     return tuple(_overall(key, own[key], said[key], verdicts, pages) for key in keys)
 
@@ -162,7 +162,7 @@ def _overall(
     changed = {name: verdicts[name] for one in known for name in one.unlike(verdicts)}
     return Overall(
         key=key,
-        name=OWN_TITLE if key == OWN else registry.PAPERS.get(key, key),
+        name=OWN_TITLE if key == OWN_STUDIES else registry.PAPERS.get(key, key),
         line=line([entry.row for entry in own]),
         sentences=tuple(
             Said(one.head, one.says, tuple((name, pages[name], verdicts[name]) for name in one.claims))
@@ -288,12 +288,12 @@ class Site:
             self.files[f"static/{LIBRARY}"] = self.library
 
     def _totals(self) -> Iterator[tuple[str, list[Entry], str]]:
-        papers = [entry for entry in self.entries if entry.group != OWN]
-        own = [entry for entry in self.entries if entry.group == OWN]
+        papers = [entry for entry in self.entries if entry.group != OWN_STUDIES]
+        own = [entry for entry in self.entries if entry.group == OWN_STUDIES]
         if papers:
             yield "The papers' claims", papers, listed(paper="papers")
         if own:
-            yield OWN_TITLE, own, listed(paper=OWN)
+            yield OWN_TITLE, own, listed(paper=OWN_STUDIES)
 
     def _find(self) -> dict[str, Any]:
         methods: dict[str, dict[str, None]] = {}

@@ -29,7 +29,7 @@ class Damaged(UserError):
     """Results that cannot be read, or that are not those that were written."""
 
 
-OWN = "set"
+SET_FOLDER = "set"
 """The folder of results that are not a figure's own: of changed specs, and of copies that kept a figure's name."""
 
 
@@ -46,8 +46,8 @@ def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = 
     """
     other = [within(path)] if path and not is_of_project(path, paper, figure) else []
     name = _file_name(",".join([*other, *changes(sets)]))
-    if name and root.parts[-2:] != (OWN, name):
-        root = root / OWN / name
+    if name and root.parts[-2:] != (SET_FOLDER, name):
+        root = root / SET_FOLDER / name
     return root / tier / paper / figure
 
 

@@ -21,7 +21,7 @@ class Run:
 
 
 @dataclass
-class Source:
+class DataSource:
     """Where a setting's data comes from: ``state`` present, variant, own file, none needed, stand-in, or absent.
 
     ``note`` says why it is absent, and what a file of the user's own is called.

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from fedrepro.files import sweep, writing
 from fedrepro.progress import Progress
-from fedrepro.results.read import OWN, stem
+from fedrepro.results.read import SET_FOLDER, stem
 from fedrepro.runs.compute.groups import groups
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
@@ -254,4 +254,4 @@ def describe(written: write.Written) -> str:
     line = f"{sidecar.figure} ({sidecar.tier}): {', '.join([state, *marks])}"
     if written.beside:
         return f"{line}\n  kept beside, in {written.base}.csv: these results {written.beside}"
-    return line + (f"\n  in {written.base}.csv" if OWN in written.base.parts else "")
+    return line + (f"\n  in {written.base}.csv" if SET_FOLDER in written.base.parts else "")

@@ -3,7 +3,7 @@
 To add a dataset with files (each step is enforced by ``tests/test_data_cli.py``, ``tests/test_data_fetch.py`` or the
 contract tests):
 
-1. a module here with ``SOURCES = (Source(...),)``: official addresses, published hashes (None where there is none,
+1. a module here with ``SOURCES = (FileSource(...),)``: official addresses, published hashes (None where there is none,
    never an invented one), licence, which files of a copy are wanted, and ``parse``, which turns any usual layout into
    arrays, refuses what cannot be this dataset and lists how a variant differs;
 2. a module in ``fedrepro.datasets`` with a frozen dataclass (``fedrepro.protocols.Dataset``) and, beside it, a function

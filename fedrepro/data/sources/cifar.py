@@ -14,7 +14,7 @@ from fedrepro.data.formats.images import decode
 from fedrepro.data.formats.pickles import arrays_of_bytes
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 TRAIN, TEST = 50_000, 10_000
@@ -190,8 +190,8 @@ def _save(
         out.save("all", "group", group)
 
 
-def _source(name: str, title: str, version: Version, file: str, md5: str, size: int | None) -> Source:
-    return Source(
+def _source(name: str, title: str, version: Version, file: str, md5: str, size: int | None) -> FileSource:
+    return FileSource(
         name=name,
         title=title,
         homepage="https://www.cs.toronto.edu/~kriz/cifar.html",

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 PAIRED = (
@@ -92,7 +92,7 @@ def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="europarl",
         title="Europarl v7, sentences aligned with English",
         homepage="https://www.statmt.org/europarl/",

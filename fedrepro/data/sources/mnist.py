@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 MIRRORS = (
@@ -137,7 +137,7 @@ def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="mnist",
         title="MNIST handwritten digits",
         homepage="http://yann.lecun.com/exdb/mnist/",

@@ -11,7 +11,7 @@ import numpy as np
 from fedrepro.data.formats.rating_text import repeated, table, write
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 LICENCE = "GroupLens: research use, no redistribution without permission"
@@ -87,7 +87,7 @@ def _differences(
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="movielens-1m",
         title="MovieLens 1M",
         homepage="https://grouplens.org/datasets/movielens/1m/",
@@ -106,7 +106,7 @@ SOURCES = (
         published={"all": "6ef0e4e1aa2bccff3d6ecd99b82eeac079fcc2fb14468fa18222b74134ed97d7"},
         uses="users, items, ratings or their order",
     ),
-    Source(
+    FileSource(
         name="movielens-10m",
         title="MovieLens 10M",
         homepage="https://grouplens.org/datasets/movielens/10m/",

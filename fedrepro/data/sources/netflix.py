@@ -15,7 +15,7 @@ import numpy as np
 from fedrepro.data.formats.rating_text import table
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 RATINGS, USERS, ITEMS = 100_480_507, 480_189, 17_770
@@ -138,7 +138,7 @@ def _write(out: Writer, films: Pieces) -> Findings:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="netflix",
         title="Netflix Prize",
         homepage="https://archive.org/details/nf_prize_dataset.tar",

@@ -11,7 +11,7 @@ import numpy as np
 from fedrepro.data.formats.images import decode, shrunk
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20
@@ -59,7 +59,7 @@ def _compared(alphabets: int, characters: int, drawings: Counter) -> Findings:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="omniglot",
         title="Omniglot",
         homepage="https://github.com/brendenlake/omniglot",

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 FILE = re.compile(r"outpatient_claims_sample_(\d+)[^/]*\.csv$", re.IGNORECASE)
@@ -79,7 +79,7 @@ def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="synpuf",
         title="CMS DE-SynPUF outpatient claims",
         homepage="https://www.cms.gov/data-research/statistics-trends-and-reports/medicare-claims-synthetic-public-use-files",

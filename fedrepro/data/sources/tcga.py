@@ -9,7 +9,7 @@ import numpy as np
 
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 GENES, SAMPLES = 20_531, 11_069
@@ -92,7 +92,7 @@ def _numbers(name: str, line: int, values: bytes, count: int) -> np.ndarray:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="tcga",
         title="TCGA pan-cancer gene expression",
         homepage="https://xenabrowser.net/datapages/?hub=https://pancanatlas.xenahubs.net:443",

@@ -10,7 +10,7 @@ import numpy as np
 from fedrepro.data.formats.matlab import LIMIT, matlab
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.parsed import Writer
-from fedrepro.data.source import Findings, Remote, Source
+from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 DOCUMENTS, TERMS = 9394, 36771
@@ -63,7 +63,7 @@ def _matrices(name: str, raw: bytes) -> tuple:
 
 
 SOURCES = (
-    Source(
+    FileSource(
         name="tdt2",
         title="TDT2 news documents, 30 largest categories",
         homepage="http://www.cad.zju.edu.cn/home/dengcai/Data/TextData.html",

@@ -15,7 +15,7 @@ from fedrepro import registry
 from fedrepro.data import own
 from fedrepro.runs.compute import execute, lockstep, record
 from fedrepro.runs.identity import code
-from fedrepro.runs.run import Run, Source
+from fedrepro.runs.run import DataSource, Run
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
 
@@ -29,7 +29,7 @@ def source_key(setting: Setting) -> str:
     return canonical([setting.dataset, own.placed(cls.files, dict(setting.dataset_params))])
 
 
-def identify(setting: Setting, trial: int, source: Source) -> Run:
+def identify(setting: Setting, trial: int, source: DataSource) -> Run:
     """The run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
     computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
@@ -55,7 +55,7 @@ def identify(setting: Setting, trial: int, source: Source) -> Run:
     )
 
 
-def _about_problem(setting: Setting, trial: int, source: Source) -> dict[str, Any]:
+def _about_problem(setting: Setting, trial: int, source: DataSource) -> dict[str, Any]:
     """What determines the arrays a run works on, which runs may share."""
     problem = registry.problems()[setting.problem].cls
     dataset = registry.datasets()[setting.dataset]

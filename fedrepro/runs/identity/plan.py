@@ -15,7 +15,7 @@ from fedrepro.data import state as data_state
 from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper
 from fedrepro.runs.identity.identify import identify, source_key
-from fedrepro.runs.run import Run, Source
+from fedrepro.runs.run import DataSource, Run
 from fedrepro.spec.model import Figure, Setting
 
 
@@ -26,10 +26,10 @@ class Plan:
     figures: list[Figure]
     runs: dict[str, Run]
     by_figure: list[dict[str, list[Run]]]
-    sources: dict[str, Source]
+    sources: dict[str, DataSource]
     missing: list[dict[str, str]]  # per figure: series -> why it cannot run
 
-    def source(self, setting: Setting) -> Source:
+    def source(self, setting: Setting) -> DataSource:
         """Where the data of a setting comes from."""
         return self.sources[source_key(setting)]
 
@@ -43,7 +43,7 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
     figures = list(figures)
     runs: dict[str, Run] = {}
     by_figure: list[dict[str, list[Run]]] = []
-    sources_: dict[str, Source] = {}
+    sources_: dict[str, DataSource] = {}
     missing: list[dict[str, str]] = []
     for figure in figures:
         series: dict[str, list[Run]] = {}
@@ -60,24 +60,26 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
     return Plan(figures, runs, by_figure, sources_, missing)
 
 
-def _source(setting: Setting, stand_in: bool) -> Source:
+def _source(setting: Setting, stand_in: bool) -> DataSource:
     entry = registry.datasets()[setting.dataset]
     if entry.source is None:
         content = data_fingerprint(entry.name, dict(setting.dataset_params))
         if entry.cls.files:
-            return Source(setting.dataset, "own file", content, own.label(entry.cls.files, setting.dataset_params))
-        return Source(setting.dataset, "present" if entry.cls.bundled else "none needed", content)
+            return DataSource(setting.dataset, "own file", content, own.label(entry.cls.files, setting.dataset_params))
+        return DataSource(setting.dataset, "present" if entry.cls.bundled else "none needed", content)
     found = data_state(entry.source)
     lacking = f"the dataset {entry.source} is {found.state}"
     if found.state in ("present", "variant"):
         try:
             content = data_fingerprint(entry.name, dict(setting.dataset_params))
-            return Source(setting.dataset, found.state, content, found.note)
+            return DataSource(setting.dataset, found.state, content, found.note)
         except DataAbsent as error:  # the part these parameters ask for is not there
             lacking = str(error).split(";")[0]
     if stand_in and entry.stand_in is not None:
         note = entry.stand_in_note or f"made to resemble {entry.source}"
-        return Source(setting.dataset, "stand-in", "stand-in", note)
+        return DataSource(setting.dataset, "stand-in", "stand-in", note)
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
     more = ", or run with --stand-in" if entry.stand_in is not None else ""
-    return Source(setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}")
+    return DataSource(
+        setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}"
+    )
