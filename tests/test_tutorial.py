@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -50,13 +51,13 @@ def test_the_tutorial_ends_with_a_figure_of_ones_own(tmp_path: Path, data_home: 
     assert re.search(r"^(holds|fails|undecided) +first\.cheaper", told.stdout, re.MULTILINE)
 
 
-def test_the_method_on_the_page_is_k_means(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_method_on_the_page_is_k_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import numpy as np
     from sklearn.cluster import KMeans
 
-    code, use = blocks("own-method.md", "python")
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(code + use, "own-method.md", "exec"), names)
+    page = tmp_path / "page.py"
+    page.write_text("".join(blocks("own-method.md", "python")), encoding="utf-8")
+    names: dict[str, Any] = runpy.run_path(str(page), run_name="__main__")
     (own, *first), (other, *second) = (line.split() for line in capsys.readouterr().out.splitlines())
     assert (own, other) == ("FedLloyd", "FedMGS")
     assert int(first[2]) == 20 * 5 * (20 * 3 + 3)
