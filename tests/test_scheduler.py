@@ -338,11 +338,11 @@ def test_what_makes_two_programs_different(small: Path) -> None:
     runs = planning.make([load(small, "quick", ())], stand_in=False).runs.values()
     names = task.parts(runs)
     assert names == [
-        ["algorithm", "fedcavg"], ["algorithm", "fedcgds"], ["dataset", "synthetic"], ["partition", "uniform"],
+        ["dataset", "synthetic"], ["method", "fedcavg"], ["method", "fedcgds"], ["partition", "uniform"],
         ["problem", "clustering"],
     ]  # fmt: skip
     assert task.program(names) != task.program(names[1:])
-    assert task.program([*names, ["algorithm", "newer"]]) == f"fedrepro {__version__} without the algorithm newer"
+    assert task.program([*names, ["method", "newer"]]) == f"fedrepro {__version__} without the method newer"
     task.fit("tcp://w:1", 1, "a", "a")
     with pytest.raises(UserError, match=r"the worker tcp://w:1 has 4 threads, .* `--nthreads 1 --nworkers 4`"):
         task.fit("tcp://w:1", 4, "a", "a")

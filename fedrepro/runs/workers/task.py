@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def parts(runs: Iterable[Any]) -> list[list[str]]:
     found = set()
     for run in runs:
         setting = run.setting
-        found |= {("algorithm", setting.algorithm), ("problem", setting.problem)}
+        found |= {("method", setting.algorithm), ("problem", setting.problem)}
         found |= {("stand-in" if run.stand_in else "dataset", setting.dataset)}
         found |= {("partition", setting.partition)} if setting.partition else set()
     return [list(pair) for pair in sorted(found)]
@@ -65,11 +65,20 @@ def program(names: Sequence[Sequence[str]]) -> str:
         return _program(tuple((kind, name) for kind, name in names))
 
 
+_TABLES: dict[str, Callable[[], Mapping[str, Any]]] = {
+    "method": registry.methods,
+    "problem": registry.problems,
+    "dataset": registry.datasets,
+    "stand-in": registry.datasets,
+    "partition": registry.partitions,
+}
+
+
 @functools.cache
 def _program(names: tuple[tuple[str, str], ...]) -> str:
     computing: list[Any] = [execute.measured, execute.fill]
     for kind, name in names:
-        table: Mapping[str, Any] = getattr(registry, {"stand-in": "datasets"}.get(kind, f"{kind}s"))()
+        table: Mapping[str, Any] = _TABLES[kind]()
         if name not in table:
             return f"fedrepro {__version__} without the {kind} {name}"
         computing.append(table[name].stand_in if kind == "stand-in" else table[name].cls)
