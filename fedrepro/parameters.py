@@ -127,6 +127,12 @@ def ranges(cls: Any) -> Mapping[str, tuple[Range, bool]]:
     return declared
 
 
+def declared(cls: Any) -> Mapping[str, Range]:
+    """The declared range of each parameter of a class: of a problem, or of the fields of a dataclass."""
+    has_fields: bool = dataclasses.is_dataclass(cls)
+    return {name: range_ for name, (range_, _) in ranges(cls).items()} if has_fields else getattr(cls, "ranges", {})
+
+
 def check(name: str, value: Any, range_: Range) -> None:
     """Raise ParameterError unless a range allows ``value``."""
     if not range_.allows(value):

@@ -274,8 +274,8 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     assert "  papers       fedc: Federated Clustering via Matrix Factorization Models" in text
     assert "  rounds       yes\n  messages     counted, up and down\n" in text
     assert "  source       fedmf sections III and V-A; fedc section III; docs/derivations/local-loop.md (the\n" in text
-    assert "\n    gamma1         1.02      safety factor of the H step's c_p, at least 1\n" in text
-    assert "\n    gamma2         1 *       factor of the W step's d, greater than 0\n" in text
+    assert "\n    gamma1         1.02      safety factor of the H step's c_p; a number of at least 1\n" in text
+    assert "\n    gamma2         1 *       factor of the W step's d; a number greater than 0\n" in text
     assert "\n    * set by the name fedcavg-literal, where FedMAvg has gamma2 = 5\n" in text
     assert "\n    None is written null in a spec.\n" in text
     assert text.endswith("\n  used by\n    no figure\n")
@@ -284,7 +284,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
 
 def test_inherited_parameters_are_explained_where_they_are_inherited_from() -> None:
     text = " ".join(told("fedmgs-sncp").split())
-    assert "Q2 100 W steps of the server, at least 1" in text
+    assert "Q2 100 W steps of the server; an integer of at least 1" in text
     assert "cap 1 * largest rho, relative to ||X||^2/N, at least rho0" in text
 
 
@@ -409,7 +409,7 @@ def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (method["kind"], method["name"], method["rounds"]) == ("algorithm", "fedcavg-literal", True)
     by_name = {p["name"]: p for p in method["parameters"]}
     assert by_name["gamma2"] == {
-        "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d, greater than 0",
+        "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d; a number greater than 0",
         "preset": True, "otherwise": 5.0,
     }  # fmt: skip
     assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client, at least 1"}

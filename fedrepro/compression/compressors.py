@@ -17,15 +17,21 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
-from fedrepro.errors import ParameterError
 from fedrepro.ledger import FULL_BITS
+from fedrepro.parameters import Number, Whole, check_fields
 
-MOST_BITS = 31
-"""The widest quantizer: its levels still fit 32-bit integers. Wider ones lose nothing that q = 31 keeps."""
+BITS = Whole(2, 31)
+"""Bits of a quantized entry: one is the sign, and the levels of 31 still fit 32-bit integers."""
+
+SCALES = Number(least=1.0, words=("bound",))
+"""Values of u, which scales a quantizer down."""
+
+SHARES = Number(above=0.0, most=1.0)
+"""Shares of the entries that a sparsifier keeps."""
 
 SINGLE = np.dtype("<f4")
 LEAST, LARGEST = 2.0**-149, float(np.finfo(SINGLE).max)
@@ -93,8 +99,8 @@ class Levels:
 class MaxNorm:
     """Stochastic quantizer by the largest entry, C_q (Sec. III-C.2, eq. (18)-(20); QSGD with the max norm).
 
-    q : bits an entry, 2 .. 31; one bit is the sign, so there are S = 2^(q-1) - 1 levels above zero (q = 2: S = 1).
-    u : the scale 1/u of eq. (20), at least 1; 1 leaves C unbiased (the paper's choice). ``"bound"`` takes for each
+    q : bits per entry; one bit is the sign, so there are S = 2^(q-1) - 1 levels above zero (q = 2: S = 1).
+    u : the scale 1/u of eq. (20); 1 leaves C unbiased (the paper's choice). ``"bound"`` takes for each
         matrix the value of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, which makes any D a delta-compressor's.
 
     The entry d becomes sign(d) l s, where s is max|D| / (S u) rounded up to single precision, and l is |d| / (s u)
@@ -106,18 +112,12 @@ class MaxNorm:
     finite: such a matrix maps to one that is not finite, its run has diverged.
     """
 
-    q: int
-    u: float | str = 1.0
+    q: Annotated[int, BITS]
+    u: Annotated[float | str, SCALES] = 1.0
     exact = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.q, int | np.integer) and not isinstance(self.q, bool)
-        if not whole or not 2 <= self.q <= MOST_BITS:
-            raise ParameterError(
-                "q", f"must be an integer from 2 (one bit is the sign) to {MOST_BITS} bits, not {self.q!r}"
-            )
-        if self.u != "bound" and not (isinstance(self.u, int | float) and 1 <= self.u < math.inf):
-            raise ParameterError("u", f"must be 'bound' (Fact 1) or a number of at least 1, not {self.u!r}")
+        check_fields(self)
 
     @property
     def S(self) -> int:
@@ -200,19 +200,18 @@ class Kept:
 
 @dataclass(frozen=True)
 class TopK:
-    """Keep the share ``kept`` (0 < kept <= 1, at least one) of largest entries by magnitude, the first among equals.
+    """Keep the share ``kept`` (at least one entry) of largest entries by magnitude, the first among equals.
 
     They are sent in single precision: to the nearest, infinite above 3.4e38, and 0 where the magnitude is 2^-150 or
     less, as its smallest number is 2^-149. A delta-compressor with delta = entries kept / entries, up to that rounding
     (2^-48 of the squares of what is kept, down to a magnitude of 2^-126, where single precision loses digits).
     """
 
-    kept: float
+    kept: Annotated[float, SHARES]
     exact = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kept, int | float) or isinstance(self.kept, bool) or not 0 < self.kept <= 1:
-            raise ParameterError("kept", f"must be a share greater than 0 and at most 1, not {self.kept!r}")
+        check_fields(self)
 
     def entries(self, size: int) -> int:
         """How many of ``size`` entries are kept."""
@@ -241,7 +240,7 @@ class TopK:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Uncompressed:
     """An uncompressed matrix."""
 
     values: np.ndarray
@@ -262,13 +261,13 @@ class Identity:
 
     exact = True
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Whole:
+    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Uncompressed:
         """D itself; draws nothing."""
-        return Whole(D)
+        return Uncompressed(D)
 
-    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Whole:
-        """The message that ``Whole.pack`` wrote, for a matrix of ``shape``."""
-        return Whole(np.frombuffer(packed, _number(single)).astype(np.float64).reshape(shape))
+    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Uncompressed:
+        """The message that ``Uncompressed.pack`` wrote, for a matrix of ``shape``."""
+        return Uncompressed(np.frombuffer(packed, _number(single)).astype(np.float64).reshape(shape))
 
 
 class ErrorFeedback:

@@ -18,11 +18,12 @@ from fedrepro.compression.compressors import Compressor, Identity, Link, MaxNorm
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.multiview.maxvar import server_step
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import OneOf
 from fedrepro.protocols import Work
 
-CENTERINGS = ("none", "sum", "estimate")
-DIRECTIONS = ("both", "uplink")
+CENTERINGS = OneOf("none", "sum", "estimate")
+DIRECTIONS = OneOf("both", "uplink")
+COMPRESSORS = OneOf("quantizer", "top-k")
 
 
 class Node(Protocol):
@@ -143,14 +144,11 @@ def _state(nodes: Sequence[Node], M: list[np.ndarray], G: np.ndarray, uplinks: S
 def sending(
     q: int | None, compressor: str, kept: float, u: float | str, directions: str, error_feedback: bool
 ) -> Sending:
-    """The compressors a method's parameters ask for; raises ParameterError where a value cannot work.
+    """The compressors that a method's parameters ask for.
 
     q : bits, None for no quantization. compressor : ``quantizer`` (with q and u) or ``top-k`` (with kept).
     directions : ``both``, or ``uplink`` where G is sent in full.
     """
-    one_of("compressor", compressor, ("quantizer", "top-k"))
-    one_of("directions", directions, DIRECTIONS)
-    flag("error_feedback", error_feedback)
     up: Compressor
     if compressor == "top-k":
         up = TopK(kept)
@@ -170,15 +168,6 @@ def exchanging(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Work:
     quantized = compresses(params)
     each = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
     return (views + 1.0) * each + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
-
-
-def check_shared(T: int, b: int | None, rho: float, center: str) -> None:
-    """Raise ParameterError where a parameter that all federated GCCA methods have cannot work."""
-    whole("T", T)
-    if b is not None:
-        whole("b", b)
-    number("rho", rho, least=0.0)
-    one_of("center", center, CENTERINGS)
 
 
 def batch_within(b: int | None, J: int) -> None:

@@ -15,13 +15,13 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.multiview.aligned_views import View
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import OneOf
 from fedrepro.problems.gcca.methods.mvlsa import mvlsa, truncating
 from fedrepro.problems.gcca.problem import GCCA, Factors, RandomStart, multiplying
 from fedrepro.protocols import Cost, Work
 from fedrepro.seeds import streams
 
-STARTS = ("warm", "randn", "randn-raw")
+STARTS = OneOf("warm", "randn", "randn-raw")
 AFFINE = 512
 """Dense views of at most this many columns take all T full-gradient steps of a round as one affine map."""
 
@@ -159,17 +159,6 @@ def _explicit(problem: GCCA, init: Factors) -> tuple[list[np.ndarray], np.ndarra
     if G is not None and G.shape != (problem.J, problem.K):
         raise UserError(f"init: G must have shape {(problem.J, problem.K)}, not {G.shape}")
     return Q, G
-
-
-def check_parameters(method: Any) -> None:
-    """Raise ParameterError where a parameter that both linear methods have cannot work."""
-    federated.check_shared(method.T, method.b, method.rho, method.center)
-    number("step", method.step, above=0.0)
-    flag("unbiased", method.unbiased)
-    one_of("start", method.start, STARTS)
-    whole("m", method.m)
-    if method.randn_std is not None:
-        number("randn_std", method.randn_std, above=0.0)
 
 
 def collapsed(method: Any, facts: Mapping[str, Any]) -> bool:

@@ -23,15 +23,10 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
-from fedrepro.parameters import Number, flag, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole, whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import streams
-
-UNITS = ("epoch", "step")
-LOSSES = ("squared", "norm")
-SCALES = ("rows", "none")
-OPTIMIZERS = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
@@ -39,12 +34,12 @@ class DeepParameters(Method):
     """What both deep methods have; defaults are those of the 2-D example (Sec. V-B.2).
 
     hidden : widths of the hidden layers, first to last, at least 1 each.
-    T : epochs or steps of a node in a round, at least 1. inner_unit : what T counts: ``epoch`` or ``step``. The paper
+    T : epochs or steps of a node in a round. inner_unit : what T counts: ``epoch`` or ``step``. The paper
         says 10 iterations; its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
     b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement; epochs take all of them,
         the last batch filled up with the first rows.
     shuffle : whether an epoch takes the rows in a new random order, instead of the data's own as the released program.
-    lr : step size of the optimizer, greater than 0. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
+    lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
         no momentum.
     loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
         part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
@@ -59,19 +54,19 @@ class DeepParameters(Method):
     """
 
     hidden: Sequence[int] = (128, 64)
-    T: int = 10
-    inner_unit: str = "epoch"
-    b: int | None = 1000
+    T: Annotated[int, Whole()] = 10
+    inner_unit: Annotated[str, OneOf("epoch", "step")] = "epoch"
+    b: Annotated[int | None, Whole()] = 1000
     shuffle: bool = False
     lr: Annotated[float, Number(above=0.0)] = 1e-3
-    optimizer: str = "adam"
-    loss: str = "squared"
-    target_scale: str = "rows"
+    optimizer: Annotated[str, OneOf("adam", "sgd")] = "adam"
+    loss: Annotated[str, OneOf("squared", "norm")] = "squared"
+    target_scale: Annotated[str, OneOf("rows", "none")] = "rows"
     batch_norm: bool = True
     bias: bool = True
     double: bool = True
-    rho: float = 0.0
-    center: str = "estimate"
+    rho: Annotated[float, Number(least=0.0)] = 0.0
+    center: Annotated[str, federated.CENTERINGS] = "estimate"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -83,13 +78,6 @@ class DeepParameters(Method):
         for width in self.hidden:
             whole("hidden", width)
         object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
-        federated.check_shared(self.T, self.b, self.rho, self.center)
-        for name, choices in (
-            ("inner_unit", UNITS), ("loss", LOSSES), ("target_scale", SCALES), ("optimizer", OPTIMIZERS)
-        ):  # fmt: skip
-            one_of(name, getattr(self, name), choices)
-        for name in ("shuffle", "batch_norm", "bias", "double"):
-            flag(name, getattr(self, name))
 
     def check(self, *, J: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the parameters cannot work for J rows."""

@@ -27,7 +27,7 @@ from fedrepro.seeds import Streams
 class FactorAveraging(Method):
     """What both methods have.
 
-    eta : step size, greater than 0. tau : local steps of a client, at least 1. m : clients of a round, 1 .. M; None for
+    eta : step size. tau : local steps of a client. m : clients of a round, 1 .. M; None for
     all. replacement : draw each of them from all clients, as perfedsi Assumption C.1 has it; one that is drawn twice
     takes part as two, each with steps of its own.
 

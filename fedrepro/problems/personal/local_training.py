@@ -35,9 +35,9 @@ from fedrepro.seeds import Streams
 class LocalTraining(Method):
     """Parameters that all methods have.
 
-    lr : step size, greater than 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
-    training, 0 .. 0.999, reset every round. batch : samples of a minibatch, at least 1. epochs : local epochs of a
-    round, at least 1. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
+    lr : step size. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
+    training, 0 .. 0.999, reset every round. batch : samples of a minibatch. epochs : local epochs of a
+    round. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
     ``samples`` (the paper's objective (2), by number of train images).
     """
 

@@ -58,7 +58,7 @@ from fedrepro.registry import MethodEntry, add_method
 class BEL(OneShot):
     """Parameters of BEL.
 
-    t : samples drawn by all clients together, over N, greater than 0. n_init : starts of a local K-means, at least 1.
+    t : samples drawn by all clients together, over N. n_init : starts of a local K-means.
     negative : what becomes of negative weights w_b: ``rescale`` (the samples that outweigh the cluster are scaled to
     its weight), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
     variant : ``original``, or ``released``: t_p rounded down, and a client with t_p = 0 sends nothing.

@@ -59,7 +59,7 @@ class CAL(OneShot):
     """Parameters of CAL.
 
     z : outliers among all samples, at least 0, less than N. alpha : samples drawn for a ball, over
-    kappa = max(log N_p, K), greater than 0. beta : share of the samples left that a ball holds, 0.25 <= beta < 0.5.
+    kappa = max(log N_p, K). beta : share of the samples left that a ball holds, 0.25 <= beta < 0.5.
     sites : outliers that a client makes room for: ``random`` for t = 2 z / P, ``any`` for t = z.
     second : what the server runs: ``k-means--``, or ``k-means`` without outliers.
     seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released``: exactly ceil(beta n)

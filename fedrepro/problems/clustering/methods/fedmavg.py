@@ -61,12 +61,12 @@ from fedrepro.registry import MethodEntry, add_method
 class FedMAvg(Method):
     """Parameters of FedMAvg.
 
-    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps of a client, at least 1.
+    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps of a client.
     Q2 : local W steps in every round, at least 1; None where Qhat is given. Qhat : for Q2 = floor(Qhat/s) + 1 in round
-    s, at least 1; None where Q2 is given, and 10 where neither is.
+    s; None where Q2 is given, and 10 where neither is.
     participation : who takes H steps: ``pcc``, all P clients, or ``pcp``, only those drawn.
     pcp_repeat : under pcp a client drawn r times runs r Q1 H steps, as in the authors' program, instead of Q1.
-    gamma1 : safety factor of the H step's c_p, at least 1. gamma2 : factor of the W step's d, greater than 0.
+    gamma1 : safety factor of the H step's c_p. gamma2 : factor of the W step's d.
     d_schedule : ``constant``, or ``linear`` for d = gamma2 (s + 1) L_W (fedc, Theorem 1, with gamma2 = 1).
     d_mode : ``global`` for L_W of all clients' H, ``local`` for lambda_max(B_p) of each client (discrepancy fedmf.6).
 

@@ -52,9 +52,9 @@ from fedrepro.registry import MethodEntry, add_method
 class FedMGS(Method):
     """Parameters of FedMGS.
 
-    m : clients that take part in a round, 1 .. P; None for all. Q1 : H steps of a client, at least 1.
-    Q2 : W steps of the server, at least 1. gamma1 : safety factor of the H step's c_p, at least 1.
-    gamma2 : safety factor of the W step's d, at least 1.
+    m : clients that take part in a round, 1 .. P; None for all. Q1 : H steps of a client.
+    Q2 : W steps of the server. gamma1 : safety factor of the H step's c_p.
+    gamma2 : safety factor of the W step's d.
 
     Q1 = Q2 = 1 with m = P is plain gradient sharing (fedmf, references [13], [14]).
 

@@ -40,7 +40,7 @@ from fedrepro.registry import MethodEntry, add_method
 class FedPALM(Method):
     """Parameters of FedPALM.
 
-    Q : local steps in a round, H and W steps together: even, at least 2. gamma : safety factor, at least 1.
+    Q : local steps in a round, H and W steps together: even, at least 2. gamma : safety factor.
     stop : end after a round in which ||W_new - W|| < stop ||W|| (Frobenius norms); None never to stop.
 
     >>> import numpy as np

@@ -52,9 +52,9 @@ from fedrepro.registry import MethodEntry, add_method
 class KMeansParallel(OneShot):
     """Parameters of K-means||.
 
-    oversampling : samples wanted in a pass over K, greater than 0. passes : passes over the samples, at least 1.
+    oversampling : samples wanted in a pass over K. passes : passes over the samples.
     sampling : ``independent`` for each sample, or ``exact`` for exactly oversampling K distinct ones (rounded down).
-    lloyd : Lloyd iterations over the clients at most, at least 0. seeding : ``weighted`` or ``plain`` k-means++ seeds
+    lloyd : Lloyd iterations over the clients at most. seeding : ``weighted`` or ``plain`` k-means++ seeds
     of the candidates.
 
     >>> import numpy as np

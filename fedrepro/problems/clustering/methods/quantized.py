@@ -26,13 +26,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.compression.compressors import Compressor, ErrorFeedback, Identity, MaxNorm, Message
+from fedrepro.compression.compressors import BITS, SCALES, Compressor, ErrorFeedback, Identity, MaxNorm, Message
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import flag
 from fedrepro.problems.clustering.descent import (
     at_work,
     descend_H,
@@ -57,19 +56,13 @@ from fedrepro.seeds import streams
 class Quantized:
     """How a client's changes are sent, to be put before a method in the bases of a class.
 
-    q : bits an entry, 2 .. 31; None for no quantization. feedback : whether a client adds to a message what its last
-    one lost. u : scale of the quantizer, at least 1, or ``bound``; None for ``bound`` with feedback and 1 without.
+    q : bits per entry; None for no quantization. feedback : whether a client adds to a message what its last
+    one lost. u : scale of the quantizer, or ``bound``; None for ``bound`` with feedback and 1 without.
     """
 
-    q: int | None = 4
+    q: Annotated[int | None, BITS] = 4
     feedback: bool = True
-    u: float | str | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()  # type: ignore[misc]  # the method's own parameters
-        flag("feedback", self.feedback)
-        self.compressor()
+    u: Annotated[float | str | None, SCALES] = None
 
     def compressor(self) -> Compressor:
         """C."""

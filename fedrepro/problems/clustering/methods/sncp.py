@@ -31,7 +31,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, number, whole
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
@@ -44,35 +44,25 @@ from fedrepro.registry import MethodEntry, add_method
 class SNCP:
     """The loop, to be put before a method in the bases of a class; its parameters join the method's.
 
-    tol : rho is raised after a round with eps < tol, at least 0. factor : what rho is multiplied by then, greater
-    than 1.
-    rho0 : first rho, relative to ||X||^2/N, greater than 0. cap : largest rho, relative to ||X||^2/N, at least rho0.
-    period : rho is also raised after every ``period``-th round, at least 1; None for never.
-    limit : last round at most, at least 1; None for no limit. stop : the run ends after a round with eps < stop, at
-    least 0.
+    tol : rho is raised after a round with eps < tol. factor : what rho is multiplied by then.
+    rho0 : first rho, relative to ||X||^2/N. cap : largest rho, relative to ||X||^2/N, at least rho0.
+    period : rho is also raised after every ``period``-th round; None for never.
+    limit : last round at most; None for no limit. stop : the run ends after a round with eps < stop.
     """
 
-    tol: float = 1e-5
-    factor: float = 1.5
-    rho0: float = 1e-8
-    cap: float = 100.0
-    period: int | None = 200
-    limit: int | None = 2000
-    stop: float = 1e-8
+    tol: Annotated[float, Number(least=0.0)] = 1e-5
+    factor: Annotated[float, Number(above=1.0)] = 1.5
+    rho0: Annotated[float, Number(above=0.0)] = 1e-8
+    cap: Annotated[float, Number(above=0.0)] = 100.0
+    period: Annotated[int | None, Whole()] = 200
+    limit: Annotated[int | None, Whole()] = 2000
+    stop: Annotated[float, Number(least=0.0)] = 1e-8
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         super().__post_init__()  # type: ignore[misc]  # the method's own parameters
-        number("tol", self.tol, least=0.0)
-        number("factor", self.factor, above=1.0)
-        number("rho0", self.rho0, above=0.0)
-        number("cap", self.cap, above=0.0)
         if self.cap < self.rho0:
             raise ParameterError("cap", f"must be at least rho0 = {self.rho0:g}, not {self.cap:g}")
-        for name in ("period", "limit"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name))
-        number("stop", self.stop, least=0.0)
 
     def rounds(
         self,
@@ -108,7 +98,7 @@ class PALM(Method):
     """Proximal alternating linearized minimization on all data in one place.
 
     One H and one W step an iteration (fedmf (15), (16) with one client; Algorithm 2 of the SNCP paper), steps
-    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps, at least 1.
+    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps.
     """
 
     silent: ClassVar[bool] = True

@@ -51,10 +51,10 @@ class Embedded(State):
 class TSNE(Method):
     """Parameters of t-SNE.
 
-    points : at most so many samples, at least 4, drawn with ``seed`` where there are more; None for all. perplexity :
+    points : samples shown, drawn with ``seed`` if there are more; None for all. perplexity :
     effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
     components kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
-    start : initial places: ``pca`` or ``random``. seed : of everything random, at least 0.
+    start : initial places: ``pca`` or ``random``. seed : of everything random.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, TSNE, run

@@ -37,7 +37,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, clients_at_most, whole
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
@@ -49,10 +49,10 @@ from fedrepro.seeds import streams
 class FedMAvgMC(Method):
     """Parameters of FedMAvg for completion.
 
-    m : clients averaged in a round, 1 .. p. Q1 : U steps of a client, at least 1. Q2 : W steps of a client, at least 1.
+    m : clients averaged in a round, 1 .. p. Q1 : U steps of a client. Q2 : W steps of a client.
     reading : of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the curvature too;
-    ``released``, as in the authors' program. c : factor of the U step's c^k, greater than 0; ``released`` has none.
-    d : factor of the W step's d_i, greater than 0. broadcast : whether V is sent back to the clients; where it is not,
+    ``released``, as in the authors' program. c : factor of the U step's c^k; ``released`` has none.
+    d : factor of the W step's d_i. broadcast : whether V is sent back to the clients; where it is not,
     each goes on from its own W_i.
 
     >>> import numpy as np
@@ -67,19 +67,13 @@ class FedMAvgMC(Method):
     True
     """
 
-    m: int = 10
-    Q1: int = 10
-    Q2: int = 10
+    m: Annotated[int, Whole()] = 10
+    Q1: Annotated[int, Whole()] = 10
+    Q2: Annotated[int, Whole()] = 10
     reading: Annotated[str, OneOf("literal", "scaled", "released")] = "literal"
     c: Annotated[float, Number(above=0.0)] = 0.51
     d: Annotated[float, Number(above=0.0)] = 5.0
     broadcast: bool = True
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        for name in ("m", "Q1", "Q2"):
-            whole(name, getattr(self, name))
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""

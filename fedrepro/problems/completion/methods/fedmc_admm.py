@@ -37,7 +37,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, number
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
@@ -54,11 +54,11 @@ _REFRESH = 50
 class FedMCADMM(Method):
     """Parameters of FedMC-ADMM.
 
-    m : clients in a round, 1 .. p. N : inner steps on U and on W, at least 1. beta : penalty, greater than 0, or
-    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``, greater than 0.
+    m : clients in a round, 1 .. p. N : inner steps on U and on W. beta : penalty, or
+    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``.
     W_step : ``linearized``, N steps (15), or ``exact``, the minimiser (11).
     Y0 : the first dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``zero``.
-    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0.
+    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F.
     sends : what is counted up: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
 
     >>> import numpy as np
@@ -73,21 +73,12 @@ class FedMCADMM(Method):
 
     m: Annotated[int, Whole()] = 10
     N: Annotated[int, Whole()] = 10
-    beta: float | str = 1.0
+    beta: Annotated[float | str, Number(above=0.0, words=("auto",))] = 1.0
     c: Annotated[float, Number(above=0.0)] = 0.3
     W_step: Annotated[str, OneOf("linearized", "exact")] = "linearized"
     Y0: Annotated[str, OneOf("gradient", "zero")] = "gradient"
     eps: Annotated[float, Number(above=0.0)] = 1e-12
     sends: Annotated[str, OneOf("pair", "sum")] = "pair"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        if isinstance(self.beta, str):
-            if self.beta != "auto":
-                raise ParameterError("beta", f"must be a number greater than 0, or auto, not {self.beta!r}")
-        else:
-            number("beta", self.beta, above=0.0)
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from fedrepro.compression.compressors import BITS, SCALES, SHARES
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
@@ -36,13 +37,13 @@ from fedrepro.registry import MethodEntry, add_method
 class CuteMaxVarDeep(deep_nodes.DeepParameters):
     """CuteMaxVar-Deep: the parameters of ``DeepParameters`` and of the messages (Sec. V-B).
 
-    q : bits an entry, 2 .. 31; None sends in full, and the method is AltMaxVar-Deep.
+    q : bits per entry; None sends in full, and the method is AltMaxVar-Deep.
     error_feedback : send C(M_i - Mhat_i); without it the change C(M_i - M_i of the last round) alone.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G, as the released program for
         EHR does (discrepancy gcca.13).
-    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
+    u : the scale 1/u of (20), or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
-    kept : share of the entries that top-k sends, greater than 0, at most 1.
+    kept : share of the entries that top-k sends.
 
     >>> import numpy as np
     >>> from fedrepro import CuteMaxVarDeep, DeepGCCA, run
@@ -54,17 +55,12 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     True
     """
 
-    q: int | None = 3
+    q: Annotated[int | None, BITS] = 3
     error_feedback: bool = True
-    directions: str = "both"
-    u: float | str = 1.0
-    compressor: str = "quantizer"
-    kept: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        self._sending()
+    directions: Annotated[str, federated.DIRECTIONS] = "both"
+    u: Annotated[float | str, SCALES] = 1.0
+    compressor: Annotated[str, federated.COMPRESSORS] = "quantizer"
+    kept: Annotated[float, SHARES] = 0.1
 
     def rounds(
         self,

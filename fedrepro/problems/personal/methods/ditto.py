@@ -34,7 +34,7 @@ from fedrepro.seeds import streams
 class Ditto(LocalTraining):
     """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
-    mu : strength of the pull, at least 0; the step on it is stable while lr mu < 2 (1 + momentum).
+    mu : strength of the pull; the step on it is stable while lr mu < 2 (1 + momentum).
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal, Ditto, run

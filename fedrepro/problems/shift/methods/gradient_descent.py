@@ -31,7 +31,7 @@ from fedrepro.seeds import streams
 class ShiftAveraging(Method):
     """Parameters of FedAvg and PerFedSI.
 
-    side : whether z is an input. eta : step size, greater than 0. tau : local steps, at least 1. m : clients of a
+    side : whether z is an input. eta : step size. tau : local steps. m : clients of a
     round, 1 .. M; None for all.
 
     >>> import numpy as np
