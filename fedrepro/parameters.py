@@ -16,7 +16,7 @@ import functools
 import math
 import numbers
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
@@ -136,7 +136,7 @@ def declared(cls: Any) -> Mapping[str, Range]:
 def check(name: str, value: Any, range_: Range) -> None:
     """Raise ParameterError unless a range allows ``value``."""
     if not range_.allows(value):
-        close = nearest(value, range_.choices) if isinstance(range_, OneOf) else ""
+        close = nearest(value, getattr(range_, "choices", getattr(range_, "words", ())))
         raise ParameterError(name, f"must be {range_}, not {value!r}{close}")
 
 
@@ -180,6 +180,12 @@ def _bounds(least: float, above: float, most: float) -> str:
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Raise ParameterError unless ``value`` is one of ``choices``."""
     check(name, value, OneOf(*choices))
+
+
+def all_of(name: str, values: Iterable[Any], choices: Sequence[Any]) -> None:
+    """Raise ParameterError unless all ``values`` are among ``choices``."""
+    for value in values:
+        one_of(name, value, choices)
 
 
 def flag(name: str, value: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Range, check, check_fields
+from fedrepro.parameters import Range, all_of, check, check_fields
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
 
@@ -170,12 +170,13 @@ class Problem(Protocol):
     def check(cls, parameters: Mapping[str, Any], facts: Facts) -> None:
         """Raise ParameterError where a parameter cannot work; ``facts`` are what is known of the data so far.
 
-        This compares parameters with their declared ``ranges``; None is allowed where it is the default.
+        This compares parameters with their declared ``ranges``; None is allowed if it is the default.
         """
-        for name, range_ in cls.ranges.items():
-            value = parameters.get(name, cls.parameters[name])
-            if value is not None or cls.parameters[name] is not None:
-                check(name, value, range_)
+        all_of("parameters", parameters, tuple(cls.parameters))
+        for name, default in cls.parameters.items():
+            value = parameters.get(name, default)
+            if name in cls.ranges and not (value is None and default is None):
+                check(name, value, cls.ranges[name])
 
     @classmethod
     def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Any:

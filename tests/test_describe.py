@@ -412,7 +412,7 @@ def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) 
         "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d; a number greater than 0",
         "preset": True, "otherwise": 5.0,
     }  # fmt: skip
-    assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client, at least 1"}
+    assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client; an integer of at least 1"}
     assert data["parameters"][0]["required"] is True
     assert "default" not in data["parameters"][0]
     assert metric["figures"] == {"drawn_by": ["own/figure"], "only_recorded_by": []}

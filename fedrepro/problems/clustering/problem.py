@@ -46,7 +46,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import clusters_fit, flag, number, one_of, whole
+from fedrepro.parameters import Flag, Number, OneOf, Range, Whole, all_of, clusters_fit, one_of, whole
 from fedrepro.problems.clustering import passes, sample_rows, stationarity
 from fedrepro.problems.clustering.labels import SCORES, from_rows
 from fedrepro.problems.clustering.passes import Pass
@@ -157,6 +157,14 @@ class Clustering(Problem):
     metrics = METRICS
     default_metrics = ("objective",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "K": Whole(),
+        "rho": Number(least=0.0),
+        "nu": Number(least=0.0),
+        "relative": Flag(),
+        "w_min": Number(words=("data_min", "zero")),
+        "init": OneOf("authors"),
+    }
     stored_parameters = ()
     joins = True
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -401,8 +409,7 @@ class Clustering(Problem):
 
         Of a state that has a picture of the samples (``tsne``) also ``embedding``. What there is not is left out.
         """
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
+        all_of("artifacts", names, ARTIFACTS)
         arrays: dict[str, np.ndarray] = {"W": state.W.copy(), "H": state.H, "found": self.found(state)}
         if self.labels is not None:
             arrays["labels"] = np.empty_like(self.labels)
@@ -411,29 +418,11 @@ class Clustering(Problem):
             arrays["embedding"] = state.embedding.copy()
         return {name: arrays[name] for name in names if name in arrays}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
-        given = {**PARAMETERS, **parameters}
-        if given["K"] is not None:
-            whole("K", given["K"])
-        number("rho", given["rho"], least=0.0)
-        number("nu", given["nu"], least=0.0)
-        flag("relative", given["relative"])
-        if isinstance(given["w_min"], str):
-            one_of("w_min", given["w_min"], ("data_min", "zero"))
-        else:
-            number("w_min", given["w_min"])
-        one_of("init", given["init"], ("authors",))
-        clusters_fit(given["K"], facts.get("N"))
-
     @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Clustering:
-        """The problem on ``Samples``; K is that of the data where it is not given."""
-        cls.check(parameters, {})
-        problem = cls.__new__(cls)
-        problem._set_up(sample_rows.arrange(data.X, client, data.labels, data.K), {**PARAMETERS, **parameters})
-        return problem
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain N of the data, or None."""
+        super().check(parameters, facts)
+        clusters_fit(parameters.get("K"), facts.get("N"))
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

@@ -51,7 +51,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one_of, whole
 from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work
@@ -151,6 +151,16 @@ class Completion(Problem):
     metrics = METRICS
     default_metrics = ("objective", "rmse")
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "r": Whole(),
+        "reg": OneOf("l2", "l1"),
+        "lam": Number(least=0.0),
+        "gam": Number(least=0.0),
+        "scale": OneOf("raw", "zscore"),
+        "init": Number(above=0.0),
+        "train": Number(above=0.0, most=1.0),
+        "items": OneOf("rated", "all"),
+    }
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {
             "dataset": {"name": "movielens-1m", "users": 600},
@@ -323,34 +333,24 @@ class Completion(Problem):
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state; inf or NaN where the state is not finite."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         with np.errstate(over="ignore", invalid="ignore"):
             seen = _Measured(self, state)
             return {name: float(getattr(seen, name)) for name in names}
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Arrays of a state to keep: ``U`` (users, r) in the caller's order, NaN for users left out; ``V`` (n, r)."""
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
+        all_of("artifacts", names, ARTIFACTS)
         U = np.full((self.users, self.r), np.nan)
         U[self.user] = state.U
         arrays = {"U": U, "V": state.V.copy()}
         return {name: arrays[name] for name in names}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
-        given = {**PARAMETERS, **parameters}
-        whole("r", given["r"])
-        one_of("reg", given["reg"], ("l2", "l1"))
-        number("lam", given["lam"], least=0.0)
-        number("gam", given["gam"], least=0.0)
-        one_of("scale", given["scale"], ("raw", "zscore"))
-        number("init", given["init"], above=0.0)
-        number("train", given["train"], above=0.0, most=1.0)
-        one_of("items", given["items"], ("rated", "all"))
-        bounds = given["range"]
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain ``users`` and ``items``, or None."""
+        super().check(parameters, facts)
+        bounds, r = parameters.get("range"), parameters.get("r", PARAMETERS["r"])
         if bounds is not None:
             if not isinstance(bounds, list | tuple) or len(bounds) != 2:
                 raise ParameterError("range", f"must be null or [lowest, highest], not {bounds!r}")
@@ -358,13 +358,8 @@ class Completion(Problem):
             number("range", bounds[1], least=bounds[0])
         for name in ("users", "items"):
             count = facts.get(name)
-            if count is not None and given["r"] > count:
+            if count is not None and r > count:
                 raise ParameterError("r", f"must be at most {count}, as {count} {name} carry no higher rank")
-
-    @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Completion:
-        """The problem on ``Ratings``; ``client`` is that of each *user*."""
-        return cls(data, client, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

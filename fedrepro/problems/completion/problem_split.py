@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import one_of
 from fedrepro.problems.completion import problem as completion
 from fedrepro.problems.completion import rating_buckets
 from fedrepro.problems.completion.problem import Completion
@@ -58,13 +57,6 @@ class SplitCompletion(Completion):
         SplitCompletion.check(parameters, {})
         given = {**PARAMETERS, **parameters}
         self._set_up(arrange(data, client, given["range"]), given, threads)
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        Completion.check(parameters, facts)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

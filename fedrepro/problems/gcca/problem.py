@@ -27,7 +27,7 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import FULL_BITS
 from fedrepro.multiview.aligned_views import View, check_columns, check_views, decomposing
 from fedrepro.multiview.maxvar import Optimum, solve
-from fedrepro.parameters import flag, one_of, whole
+from fedrepro.parameters import Flag, Range, Whole, all_of, check
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
@@ -109,6 +109,7 @@ class GCCA(Problem):
     metrics = METRICS
     default_metrics = ("cost",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"K": Whole(), "center": Flag(), "test": Whole(0), "optimum": Flag()}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {"dataset": {"name": "gcca-synthetic", "J": 500, "N": 50, "D": 20}, "problem": {"test": 50}},
         "sparse": {
@@ -200,16 +201,15 @@ class GCCA(Problem):
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Arrays to keep of a final state: ``G`` (J, K), ``M`` (I, J, K)."""
         kept = {"G": lambda: state.G, "M": lambda: np.stack(state.M)}
-        for name in names:
-            one_of("artifacts", name, tuple(kept))
+        all_of("artifacts", names, tuple(kept))
         return {name: kept[name]() for name in names}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-        _check_parameters(parameters)
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain J and N, or None."""
+        super().check(parameters, facts)
         wanted = {**PARAMETERS, **parameters}
-        J, N = shape.get("J"), shape.get("N")
+        J, N = facts.get("J"), facts.get("N")
         for most, what in ((N, "columns of a view"), (J, "rows")):
             if most is not None and wanted["K"] > most:
                 raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
@@ -480,11 +480,10 @@ def _read_view(stem: Path, largest: float | None = None) -> View:
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
-    whole("K", wanted["K"])
-    flag("center", wanted["center"])
+    for name in ("K", "center", "optimum"):
+        check(name, wanted[name], GCCA.ranges[name])
     if wanted["test"] is not None:
-        whole("test", wanted["test"], least=0)
-    flag("optimum", wanted["optimum"])
+        check("test", wanted["test"], GCCA.ranges["test"])
 
 
 add_problem(

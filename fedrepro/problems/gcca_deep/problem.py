@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -30,14 +30,12 @@ from fedrepro.multiview.aligned_views import check_views, read_only
 from fedrepro.multiview.maxvar import server_step
 from fedrepro.nets import mlp
 from fedrepro.numerics.embedding import embed
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, check, one_of
 from fedrepro.problems.gcca import problem as gcca
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
 PARTS = ("validation", "test", "cluster")
-CLASSIFIERS = ("linear", "rbf")
-EVALUATIONS = ("running", "batch")
 
 
 @dataclass(frozen=True)
@@ -121,6 +119,13 @@ class DeepGCCA(Problem):
     metrics = METRICS
     default_metrics = ("accuracy",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "K": Whole(),
+        "test": Whole(),
+        "classifier": OneOf("linear", "rbf"),
+        "evaluation": OneOf("running", "batch"),
+        "gamma": Number(above=0.0),
+    }
     stored_parameters = ("test",)
 
     def __init__(
@@ -252,11 +257,11 @@ class DeepGCCA(Problem):
                 kept[name] = _labels(self.labels if name == "groups" else self.part("cluster").labels)
         return kept
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-        _check_parameters(parameters)
-        wanted, J = {**PARAMETERS, **parameters}, shape.get("J")
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain J, or None."""
+        super().check(parameters, facts)
+        wanted, J = {**PARAMETERS, **parameters}, facts.get("J")
         rows = None if J is None else J - (wanted["test"] or 0)
         if rows is not None and rows < 2:
             raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
@@ -307,17 +312,6 @@ class DeepGCCA(Problem):
     def initial(self, trial: int) -> NetStart:
         """The draws for the networks of this trial."""
         return NetStart(trial)
-
-    @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> DeepGCCA:
-        """The problem on ``Views``, rows split as ``prepare`` says."""
-        wanted = {**PARAMETERS, **parameters}
-        views = _dense(data.views)
-        labels = None if data.labels is None else np.asarray(data.labels)
-        rows = split(views, data.labels, data.facts.get("parts", {}), wanted.pop("test"))
-        parts = {n: Part([X[at] for X in views], None if labels is None else labels[at]) for n, at in rows.items()}
-        train = parts.pop("train")
-        return cls(train.views, labels=train.labels, parts=parts, **wanted)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -404,12 +398,10 @@ def split(
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
     wanted = {**PARAMETERS, **parameters}
-    whole("K", wanted["K"])
+    for name in ("K", "classifier", "evaluation", "gamma"):
+        check(name, wanted[name], DeepGCCA.ranges[name])
     if wanted["test"] is not None:
-        whole("test", wanted["test"])
-    one_of("classifier", wanted["classifier"], CLASSIFIERS)
-    one_of("evaluation", wanted["evaluation"], EVALUATIONS)
-    number("gamma", wanted["gamma"], above=0.0)
+        check("test", wanted["test"], DeepGCCA.ranges["test"])
 
 
 add_problem(

@@ -26,7 +26,7 @@ from fedrepro import seeds
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import Flag, Number, Range, all_of, whole
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
@@ -88,6 +88,7 @@ class IMC(Problem):
     metrics = METRICS
     default_metrics = ("error",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"fresh": Flag(), "init": Number(above=0.0), "truth": Flag()}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "imc"}}}
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1, truth: bool = False) -> None:
@@ -139,8 +140,7 @@ class IMC(Problem):
             "observed_error": float(np.linalg.norm(E[seen]) / np.linalg.norm(self.L[seen])),
             "lam_min": self.lam_min,
         }
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         return {name: values[name] for name in names}
 
     @staticmethod
@@ -160,27 +160,14 @@ class IMC(Problem):
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``U`` and ``V``."""
-        for name in names:
-            one_of("artifacts", name, ("U", "V"))
+        all_of("artifacts", names, ("U", "V"))
         return {name: getattr(state, name).copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        values = {**PARAMETERS, **parameters}
-        flag("fresh", values["fresh"])
-        flag("truth", values["truth"])
-        number("init", values["init"], above=0.0)
-
-    @classmethod
-    def of(cls, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> IMC:
-        """The problem on an ``Instance``; every column is a client's."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write an ``Instance``, for ``stored``."""
         arrays = {"U": data.U, "V": data.V, "Z": data.Z, "observed": data.observed}
+        unmasked(**arrays)
         for name, array in arrays.items():
             np.save(folder / f"{name}.npy", array)
         (folder / "facts.json").write_text(json.dumps(data.facts), encoding="utf-8")

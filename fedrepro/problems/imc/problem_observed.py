@@ -28,7 +28,7 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Entries
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, Range, Whole, all_of
 from fedrepro.problems.imc.problem import IMC, State
 from fedrepro.protocols import Metric
 from fedrepro.registry import ProblemEntry, add_problem
@@ -70,6 +70,11 @@ class ObservedIMC(IMC):
     metrics = METRICS
     default_metrics = ("rmse_train",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "r": Whole(),
+        "test": Number(least=0.0, most=0.99),
+        "init": Number(above=0.0),
+    }
     stored_parameters = ("test",)
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
 
@@ -110,8 +115,7 @@ class ObservedIMC(IMC):
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         with np.errstate(over="ignore", invalid="ignore"):
             W = state.Z @ state.V
             error = np.einsum("nr,nr->n", state.U[self.item], W[self.client]) - self.value
@@ -125,23 +129,14 @@ class ObservedIMC(IMC):
                 found[name] = size / scale
         return found
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the items N and k, or None."""
-        values = {**PARAMETERS, **parameters}
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        whole("r", values["r"])
-        number("test", values["test"], least=0.0, most=0.99)
-        number("init", values["init"], above=0.0)
-        for name, what in (("N", "items"), ("k", "numbers of z")):
-            if facts.get(name) and values["r"] > facts[name]:
-                raise ParameterError("r", f"must be at most the {facts[name]} {what}, not {values['r']}")
-
     @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> ObservedIMC:
-        """The problem on ``Entries``; every column is a client's."""
-        return cls(data, **parameters)
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain the items N and k, or None."""
+        super().check(parameters, facts)
+        r = parameters.get("r", PARAMETERS["r"])
+        for name, what in (("N", "items"), ("k", "numbers of z")):
+            if facts.get(name) and r > facts[name]:
+                raise ParameterError("r", f"must be at most the {facts[name]} {what}, not {r}")
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
-from fedrepro.parameters import one_of, whole
+from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
@@ -152,6 +152,13 @@ class Personal(Problem):
     metrics = METRICS
     default_metrics = ("accuracy",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "last_pool": OneOf("floor", "ceil"),
+        "shift": OneOf("none", "affine"),
+        "side": OneOf("none", "group", "shift"),
+        "side_epochs": Whole(),
+        "precision": OneOf("single", "double"),
+    }
 
     def __init__(self, images: Images, client: Any, **parameters: Any) -> None:
         self._set_up(_arrays(images, client, {**PARAMETERS, **parameters}), parameters)
@@ -212,8 +219,7 @@ class Personal(Problem):
             "train_samples": float(self.sizes.mean()),
             "test_samples": float(np.mean([len(rows) for rows in self.test_rows])),
         }
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         if {"accuracy", "loss"} & set(names):
             right, lost = self.scores(state)
             values |= {"accuracy": float(right.mean()), "loss": float(lost.mean())}
@@ -271,35 +277,22 @@ class Personal(Problem):
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
+        all_of("artifacts", names, ARTIFACTS)
         found = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
         return found | ({"side": self.z} if "side" in names else {})
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain the ``size`` of the images."""
+        super().check(parameters, facts)
         values = {**PARAMETERS, **parameters}
-        unknown = sorted(set(values) - set(PARAMETERS))
-        if unknown:
-            one_of("parameter", unknown[0], tuple(PARAMETERS))
         if not isinstance(values["widths"], (list, tuple)):
             raise ParameterError("widths", f"must be a list of the channels of four blocks, not {values['widths']!r}")
         for width in values["widths"]:
             whole("widths", width)
-        one_of("last_pool", values["last_pool"], ("floor", "ceil"))
-        one_of("shift", values["shift"], ("none", "affine"))
-        one_of("side", values["side"], ("none", "group", "shift"))
-        whole("side_epochs", values["side_epochs"])
-        one_of("precision", values["precision"], ("single", "double"))
         if values["side"] == "shift" and values["shift"] == "none":
             raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
         Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
-
-    @classmethod
-    def of(cls, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Personal:
-        """The problem on ``Images``."""
-        return cls(data, client, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

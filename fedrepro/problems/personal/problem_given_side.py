@@ -17,7 +17,6 @@ import numpy as np
 
 from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import one_of
 from fedrepro.problems.personal import problem as personal
 from fedrepro.problems.personal.problem import _FILES, ARTIFACTS, Personal, _Arrays, _arrays
 from fedrepro.registry import ProblemEntry, add_problem
@@ -54,12 +53,10 @@ class PersonalSide(Personal):
         PersonalSide.check(parameters, {"size": np.shape(images.pixels)[1]})
         self._set_up(_with_side(images, client, parameters), parameters)
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        Personal.check(parameters, facts)
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain ``images``, ``size`` and ``side``."""
+        super().check(parameters, facts)
         if facts.get("images") is not None and facts.get("side") is None:
             raise ParameterError("side", "these data have no side information of their own; use the problem personal")
 

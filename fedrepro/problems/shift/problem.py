@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, Range, all_of, whole
 from fedrepro.protocols import Cost, Metric, Problem, Work
 from fedrepro.registry import ProblemEntry, add_problem
 
@@ -73,6 +73,7 @@ class Shift(Problem):
     metrics = METRICS
     default_metrics = ("excess_risk",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"sigma_b": Number(least=0.0)}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "shift"}}}
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
@@ -113,8 +114,7 @@ class Shift(Problem):
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         theta_risk = float(0.5 * np.square(np.atleast_2d(state.theta) - self.theta).sum(axis=1).mean())
         bias_risk = float(0.5 * np.square(state.c - self.b).mean())
         values = {
@@ -142,24 +142,14 @@ class Shift(Problem):
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``c``, the biases predicted, and ``b``, the true ones, (M,)."""
-        for name in names:
-            one_of("artifacts", name, ("b", "c"))
+        all_of("artifacts", names, ("b", "c"))
         arrays = {"b": self.b, "c": state.c}
         return {name: arrays[name].copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        number("sigma_b", {**PARAMETERS, **parameters}["sigma_b"], least=0.0)
-
-    @classmethod
-    def of(cls, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Shift:
-        """The problem on ``Biased``; it says which sample is whose."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Biased``, for ``stored``."""
+        unmasked(x=data.x, noise=data.noise, theta=data.theta, b=data.b, z=data.z)
         for name in _FILES:
             np.save(folder / f"{name}.npy", getattr(data, name))
 

@@ -28,7 +28,7 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
-from fedrepro.parameters import number, one_of
+from fedrepro.parameters import Number, Range, all_of
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Metric
 from fedrepro.registry import ProblemEntry, add_problem
@@ -66,6 +66,7 @@ class Regression(Shift):
     metrics = METRICS
     default_metrics = ("mse_train",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"test": Number(least=0.0, most=0.99)}
     stored_parameters = ("test",)
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
 
@@ -111,8 +112,7 @@ class Regression(Shift):
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         theta = np.broadcast_to(state.theta, (self.M, self.d))
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.einsum("nd,nd->n", self.all_x, theta[self.client]) + state.c[self.client] - self.all_y
@@ -131,21 +131,8 @@ class Regression(Shift):
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``c``, the biases predicted, (M,)."""
-        for name in names:
-            one_of("artifacts", name, ("c",))
+        all_of("artifacts", names, ("c",))
         return {name: state.c.copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        number("test", {**PARAMETERS, **parameters}["test"], least=0.0, most=0.99)
-
-    @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Regression:
-        """The problem on ``Measured``, which says which sample is whose."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
