@@ -55,7 +55,7 @@ class OneShot(Method):
         yield assigned(problem, nearest(problem.X, centres)[0], centres)
 
 
-LLOYD = 30.0
+EXPECTED_ITERATIONS = 30.0
 """Iterations that Lloyd's algorithm is expected to take."""
 
 

@@ -37,25 +37,14 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole
-from fedrepro.problems.clustering.lloyd import (
-    LLOYD,
-    SEEDINGS,
-    OneShot,
-    holding,
-    kmeans,
-    nearest,
-    random_state,
-    stacked,
-    visiting,
-    weighted_kmeans,
-)
+from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
 
 
 @dataclass(frozen=True)
-class BEL(OneShot):
+class BEL(lloyd.OneShot):
     """Parameters of BEL.
 
     t : samples drawn by all clients together, over N. n_init : starts of a local K-means.
@@ -76,7 +65,7 @@ class BEL(OneShot):
     t: Annotated[float, Number(above=0.0)] = 0.5
     n_init: Annotated[int, Whole()] = 10
     negative: Annotated[str, OneOf("rescale", "clip", "keep")] = "rescale"
-    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    seeding: Annotated[str, OneOf(*lloyd.SEEDINGS)] = "weighted"
     variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
@@ -90,22 +79,22 @@ class BEL(OneShot):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """K-means of each client's samples, mostly calls where clients are small, and of the coreset."""
-        iterations = LLOYD / 2.0 * params["n_init"] + LLOYD * params["t"]
+        iterations = lloyd.EXPECTED_ITERATIONS / 2.0 * params["n_init"] + lloyd.EXPECTED_ITERATIONS * params["t"]
         calls = (700.0 if facts["N"] > facts["K"] * facts["P"] else 300.0) * facts["P"] * params["n_init"]
-        work = iterations * visiting(facts) + Work(calls=calls + 5000.0)
-        return Cost(work, holds=holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
+        work = iterations * lloyd.visiting(facts) + Work(calls=calls + 5000.0)
+        return Cost(work, holds=lloyd.holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
-        seed = random_state(draw)
+        seed = lloyd.random_state(draw)
         points, weights = self.coreset(problem, draw, ledger)
-        found = weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+        found = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return found
 
     def coreset(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""
-        local = [self._local(problem, p, random_state(draw)) for p in range(problem.P)]
+        local = [self._local(problem, p, lloyd.random_state(draw)) for p in range(problem.P)]
         costs = np.array([m.sum() for _, _, m in local])
         ledger.up(1, kind="cost", clients=problem.P)
         ledger.down(1, kind="cost", clients=problem.P)
@@ -123,13 +112,13 @@ class BEL(OneShot):
             points += [X[S], B]
             weights += [w_S, w_B]
             ledger.up((S.size + len(B)) * (problem.M + 1), kind="weighted points")
-        return stacked(points), np.concatenate(weights)
+        return lloyd.stacked(points), np.concatenate(weights)
 
     def _local(self, problem: Clustering, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """B_p, (K_p, M); the nearest of them for each sample, (N_p,); the squared distance to it, (N_p,)."""
         X = problem.samples(problem.client(p))
-        B = kmeans(X, min(problem.K, X.shape[0]), seed, n_init=self.n_init)
-        near, m = nearest(X, B)
+        B = lloyd.kmeans(X, min(problem.K, X.shape[0]), seed, n_init=self.n_init)
+        near, m = lloyd.nearest(X, B)
         return (B, near, m) if X.shape[0] > problem.K else (B, np.arange(X.shape[0]), np.zeros(X.shape[0]))
 
     def shares(self, costs: np.ndarray, t: int) -> np.ndarray:

@@ -35,18 +35,7 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole
-from fedrepro.problems.clustering.lloyd import (
-    SEEDINGS,
-    OneShot,
-    holding,
-    kmeans_seeds,
-    means,
-    nearest,
-    random_state,
-    stacked,
-    visiting,
-    weighted_kmeans,
-)
+from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
@@ -55,7 +44,7 @@ _MOST_STEPS = 300
 
 
 @dataclass(frozen=True)
-class CAL(OneShot):
+class CAL(lloyd.OneShot):
     """Parameters of CAL.
 
     z : outliers among all samples, at least 0, less than N. alpha : samples drawn for a ball, over
@@ -80,7 +69,7 @@ class CAL(OneShot):
     beta: Annotated[float, Number(least=0.25)] = 0.45
     sites: Annotated[str, OneOf("random", "any")] = "random"
     second: Annotated[str, OneOf("k-means--", "k-means")] = "k-means--"
-    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    seeding: Annotated[str, OneOf(*lloyd.SEEDINGS)] = "weighted"
     variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
@@ -97,16 +86,16 @@ class CAL(OneShot):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Distances of a client's samples to its draws, as many as its clusters, and K-means of the summaries."""
-        work = 25.0 * visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
-        return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
+        work = 25.0 * lloyd.visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
+        return Cost(work, holds=lloyd.holding(facts, 1.0), libraries=("sklearn",))
 
     def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         self.check(N=problem.N)
-        seed = random_state(draw)
+        seed = lloyd.random_state(draw)
         points, weights = self.summaries(problem, draw, ledger)
         if self.second == "k-means" or self.z == 0:
-            found = weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+            found = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         else:
             found = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
@@ -122,7 +111,7 @@ class CAL(OneShot):
             points.append(X[rows])
             weights.append(w)
             ledger.up(rows.size * (problem.M + 1), kind="summary")
-        return stacked(points), np.concatenate(weights)
+        return lloyd.stacked(points), np.concatenate(weights)
 
     def summary(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Algorithm 2 for the samples X, (n, M): rows of X, and their weights."""
@@ -159,7 +148,7 @@ class CAL(OneShot):
 
 def _closest(X: Any, rows: np.ndarray, to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For the samples ``rows`` of X the nearest of the samples ``to`` (increasing; a sample's nearest is itself)."""
-    near, d2 = nearest(X[rows], X[to])
+    near, d2 = lloyd.nearest(X[rows], X[to])
     own = np.isin(rows, to)
     near[own], d2[own] = np.searchsorted(to, rows[own]), 0.0
     return near, d2
@@ -172,15 +161,15 @@ def kmeans_minus(points: Any, weights: np.ndarray, K: int, z: float, seed: int, 
     the points that weigh more than 1 where these are more than K.
     """
     if points.shape[0] <= K:
-        return weighted_kmeans(points, weights, K, seed)
+        return lloyd.weighted_kmeans(points, weights, K, seed)
     heavy = weights > 1 if np.count_nonzero(weights > 1) > K else weights > 0
-    centres = kmeans_seeds(points[heavy], weights[heavy], K, seed, seeding)
+    centres = lloyd.kmeans_seeds(points[heavy], weights[heavy], K, seed, seeding)
     for _ in range(_MOST_STEPS):
-        near, d2 = nearest(points, centres)
+        near, d2 = lloyd.nearest(points, centres)
         far = np.argsort(-d2, kind="stable")
         kept = weights.copy()
         kept[far] = np.clip(np.cumsum(weights[far]) - z, 0.0, weights[far])
-        moved = means(points, near, kept, centres)
+        moved = lloyd.means(points, near, kept, centres)
         if np.array_equal(moved, centres):
             break
         centres = moved

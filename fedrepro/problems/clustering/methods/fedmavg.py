@@ -37,19 +37,7 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, whole
-from fedrepro.problems.clustering.descent import (
-    H_steps,
-    at_work,
-    distinct,
-    drawn_again,
-    finite,
-    lambda_max,
-    local_steps,
-    replayed,
-    state_bytes,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
@@ -109,13 +97,13 @@ class FedMAvg(Method):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """W^T X and H steps of those active, X H^T of those drawn; an eigendecomposition for each of these."""
-        P, N, K, m = facts["P"], facts["N"], facts["K"], at_work(facts, params["m"])
+        P, N, K, m = facts["P"], facts["N"], facts["K"], descent.at_work(facts, params["m"])
         drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
         moved = P if params["participation"] == "pcc" else drawn
-        steps = H_steps(facts, N * moved / P, params["Q1"], parts(facts, moved))
+        steps = descent.H_steps(facts, N * moved / P, params["Q1"], parts(facts, moved))
         averaging = Work(flops=60.0 * drawn * K**3 + 4.0 * N * drawn / P * K * K, calls=18.0 * drawn + 150.0)
         products = passing(facts, N * moved / P) + passing(facts, N * drawn / P)
-        return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, state_bytes(facts))
+        return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, descent.state_bytes(facts))
 
     def local_length(self, s: int) -> int:
         """Q2 of round s = 1, 2, ... (fedmf, section III-A, "Diminishing Q2")."""
@@ -142,14 +130,14 @@ class FedMAvg(Method):
             active = problem.P if self.participation == "pcc" else ids.size
             ledger.down(problem.M * problem.K, kind="W", clients=active)
             if self.participation == "pcc" or ids.size == problem.P:
-                update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11), all clients
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11), all clients
             else:
                 steps = {int(p): self.Q1 * (int(r) if self.pcp_repeat else 1) for p, r in zip(ids, times, strict=True)}
-                update_some(problem, state, self.gamma1, ids, steps)
+                descent.update_some(problem, state, self.gamma1, ids, steps)
             self._average(problem, state, s, ids, weights)
             ledger.up(problem.M * problem.K, kind="W_p", clients=int(times.sum()))
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _draws(
@@ -157,19 +145,19 @@ class FedMAvg(Method):
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each round: the clients drawn, how often each was drawn, and its weight in the average."""
         P = problem.P
-        given = replayed(clients, self.m, P)
+        given = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             yield from itertools.repeat((np.arange(P), np.ones(P, dtype=np.intp), problem.omega))
         assert self.m is not None
-        for drawn in drawn_again(rng, self.m, problem.omega) if given is None else given:
-            ids, times = distinct(drawn)
+        for drawn in descent.drawn_again(rng, self.m, problem.omega) if given is None else given:
+            ids, times = descent.distinct(drawn)
             yield ids, times, times / self.m
 
     def _average(self, problem: Clustering, state: State, s: int, ids: np.ndarray, weights: np.ndarray) -> None:
         """W <- clip(sum_p weight_p W_p), with every W_p in closed form. fedmf (13), then (8) or (10)."""
         scale = 2.0 / problem.sizes[ids]
         B = scale[:, None, None] * problem.grams(state, ids)
-        M = local_steps(B, self._step(problem, state, s, B), self.local_length(s))
+        M = descent.local_steps(B, self._step(problem, state, s, B), self.local_length(s))
         # sum_p w_p W_p = W (I - sum_p w_p B_p M_p) + sum_p X_p (H_p^T w_p (2/N_p) M_p), as the weights sum to 1
         with np.errstate(over="ignore", invalid="ignore"):
             V = state.W - state.W @ np.einsum("p,pij,pjk->ik", weights, B, M, optimize=True)
@@ -189,7 +177,7 @@ class FedMAvg(Method):
         if self.d_mode == "local":
             curvature = np.linalg.eigvalsh(B)[:, -1]
             return np.where(curvature > 0, growth * curvature, 1.0)
-        L_W = 2.0 / problem.N * lambda_max(state.HH)
+        L_W = 2.0 / problem.N * descent.lambda_max(state.HH)
         return growth * L_W if L_W > 0 else 1.0
 
 

@@ -28,20 +28,7 @@ import numpy as np
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, Whole, clients_at_most
-from fedrepro.problems.clustering.descent import (
-    H_steps,
-    W_steps,
-    at_work,
-    descend_W,
-    distinct,
-    drawn_once,
-    finite,
-    lambda_max,
-    replayed,
-    state_bytes,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
@@ -82,12 +69,12 @@ class FedMGS(Method):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
-        P, N, m = facts["P"], facts["N"], at_work(facts, params["m"])
+        P, N, m = facts["P"], facts["N"], descent.at_work(facts, params["m"])
         rows, apart = N * m / P, parts(facts, m)
         moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * apart + 150.0)
-        steps = H_steps(facts, rows, params["Q1"], apart) + W_steps(facts, params["Q2"])
+        steps = descent.H_steps(facts, rows, params["Q1"], apart) + descent.W_steps(facts, params["Q2"])
         start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
-        return Cost(start, passing(facts, rows, 2) + moving + steps, state_bytes(facts))
+        return Cost(start, passing(facts, rows, 2) + moving + steps, descent.state_bytes(facts))
 
     def rounds(
         self,
@@ -113,25 +100,25 @@ class FedMGS(Method):
             m = P if active is None else active.size
             ledger.down(M * K, kind="W", clients=m)
             if active is None:
-                update_all(problem, state, self.gamma1, self.Q1, share=True)  # fedmf (28)
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=True)  # fedmf (28)
             else:
-                update_some(problem, state, self.gamma1, active, self.Q1)
+                descent.update_some(problem, state, self.gamma1, active, self.Q1)
             ledger.up(M * K + K * K, kind="H H^T, X H^T", clients=m)
             assert state.XH is not None
-            d = 0.5 * self.gamma2 * lambda_max(state.HH)  # fedmf V-A; d^s times N/2, as G1 and G2 are here
-            descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)  # fedmf (30)
+            d = 0.5 * self.gamma2 * descent.lambda_max(state.HH)  # fedmf V-A; d^s times N/2, as G1 and G2 are here
+            descent.descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)  # fedmf (30)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _active(self, rng: np.random.Generator, P: int, clients: Any) -> Iterator[np.ndarray | None]:
-        given = replayed(clients, self.m, P)
+        given = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             while True:
                 yield None
-        for drawn in drawn_once(rng, self.m, P) if given is None else given:
-            active, times = distinct(drawn)
+        for drawn in descent.drawn_once(rng, self.m, P) if given is None else given:
+            active, times = descent.distinct(drawn)
             if times.max() > 1:
                 raise UserError("clients: FedMGS draws without replacement, but a round names a client twice")
             yield active

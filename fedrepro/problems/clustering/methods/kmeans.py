@@ -21,7 +21,7 @@ import numpy as np
 
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Whole
-from fedrepro.problems.clustering.lloyd import LLOYD, OneShot, holding, kmeans, random_state, visiting
+from fedrepro.problems.clustering.lloyd import EXPECTED_ITERATIONS, OneShot, holding, kmeans, random_state, visiting
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
@@ -51,7 +51,7 @@ class KMeansPlusPlus(OneShot):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Seeds, each the best of 2 + log K candidates, and about 30 iterations, for every start."""
-        passes = params["n_init"] * (LLOYD + 2.0 + math.log(facts["K"]))
+        passes = params["n_init"] * (EXPECTED_ITERATIONS + 2.0 + math.log(facts["K"]))
         work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
         return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))
 

@@ -32,17 +32,7 @@ import numpy as np
 
 from fedrepro.compression.compressors import BITS, SCALES, Compressor, ErrorFeedback, Identity, MaxNorm, Message
 from fedrepro.ledger import Ledger
-from fedrepro.problems.clustering.descent import (
-    at_work,
-    descend_H,
-    descend_W,
-    finite,
-    h_step,
-    lambda_max,
-    local_steps,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
@@ -79,7 +69,7 @@ class Quantized:
 
 def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> Cost:
     """A method's cost and its clients' messages of M K numbers: products apart, quantized, errors kept."""
-    m, size = at_work(facts, params["m"]), facts["M"] * facts["K"]
+    m, size = descent.at_work(facts, params["m"]), facts["M"] * facts["K"]
     messages = Work(singles=(0.0 if params["q"] is None else 12.0) * m * size, calls=60.0 * m)
     held = cost.holds + 16.0 * facts["P"] * size
     return Cost(cost.start, cost.round + messages, held, ("numba",) if params["q"] else ())
@@ -139,10 +129,10 @@ class FedMAvgQuantized(Quantized, FedMAvg):
             everybody = self.participation == "pcc" or ids.size == problem.P
             ledger.down(problem.M * problem.K, kind="W", clients=problem.P if everybody else ids.size)
             if everybody:
-                update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11)
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11)
             else:
                 steps = {int(p): self.Q1 * (int(r) if self.pcp_repeat else 1) for p, r in zip(ids, times, strict=True)}
-                update_some(problem, state, self.gamma1, ids, steps)
+                descent.update_some(problem, state, self.gamma1, ids, steps)
             moved = state.W.copy()
             for p, r, weight, D in zip(ids, times, weights, self._changes(problem, state, s, ids), strict=True):
                 message = senders[p].send("W_p", D)
@@ -151,14 +141,14 @@ class FedMAvgQuantized(Quantized, FedMAvg):
             np.clip(moved, problem.w_min, problem.w_max, out=state.W)  # fedmf (8), (10)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _changes(self, problem: Clustering, state: State, s: int, ids: np.ndarray) -> Iterator[np.ndarray]:
         """W_p - W = (2/N_p X_p H_p^T - W B_p) M_p of each client, fedmf (13) in closed form (see ``fedmavg``)."""
         scale = 2.0 / problem.sizes[ids]
         B = scale[:, None, None] * problem.grams(state, ids)
-        M = local_steps(B, self._step(problem, state, s, B), self.local_length(s))
+        M = descent.local_steps(B, self._step(problem, state, s, B), self.local_length(s))
         with np.errstate(over="ignore", invalid="ignore"):
             for i, p in enumerate(ids):
                 part = problem.client(p)
@@ -214,23 +204,23 @@ class FedMGSQuantized(Quantized, FedMGS):
                     G += message.values
             state.HH = state.Hs.T @ state.Hs
             symmetric = 0.5 * (G1 + G1.T)
-            d = max(0.5 * self.gamma2 * lambda_max(symmetric), 0.0)  # fedmf V-A; no step on noise alone
-            descend_W(problem, state.W, symmetric, G2, d, self.Q2)  # fedmf (30)
+            d = max(0.5 * self.gamma2 * descent.lambda_max(symmetric), 0.0)  # fedmf V-A; no step on noise alone
+            descent.descend_W(problem, state.W, symmetric, G2, d, self.Q2)  # fedmf (30)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _changes(
         self, problem: Clustering, state: State, ids: range | np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Q1 H steps of each client, fedmf (28), and by what they change H_p H_p^T (U_p) and X_p H_p^T (V_p)."""
-        S, a = h_step(problem, state.W, state.rho, self.gamma1)
+        S, a = descent.h_step(problem, state.W, state.rho, self.gamma1)
         for p in ids:
             part = problem.client(p)
             X, H = problem.samples(part), state.Hs[part]
             before = H.copy()
-            descend_H(H, a * (state.XW[part] if state.XW is not None else X @ state.W), S, self.Q1)
+            descent.descend_H(H, a * (state.XW[part] if state.XW is not None else X @ state.W), S, self.Q1)
             yield int(p), H.T @ H - before.T @ before, np.asarray(X.T @ (H - before))
 
 
