@@ -77,6 +77,11 @@ class Metric:
     summary: str
 
 
+def by_name(*metrics: Metric) -> dict[str, Metric]:
+    """The metrics of a problem by their names, in this order."""
+    return {metric.name: metric for metric in metrics}
+
+
 class Method(Protocol):
     """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
 

@@ -52,50 +52,44 @@ from fedrepro.problems.clustering.labels import SCORES, from_rows
 from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import streams
 
-METRICS = {
-    "objective": Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
-    "objective_raw": Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
-    "accuracy": Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
-    "nmi": Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
-    "ami": Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
-    "ari": Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
-    "purity": Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
-    "curvature_ratio": Metric(
+METRICS = by_name(
+    Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
+    Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
+    Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
+    Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
+    Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
+    Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
+    Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
+    Metric(
         "curvature_ratio",
         "largest local curvature / global",
         "lower",
         "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable while it stays under 2 gamma2",
     ),
-    "rho": Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
-    "gap_h": Metric(
-        "gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"
-    ),
-    "gap_w": Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
-    "gap_w_averaging": Metric(
-        "gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"
-    ),
-    "moves_h": Metric(
-        "moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"
-    ),
-    "moves_w": Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
-    "phi": Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
-    "zeta": Metric(
+    Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
+    Metric("gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"),
+    Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
+    Metric("gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"),
+    Metric("moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"),
+    Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
+    Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
+    Metric(
         "zeta",
         "max_p ‖∇_W F_p − ∇_W F‖",
         "lower",
         "how far clients' gradients are apart, which zeta of fedmf (18) bounds",
     ),
-    "curvature_spread": Metric(
+    Metric(
         "curvature_spread",
         "largest local curvature / smallest",
         "lower",
         "max_p lambda_max(B_p) / min_p lambda_max(B_p): fedmf Theorem 1 asks gamma2 to grow with it",
     ),
-}
+)
 
 PARAMETERS: dict[str, Any] = {
     "K": None,

@@ -54,55 +54,52 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one_of, whole
 from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 from fedrepro.seeds import generator
 
-METRICS = {
-    m.name: m
-    for m in (
-        Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
-        Metric(
-            "objective_local",
-            "objective at local copies",
-            "lower",
-            "what the released program plots: data term at (U_i, W_i), regularisers halved for l1 too",
-        ),
-        Metric("rmse", "test RMSE", "lower", "root mean square error of the test ratings at (U, V), rating units"),
-        Metric("rmse_train", "training RMSE", "lower", "the same of the training ratings"),
-        Metric(
-            "rmse_truncated",
-            "test RMSE, truncated targets",
-            "lower",
-            "what the released program plots: targets cut to integers after scaling, in the problem's rating scale",
-        ),
-        Metric("nnz", "nonzero entries", "lower", "fractions of nonzero entries of U and of V, averaged"),
-        Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
-        Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
-        Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
-        Metric(
-            "work",
-            "inner passes",
-            "lower",
-            "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
-        ),
-        Metric(
-            "gap",
-            "dist(0, ∂Φ)²",
-            "lower",
-            "squared distance from stationarity of fedmc (51): at V and what one more U step makes of U",
-        ),
-        Metric(
-            "beta_scale",
-            "max L_U² / min L_U",
-            "lower",
-            "over clients, L_U = ||U_i^T U_i||_F; 8 (8 + N)/m times it is at most the 2nd bound of fedmc Theorem 4.7",
-        ),
-        Metric("users", "users", "higher", "users of the data, whatever the state"),
-        Metric("items", "items", "higher", "items of the data, whatever the state"),
-        Metric("ratings", "ratings", "higher", "ratings of the data, training and test, whatever the state"),
-    )
-}
+METRICS = by_name(
+    Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
+    Metric(
+        "objective_local",
+        "objective at local copies",
+        "lower",
+        "what the released program plots: data term at (U_i, W_i), regularisers halved for l1 too",
+    ),
+    Metric("rmse", "test RMSE", "lower", "root mean square error of the test ratings at (U, V), rating units"),
+    Metric("rmse_train", "training RMSE", "lower", "the same of the training ratings"),
+    Metric(
+        "rmse_truncated",
+        "test RMSE, truncated targets",
+        "lower",
+        "what the released program plots: targets cut to integers after scaling, in the problem's rating scale",
+    ),
+    Metric("nnz", "nonzero entries", "lower", "fractions of nonzero entries of U and of V, averaged"),
+    Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
+    Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
+    Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
+    Metric(
+        "work",
+        "inner passes",
+        "lower",
+        "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
+    ),
+    Metric(
+        "gap",
+        "dist(0, ∂Φ)²",
+        "lower",
+        "squared distance from stationarity of fedmc (51): at V and what one more U step makes of U",
+    ),
+    Metric(
+        "beta_scale",
+        "max L_U² / min L_U",
+        "lower",
+        "over clients, L_U = ||U_i^T U_i||_F; 8 (8 + N)/m times it is at most the 2nd bound of fedmc Theorem 4.7",
+    ),
+    Metric("users", "users", "higher", "users of the data, whatever the state"),
+    Metric("items", "items", "higher", "items of the data, whatever the state"),
+    Metric("ratings", "ratings", "higher", "ratings of the data, training and test, whatever the state"),
+)
 
 PARAMETERS: dict[str, Any] = {
     "r": 5,

@@ -28,7 +28,7 @@ from fedrepro.ledger import FULL_BITS
 from fedrepro.multiview.aligned_views import View, check_columns, check_views, decomposing
 from fedrepro.multiview.maxvar import Optimum, solve
 from fedrepro.parameters import Flag, Range, Whole, all_of, check
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 
@@ -55,21 +55,21 @@ class RandomStart:
         return seeds.generator("init", problem="gcca", key=self.key, view="G").standard_normal((J, K))
 
 
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
-    "optimum": Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
-    "ratio": Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
-    "consensus": Metric(
+METRICS = by_name(
+    Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
+    Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
+    Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
+    Metric(
         "consensus", "consensus residual", "lower", "(sum_i ||M_i - mean M||^2 / sum_i ||M_i||^2)^(1/2), M_i = X_i Q_i"
     ),
-    "lag": Metric(
+    Metric(
         "lag", "estimation error", "lower", "distance of the links' estimates from M_i and G, relative to their norm"
     ),
-    "stationarity": Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
-    "subspace": Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
-    "ac": Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
-    "ac_one_way": Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
-}
+    Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
+    Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
+    Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
+    Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
+)
 
 PARAMETERS: dict[str, Any] = {"K": 5, "center": False, "test": None, "optimum": True}
 """K, center: as for ``GCCA``. test: rows held out at the end, by default what the dataset says (none for most).

@@ -32,7 +32,7 @@ from fedrepro.nets import mlp
 from fedrepro.numerics.embedding import embed
 from fedrepro.parameters import Number, OneOf, Range, Whole, check, one_of
 from fedrepro.problems.gcca import problem as gcca
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 PARTS = ("validation", "test", "cluster")
@@ -64,26 +64,22 @@ class Part:
     labels: np.ndarray | None
 
 
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
-    "accuracy": Metric(
-        "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
-    ),
-    "accuracy_code": Metric(
-        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
-    ),
-    "cluster_accuracy": Metric(
+METRICS = by_name(
+    Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
+    Metric("accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"),
+    Metric("accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"),
+    Metric(
         "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
     ),
-    "cluster_accuracy_code": Metric(
+    Metric(
         "cluster_accuracy_code",
         "clustering as released",
         "higher",
         "the same on G not rescaled, as the released program",
     ),
-    "consensus": gcca.METRICS["consensus"],
-    "lag": gcca.METRICS["lag"],
-}
+    gcca.METRICS["consensus"],
+    gcca.METRICS["lag"],
+)
 
 PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "evaluation": "running", "gamma": 5.0}
 """K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data that names none."""

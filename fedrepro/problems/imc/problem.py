@@ -27,15 +27,15 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import Flag, Number, Range, all_of, whole
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "error": Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
-    "loss": Metric("loss", "loss  L(U, V)", "lower", "squared error over 2M, over all entries"),
-    "observed_error": Metric("observed_error", "relative error, observed entries", "lower", "over the entries seen"),
-    "lam_min": Metric("lam_min", "conditioning  λmin", "higher", "of the instance; 0 where L* is not determined"),
-}
+METRICS = by_name(
+    Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
+    Metric("loss", "loss  L(U, V)", "lower", "squared error over 2M, over all entries"),
+    Metric("observed_error", "relative error, observed entries", "lower", "over the entries seen"),
+    Metric("lam_min", "conditioning  λmin", "higher", "of the instance; 0 where L* is not determined"),
+)
 
 PARAMETERS: dict[str, Any] = {"fresh": False, "init": 0.1, "truth": False}
 

@@ -30,19 +30,17 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
 from fedrepro.parameters import Number, Range, Whole, all_of
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.protocols import Metric
+from fedrepro.protocols import Metric, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 CHANCES = 50
 
-METRICS = {
-    "rmse": Metric("rmse", "RMSE, held-back entries", "lower", "root mean square error of the entries held back"),
-    "rmse_train": Metric("rmse_train", "RMSE, entries trained with", "lower", "the same of the entries trained with"),
-    "error": Metric("error", "relative error, held-back entries", "lower", "‖error‖ / ‖entries‖ of those held back"),
-    "observed_error": Metric(
-        "observed_error", "relative error, entries trained with", "lower", "the same of the entries trained with"
-    ),
-}
+METRICS = by_name(
+    Metric("rmse", "RMSE, held-back entries", "lower", "root mean square error of the entries held back"),
+    Metric("rmse_train", "RMSE, entries trained with", "lower", "the same of the entries trained with"),
+    Metric("error", "relative error, held-back entries", "lower", "‖error‖ / ‖entries‖ of those held back"),
+    Metric("observed_error", "relative error, entries trained with", "lower", "the same of the entries trained with"),
+)
 
 PARAMETERS: dict[str, Any] = {"r": 2, "test": 0.2, "init": 0.1}
 

@@ -38,20 +38,18 @@ from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
 from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "accuracy": Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
-    "accuracy_tuned": Metric(
-        "accuracy_tuned", "test accuracy after one local epoch", "higher", "the same after one more local epoch"
-    ),
-    "train_accuracy": Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
-    "loss": Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
-    "clients": Metric("clients", "clients", "higher", "number of clients M"),
-    "train_samples": Metric("train_samples", "train images a client", "higher", "mean over clients"),
-    "test_samples": Metric("test_samples", "test images a client", "higher", "mean over clients"),
-}
+METRICS = by_name(
+    Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
+    Metric("accuracy_tuned", "test accuracy after one local epoch", "higher", "the same after one more local epoch"),
+    Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
+    Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
+    Metric("clients", "clients", "higher", "number of clients M"),
+    Metric("train_samples", "train images a client", "higher", "mean over clients"),
+    Metric("test_samples", "test images a client", "higher", "mean over clients"),
+)
 
 PARAMETERS: dict[str, Any] = {
     "widths": [64, 64, 64, 256],

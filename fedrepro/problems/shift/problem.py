@@ -27,15 +27,15 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import Number, Range, all_of, whole
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "excess_risk": Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
-    "theta_risk": Metric("theta_risk", "excess risk of θ", "lower", "the part of it that theta has"),
-    "bias_risk": Metric("bias_risk", "excess risk of the bias", "lower", "the part of it that the bias has"),
-    "half_variance": Metric("half_variance", "½ Var(b)", "lower", "what one global model cannot get below"),
-}
+METRICS = by_name(
+    Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
+    Metric("theta_risk", "excess risk of θ", "lower", "the part of it that theta has"),
+    Metric("bias_risk", "excess risk of the bias", "lower", "the part of it that the bias has"),
+    Metric("half_variance", "½ Var(b)", "lower", "what one global model cannot get below"),
+)
 
 PARAMETERS: dict[str, Any] = {"sigma_b": 1.0}
 

@@ -30,14 +30,14 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
 from fedrepro.parameters import Number, Range, all_of
 from fedrepro.problems.shift.problem import Shift, State
-from fedrepro.protocols import Metric
+from fedrepro.protocols import Metric, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "mse": Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
-    "mse_train": Metric("mse_train", "mean squared error, training samples", "lower", "mean over clients"),
-    "variance": Metric("variance", "variance of y", "lower", "of the samples held back: what no model at all reaches"),
-}
+METRICS = by_name(
+    Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
+    Metric("mse_train", "mean squared error, training samples", "lower", "mean over clients"),
+    Metric("variance", "variance of y", "lower", "of the samples held back: what no model at all reaches"),
+)
 
 PARAMETERS: dict[str, Any] = {"test": 0.2}
 
