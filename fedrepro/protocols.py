@@ -19,6 +19,7 @@ import numpy as np
 
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Range, all_of, check, check_fields
+from fedrepro.seeds import Rng
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
 
@@ -107,13 +108,7 @@ class Method(Protocol):
 
     @abstractmethod
     def rounds(
-        self,
-        problem: Any,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Any, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[Any]:
         """Yield the state at the initial point and after every round, for ever or until there is nothing more to do.
 
@@ -299,7 +294,7 @@ class Partition(Protocol):
         check_fields(self)
 
     @abstractmethod
-    def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
+    def assign(self, data: Any, rng: Rng) -> np.ndarray:
         """The client of each sample, user or image; images also have a part, 0 to train with and 1 to test with."""
         ...
 

@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+Rng = np.random.Generator
+"""A source of random numbers."""
+
 
 def canonical(value: Any) -> str:
     """One text for equal values: JSON with sorted keys and no spaces; used for hashing."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def generator(axis: str, **facts: Any) -> np.random.Generator:
+def generator(axis: str, **facts: Any) -> Rng:
     """The generator of one axis for the given facts (JSON-like values)."""
     digest = hashlib.sha256(f"{axis}|{canonical(facts)}".encode()).digest()
     words = np.frombuffer(digest, dtype="<u4").tolist()
@@ -35,12 +38,12 @@ class Streams:
     method) meet the same client draws, whatever else they draw.
     """
 
-    clients: np.random.Generator
-    compressor: np.random.Generator
-    minibatch: np.random.Generator
-    other: np.random.Generator
+    clients: Rng
+    compressor: Rng
+    minibatch: Rng
+    other: Rng
 
 
-def streams(rng: np.random.Generator) -> Streams:
+def streams(rng: Rng) -> Streams:
     """Split a run's generator into the named streams; once in a run (``Generator.spawn`` counts its calls)."""
     return Streams(*rng.spawn(4))

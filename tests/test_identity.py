@@ -136,6 +136,8 @@ def move_module(copy: Copy) -> None:
     old = ".".join(("fedrepro", *module.with_suffix("").parts))
     copy.path(module).rename(copy.folder / "fedrepro" / "elsewhere.py")
     copy.everywhere(rf"from {re.escape(old)} import", "from fedrepro.elsewhere import")
+    package, _, name = old.rpartition(".")
+    copy.everywhere(rf"from {re.escape(package)} import {name}\b", f"from fedrepro import elsewhere as {name}")
 
 
 def split_module(copy: Copy) -> None:

@@ -185,7 +185,7 @@ def test_a_page_of_a_paper_has_its_claims_and_places() -> None:
     assert all(len(claim) == 5 and claim[0] in papers.ORDER for _, claims in found.values() for claim in claims)
     pages = papers.pages()
     assert set(pages) == {f"{key}.md" for key in (*registry.PAPERS, "beyond")}
-    assert "| (30) | `descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)` |" in pages["fedmf.md"]
+    assert "| (30) | `descent.descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)` |" in pages["fedmf.md"]
     assert (
         "*Read as: 'to the optimal solution': within 15 % of v\\* after the 4,000 iterations shown*" in pages["gcca.md"]
     )

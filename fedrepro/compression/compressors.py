@@ -23,6 +23,7 @@ import numpy as np
 
 from fedrepro.ledger import FULL_BITS
 from fedrepro.parameters import Number, Whole, check_fields
+from fedrepro.seeds import Rng
 
 BITS = Whole(2, 31)
 """Bits of a quantized entry: one is the sign, and the levels of 31 still fit 32-bit integers."""
@@ -63,7 +64,7 @@ class Compressor(Protocol):
     def exact(self) -> bool:
         """Whether nothing is lost."""
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Message:
+    def compress(self, D: np.ndarray, rng: Rng) -> Message:
         """The message for D."""
 
     def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Message:
@@ -134,7 +135,7 @@ class MaxNorm:
         share = float(np.square(D / largest).sum())  # ||D||_F^2 / max^2
         return 1.0 + D.size / (4.0 * self.S**2) / share * ROUNDED**2  # Fact 1, for the largest the step can become
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Levels:
+    def compress(self, D: np.ndarray, rng: Rng) -> Levels:
         """Quantize D (any shape, float64); draws one uniform an entry from ``rng``."""
         U = rng.random(D.shape)
         levels, values = np.empty(D.shape, _level_type(self.q)), np.empty(D.shape)
@@ -217,7 +218,7 @@ class TopK:
         """How many of ``size`` entries are kept."""
         return min(size, max(1, round(self.kept * size)))
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Kept:
+    def compress(self, D: np.ndarray, rng: Rng) -> Kept:
         """Sparsify D; draws nothing."""
         flat = np.ascontiguousarray(D, dtype=np.float64).reshape(-1)
         k, size = self.entries(flat.size), np.abs(flat)
@@ -261,7 +262,7 @@ class Identity:
 
     exact = True
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Uncompressed:
+    def compress(self, D: np.ndarray, rng: Rng) -> Uncompressed:
         """D itself; draws nothing."""
         return Uncompressed(D)
 
@@ -282,7 +283,7 @@ class ErrorFeedback:
         self.compressor = compressor
         self.memory = np.zeros(shape)
 
-    def send(self, update: np.ndarray, rng: np.random.Generator) -> Message:
+    def send(self, update: np.ndarray, rng: Rng) -> Message:
         """The message for ``update``."""
         wanted = update + self.memory
         message = self.compressor.compress(wanted, rng)
@@ -308,7 +309,7 @@ class Link:
         self.near = self.far = start
         self._previous = start
 
-    def send(self, value: np.ndarray, rng: np.random.Generator) -> Message:
+    def send(self, value: np.ndarray, rng: Rng) -> Message:
         """The message for the matrix's new ``value``; updates the sender's estimate."""
         if self.compressor.exact:
             message = self.compressor.compress(value, rng)

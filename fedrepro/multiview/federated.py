@@ -20,6 +20,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview.maxvar import server_step
 from fedrepro.parameters import OneOf
 from fedrepro.protocols import Work
+from fedrepro.seeds import Rng
 
 CENTERINGS = OneOf("none", "sum", "estimate")
 DIRECTIONS = OneOf("both", "uplink")
@@ -80,7 +81,7 @@ def federated_rounds(
     nodes: Sequence[Node],
     sending: Sending,
     *,
-    rng: np.random.Generator,
+    rng: Rng,
     ledger: Ledger | None = None,
     G: np.ndarray | None = None,
     rho: float = 0.0,

@@ -17,6 +17,7 @@ import numpy as np
 
 from fedrepro.nets import backend
 from fedrepro.nets.convnet import Net, embed, logits, trained
+from fedrepro.seeds import Rng
 
 Model = dict[str, np.ndarray]
 
@@ -65,7 +66,7 @@ def on_device(pixels: np.ndarray, labels: np.ndarray, double: bool = False) -> D
     return Data(jnp.asarray(pixels), jnp.asarray(labels, dtype=jnp.int32), double)
 
 
-def orders(rows: list[np.ndarray], rng: np.random.Generator, sgd: SGD, most: int) -> tuple[np.ndarray, np.ndarray]:
+def orders(rows: list[np.ndarray], rng: Rng, sgd: SGD, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Minibatches of each client: (clients, batches, batch) rows in random order, and how many batches are its own.
 
     ``most`` is the largest number of samples any client may have: it fixes the shape. A client's last batch is filled

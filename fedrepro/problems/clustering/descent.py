@@ -19,7 +19,7 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 _LOST_AT_MOST = 1e3
 """HH and XH are formed afresh once updates have moved this many times trace(HH): rounding stays under 1e-12."""
@@ -197,14 +197,14 @@ def replayed(clients: Any, m: int | None, P: int) -> Iterator[np.ndarray] | None
     return iter(draws)
 
 
-def drawn_once(rng: np.random.Generator, m: int, P: int) -> Iterator[np.ndarray]:
+def drawn_once(rng: Rng, m: int, P: int) -> Iterator[np.ndarray]:
     """m clients a round, uniform without replacement; for one generator a smaller m draws a part of the larger."""
     draw = streams(rng).clients
     for _ in itertools.count():
         yield draw.permutation(P)[:m]
 
 
-def drawn_again(rng: np.random.Generator, m: int, omega: np.ndarray) -> Iterator[np.ndarray]:
+def drawn_again(rng: Rng, m: int, omega: np.ndarray) -> Iterator[np.ndarray]:
     """m clients a round, independent, Pr(p) = omega_p; for one generator a smaller m draws a part of the larger."""
     draw, edges = streams(rng).clients, np.cumsum(omega)
     edges[-1] = 1.0

@@ -18,7 +18,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering.problem import Clustering, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Method, Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 SEEDINGS = ("weighted", "plain")
 """k-means++ draws seeds by weight times distance (``weighted``) or by distance (``plain``: scikit-learn until 1.2)."""
@@ -33,17 +33,11 @@ class OneShot(Method):
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
 
     @abstractmethod
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M); ``draw`` is what the method draws from, ``ledger`` counts its messages."""
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield one state, at round 0: W are the centres, H has a 1 where a sample is assigned, and 0 elsewhere.
 
@@ -77,7 +71,7 @@ def assigned(problem: Clustering, labels: np.ndarray, centres: np.ndarray) -> St
     return State(np.ascontiguousarray(centres.T), Hs, problem.order, problem.rho, np.diag(sizes))
 
 
-def random_state(draw: np.random.Generator) -> int:
+def random_state(draw: Rng) -> int:
     """A seed for scikit-learn; every baseline draws it first, so that on equal points their K-means agree."""
     return int(draw.integers(2**31))
 

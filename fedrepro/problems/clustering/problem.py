@@ -54,7 +54,7 @@ from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 METRICS = by_name(
     Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
@@ -291,7 +291,7 @@ class Clustering(Problem):
         W0 = a * draw.random_sample((self.M, self.K))
         return W0, (a * draw.random_sample((self.N, self.K))).T
 
-    def start(self, init: Any, rng: np.random.Generator) -> State:
+    def start(self, init: Any, rng: Rng) -> State:
         """The state at ``init`` = (W0, H0), (M, K) and (K, N) with H0 >= 0; at a random point where it is None."""
         if init is None:
             draw, a = streams(rng).other, np.sqrt(self.abs_mean / self.K)

@@ -56,7 +56,7 @@ from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
-from fedrepro.seeds import generator
+from fedrepro.seeds import Rng, generator
 
 METRICS = by_name(
     Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
@@ -172,7 +172,7 @@ class Completion(Problem):
         data: Any,
         client: Any = None,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng | None = None,
         threads: int | None = None,
         **parameters: Any,
     ) -> None:
@@ -282,11 +282,11 @@ class Completion(Problem):
         whole("trial", trial, 0)
         return self._uniform(generator("init", problem="completion", trial=trial))
 
-    def _uniform(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _uniform(self, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
         V0 = self.init * rng.random((self.n, self.r))  # fedmc section 5: uniform over [0, 1]
         return self.init * rng.random((self.users, self.r)), V0
 
-    def start(self, init: Any, rng: np.random.Generator) -> State:
+    def start(self, init: Any, rng: Rng) -> State:
         """The state at ``init`` = (U0, V0), (users, r) and (n, r); at a point drawn by ``rng`` where it is None."""
         U0, V0 = self._uniform(rng) if init is None else (np.asarray(a, dtype=np.float64) for a in init)
         for name, part, shape in (("U0", U0, (self.users, self.r)), ("V0", V0, (self.n, self.r))):
@@ -469,7 +469,7 @@ def bucketing(facts: Mapping[str, Any], share: float, rows: float, steps: float)
     return Work(singles=entries * (0.15 * r * r + 1.5 * r) + 0.3 * steps * rows * r * r + rows * r, calls=20.0)
 
 
-def client_draws(draw: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
+def client_draws(draw: Rng, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
     """The clients of each round, in increasing order: m of p, uniform without replacement (first m of a permutation).
 
     For one generator ``draw`` a smaller m draws a part of the larger. ``clients`` : ids to take instead of drawing, one
@@ -505,9 +505,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _arrange(
-    data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None
-) -> rating_buckets.Stored:
+def _arrange(data: Any, client: Any, given: Mapping[str, Any], rng: Rng | None) -> rating_buckets.Stored:
     return rating_buckets.arrange(data, client, given["train"], rng, given["range"], given["items"])
 
 

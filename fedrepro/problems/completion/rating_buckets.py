@@ -17,7 +17,7 @@ import numpy as np
 
 from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.seeds import generator
+from fedrepro.seeds import Rng, generator
 
 _CHUNK = 1 << 20
 """Values are numbered in pieces of this size, so that no second copy of all of them is ever made."""
@@ -67,9 +67,7 @@ class Stored:
     facts: dict[str, Any]
 
 
-def arrange(
-    data: Any, client: Any, train: float, rng: np.random.Generator | None, scale: Any = None, items: str = "rated"
-) -> Stored:
+def arrange(data: Any, client: Any, train: float, rng: Rng | None, scale: Any = None, items: str = "rated") -> Stored:
     """Put ``Ratings`` into buckets and split them into training and test ratings.
 
     client : (users,) ids 0 .. p-1, or -1 for a user who is left out; None for one client. train : the fraction of every
@@ -181,11 +179,11 @@ def _narrow(count: int) -> type:
     return np.uint16 if count <= 1 << 16 else np.uint32
 
 
-def _split_generator(client: np.ndarray) -> np.random.Generator:
+def _split_generator(client: np.ndarray) -> Rng:
     return generator("partition", split=hashlib.sha256(client.astype("<i8").tobytes()).hexdigest())
 
 
-def _split(ptr: np.ndarray, starts: np.ndarray, train: float, rng: np.random.Generator) -> np.ndarray:
+def _split(ptr: np.ndarray, starts: np.ndarray, train: float, rng: Rng) -> np.ndarray:
     """True for training ratings: per client the first floor(train * count) of a permutation (discrepancy fedmc.28)."""
     keep = np.zeros(ptr[-1], dtype=np.bool_)
     for first, last in zip(ptr[starts[:-1]], ptr[starts[1:]], strict=True):

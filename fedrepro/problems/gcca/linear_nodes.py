@@ -19,7 +19,7 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.gcca.methods.mvlsa import mvlsa, truncating
 from fedrepro.problems.gcca.problem import GCCA, Factors, RandomStart, multiplying
 from fedrepro.protocols import Cost, Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 STARTS = OneOf("warm", "randn", "randn-raw")
 AFFINE = 512
@@ -38,7 +38,7 @@ class LinearNode:
         self,
         view: View,
         Q: np.ndarray,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         T: int,
         b: int | None,
@@ -109,7 +109,7 @@ def affine_steps(gram: np.ndarray, alpha: float, T: int) -> tuple[np.ndarray, np
 
 
 def rounds(
-    method: Any, sending: federated.Sending, problem: GCCA, rng: np.random.Generator, ledger: Ledger | None, init: Any
+    method: Any, sending: federated.Sending, problem: GCCA, rng: Rng, ledger: Ledger | None, init: Any
 ) -> Iterator[federated.State]:
     """Run CuteMaxVar or AltMaxVar (``method`` holds their shared parameters) on a problem; see ``federated_rounds``."""
     federated.batch_within(method.b, problem.J)
@@ -117,7 +117,7 @@ def rounds(
     drawn = streams(rng)
     Q, G = starting_point(problem, method, drawn.other, ledger, init)
 
-    def node(view: View, Q_i: np.ndarray, stream: np.random.Generator) -> LinearNode:
+    def node(view: View, Q_i: np.ndarray, stream: Rng) -> LinearNode:
         return LinearNode(view, Q_i, stream, T=method.T, b=method.b, step=method.step, unbiased=method.unbiased)
 
     nodes = ledger.clock.each(node, problem.views, Q, drawn.minibatch.spawn(problem.I))
@@ -127,7 +127,7 @@ def rounds(
 
 
 def starting_point(
-    problem: GCCA, method: Any, rng: np.random.Generator, ledger: Ledger, init: Any
+    problem: GCCA, method: Any, rng: Rng, ledger: Ledger, init: Any
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
     """Q_i^(0) and G^(0) (None: the polar factor of sum_i X_i Q_i, eq. (9)), Sec. III-C.1.
 

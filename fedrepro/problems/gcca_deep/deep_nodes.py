@@ -26,7 +26,7 @@ from fedrepro.nets.mlp import Mlp, Model
 from fedrepro.parameters import Number, OneOf, Whole, whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class DeepParameters(Method):
 class DeepNode:
     """A node with a view X (J, N) and a network: T epochs or steps on its loss a round, eq. (11)."""
 
-    def __init__(self, X: np.ndarray, model: Model, rng: np.random.Generator, method: DeepParameters) -> None:
+    def __init__(self, X: np.ndarray, model: Model, rng: Rng, method: DeepParameters) -> None:
         self.method = method
         self.J = len(X)
         self.s = math.sqrt(self.J) if method.target_scale == "rows" else 1.0
@@ -198,7 +198,7 @@ def rounds(
     method: DeepParameters,
     sending: federated.Sending,
     problem: DeepGCCA,
-    rng: np.random.Generator,
+    rng: Rng,
     ledger: Ledger | None,
     init: Any,
 ) -> Iterator[federated.State]:
@@ -209,7 +209,7 @@ def rounds(
     drawn = streams(rng)
     models = starting_models(method, problem, drawn.other, init)
 
-    def node(X: np.ndarray, model: Model, stream: np.random.Generator) -> DeepNode:
+    def node(X: np.ndarray, model: Model, stream: Rng) -> DeepNode:
         return DeepNode(X, model, stream, method)
 
     nodes = ledger.clock.each(node, problem.views, models, drawn.minibatch.spawn(problem.I))
@@ -218,7 +218,7 @@ def rounds(
     )
 
 
-def starting_models(method: DeepParameters, problem: DeepGCCA, rng: np.random.Generator, init: Any) -> list[Model]:
+def starting_models(method: DeepParameters, problem: DeepGCCA, rng: Rng, init: Any) -> list[Model]:
     """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays a view."""
     dtype = np.float64 if method.double else np.float32
     nets = [Mlp(N, tuple(method.hidden), problem.K, method.batch_norm, method.bias) for N in problem.N]

@@ -20,7 +20,7 @@ from fedrepro.errors import UserError
 from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.imc.problem import IMC
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import Streams
+from fedrepro.seeds import Rng, Streams
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FactorAveraging(Method):
             place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))
             yield drawn, np.take_along_axis(problem.items[drawn], place, axis=1)
 
-    def _drawn(self, rng: np.random.Generator, M: int, m: int) -> np.ndarray:
+    def _drawn(self, rng: Rng, M: int, m: int) -> np.ndarray:
         return rng.integers(M, size=m) if self.replacement else rng.permutation(M)[:m]
 
 

@@ -29,6 +29,7 @@ from fedrepro.errors import UserError
 from fedrepro.parameters import Flag, Number, Range, all_of, whole
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.seeds import Rng
 
 METRICS = by_name(
     Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
@@ -109,7 +110,7 @@ class IMC(Problem):
         whole("trial", trial, 0)
         return Start(trial, self.init)
 
-    def start(self, init: Any, U: tuple[int, int], V: tuple[int, int], rng: np.random.Generator) -> list[np.ndarray]:
+    def start(self, init: Any, U: tuple[int, int], V: tuple[int, int], rng: Rng) -> list[np.ndarray]:
         """U and V at the start: from a ``Start``, explicit matrices of these shapes, or random where it is None."""
         if init is None:
             init = Start(int(rng.integers(2**31)), self.init)

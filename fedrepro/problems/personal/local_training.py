@@ -28,7 +28,7 @@ from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
 from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.personal.problem import Personal, State, network, train_images
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import Streams
+from fedrepro.seeds import Rng, Streams
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,7 @@ def own_names(net: Net, personal: str) -> frozenset[str]:
     return frozenset(name for name in net.shapes if layer(name) in personal.split())
 
 
-def begin(
-    problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: np.random.Generator
-) -> State:
+def begin(problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: Rng) -> State:
     """The state at the initial point: what is a client's own starts at the same values for all clients.
 
     ``rng`` is used only where init is None.

@@ -40,6 +40,7 @@ from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.seeds import Rng
 
 METRICS = by_name(
     Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
@@ -200,13 +201,13 @@ class Personal(Problem):
         whole("trial", trial, 0)
         return Start(trial)
 
-    def start(self, net: Net, init: Any, rng: np.random.Generator) -> Model:
+    def start(self, net: Net, init: Any, rng: Rng) -> Model:
         """The initial model of a network: from a ``Start``, from arrays by name, or random where it is None."""
         if init is None:
             init = Start(int(rng.integers(2**31)))
         return initial(net, init.uniform, self.dtype) if isinstance(init, Start) else given(net, init, self.dtype)
 
-    def orders(self, clients: np.ndarray, rng: np.random.Generator, sgd: SGD) -> tuple[np.ndarray, np.ndarray]:
+    def orders(self, clients: np.ndarray, rng: Rng, sgd: SGD) -> tuple[np.ndarray, np.ndarray]:
         """The minibatches of one local training of each of ``clients``."""
         return orders([self.train_rows[m] for m in clients], rng, sgd, self.most_train)
 

@@ -41,6 +41,7 @@ from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class BEL(lloyd.OneShot):
         work = iterations * lloyd.visiting(facts) + Work(calls=calls + 5000.0)
         return Cost(work, holds=lloyd.holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         seed = lloyd.random_state(draw)
         points, weights = self.coreset(problem, draw, ledger)
@@ -92,7 +93,7 @@ class BEL(lloyd.OneShot):
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return found
 
-    def coreset(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
+    def coreset(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""
         local = [self._local(problem, p, lloyd.random_state(draw)) for p in range(problem.P)]
         costs = np.array([m.sum() for _, _, m in local])

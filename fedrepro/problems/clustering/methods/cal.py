@@ -39,6 +39,7 @@ from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 _MOST_STEPS = 300
 
@@ -89,7 +90,7 @@ class CAL(lloyd.OneShot):
         work = 25.0 * lloyd.visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
         return Cost(work, holds=lloyd.holding(facts, 1.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         self.check(N=problem.N)
         seed = lloyd.random_state(draw)
@@ -101,7 +102,7 @@ class CAL(lloyd.OneShot):
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return found
 
-    def summaries(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
+    def summaries(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""
         t = 2.0 * self.z / problem.P if self.sites == "random" else float(self.z)
         points, weights = [], []
@@ -113,7 +114,7 @@ class CAL(lloyd.OneShot):
             ledger.up(rows.size * (problem.M + 1), kind="summary")
         return lloyd.stacked(points), np.concatenate(weights)
 
-    def summary(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def summary(self, X: Any, K: int, t: float, draw: Rng) -> tuple[np.ndarray, np.ndarray]:
         """Algorithm 2 for the samples X, (n, M): rows of X, and their weights."""
         S, w_S, X_r = self._grow(X, K, t, draw)
         rest = np.setdiff1d(np.arange(X.shape[0]), np.union1d(S, X_r))
@@ -126,7 +127,7 @@ class CAL(lloyd.OneShot):
             S, w_S = both[kept], w_S[kept]
         return np.concatenate([S, X_r]), np.concatenate([w_S, np.ones(X_r.size)])
 
-    def _grow(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _grow(self, X: Any, K: int, t: float, draw: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Algorithm 1: S, its weights, and X_r, as rows of X."""
         left = np.arange(X.shape[0])
         size = max(1, int(self.alpha * max(np.log(X.shape[0]), K)))

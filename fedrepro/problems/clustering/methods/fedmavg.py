@@ -43,6 +43,7 @@ from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,7 @@ class FedMAvg(Method):
         return self.Q2 if self.Q2 is not None else self.Qhat // s + 1  # type: ignore[operator]
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
@@ -141,7 +136,7 @@ class FedMAvg(Method):
                 return
 
     def _draws(
-        self, problem: Clustering, rng: np.random.Generator, clients: Any
+        self, problem: Clustering, rng: Rng, clients: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each round: the clients drawn, how often each was drawn, and its weight in the average."""
         P = problem.P

@@ -33,6 +33,7 @@ from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,7 @@ class FedMGS(Method):
         return Cost(start, passing(facts, rows, 2) + moving + steps, descent.state_bytes(facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
@@ -112,7 +107,7 @@ class FedMGS(Method):
             if not descent.finite(state):
                 return
 
-    def _active(self, rng: np.random.Generator, P: int, clients: Any) -> Iterator[np.ndarray | None]:
+    def _active(self, rng: Rng, P: int, clients: Any) -> Iterator[np.ndarray | None]:
         given = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             while True:

@@ -25,6 +25,7 @@ from fedrepro.problems.clustering.lloyd import EXPECTED_ITERATIONS, OneShot, hol
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class KMeansPlusPlus(OneShot):
         work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
         return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         return kmeans(problem.X[np.argsort(problem.order)], problem.K, random_state(draw), n_init=self.n_init)
 

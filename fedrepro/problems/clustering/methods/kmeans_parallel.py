@@ -46,6 +46,7 @@ from fedrepro.problems.clustering.lloyd import (
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class KMeansParallel(OneShot):
         work = visiting(facts) * (candidates + params["lloyd"] + 5.0) + Work(calls=8000.0)
         return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         seed = random_state(draw)
         candidates, weights = self.candidates(problem, draw, ledger)
@@ -88,9 +89,7 @@ class KMeansParallel(OneShot):
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return self._iterate(problem, found, ledger)
 
-    def candidates(
-        self, problem: Clustering, draw: np.random.Generator, ledger: Ledger
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def candidates(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
         """C as rows of ``problem.X``, increasing, and the weights, which sum to N."""
         X, M, P = problem.X, problem.M, problem.P
         C = draw.integers(problem.N, size=1)  # Algorithm 2, step 1
@@ -126,7 +125,7 @@ class KMeansParallel(OneShot):
             ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return centres
 
-    def _sample(self, draw: np.random.Generator, d2: np.ndarray, wanted: float) -> np.ndarray:
+    def _sample(self, draw: Rng, d2: np.ndarray, wanted: float) -> np.ndarray:
         """Steps 4 and 5: the samples that join C, ``wanted`` (l) of them, by every sample's squared distance to C."""
         cost = d2.sum()
         if cost == 0.0:  # every sample coincides with a candidate

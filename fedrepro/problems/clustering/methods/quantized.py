@@ -39,7 +39,7 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Quantized:
         scale: float | str = "bound" if self.feedback else 1.0
         return MaxNorm(self.q, scale if self.u is None else self.u)
 
-    def senders(self, problem: Clustering, rng: np.random.Generator) -> list[Sender]:
+    def senders(self, problem: Clustering, rng: Rng) -> list[Sender]:
         """One sender for each client; ``rng`` is left as it is, so that client draws are the unquantized method's."""
         noise = streams(copy.deepcopy(rng)).compressor.spawn(problem.P)
         return [Sender(self.compressor(), self.feedback, own) for own in noise]
@@ -78,7 +78,7 @@ def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> 
 class Sender:
     """One client's end of its uplink: the noise it draws, and what its messages of each kind have lost so far."""
 
-    def __init__(self, compressor: Compressor, feedback: bool, noise: np.random.Generator) -> None:
+    def __init__(self, compressor: Compressor, feedback: bool, noise: Rng) -> None:
         self.compressor, self.noise = compressor, noise
         self.feedback = feedback and not compressor.exact
         self.lossy: dict[str, ErrorFeedback] = {}
@@ -111,13 +111,7 @@ class FedMAvgQuantized(Quantized, FedMAvg):
         return sending(params, facts, FedMAvg.cost(params, facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; arguments as for FedMAvg."""
         self.check(P=problem.P)
@@ -175,13 +169,7 @@ class FedMGSQuantized(Quantized, FedMGS):
         return sending(params, facts, FedMGS.cost(params, facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; arguments as for FedMGS."""
         M, K, P = problem.M, problem.K, problem.P

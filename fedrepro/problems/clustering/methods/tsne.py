@@ -35,6 +35,7 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass
@@ -96,13 +97,7 @@ class TSNE(Method):
         return Cost(tree, holds=holding(facts, 2.0) + 3000.0 * shown, libraries=("sklearn",))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[Embedded]:
         """Yield one state, at round 0: the initial point, with ``embedding``."""
         if clients is not None:

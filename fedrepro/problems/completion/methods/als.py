@@ -27,7 +27,7 @@ from fedrepro.problems.completion.rating_buckets import Buckets
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,7 @@ class ALS(Method):
         return Cost(start, both + solves, 5.0 * facts["ratings"] + 40.0 * (users + items) * r, ("numba",))
 
     def rounds(
-        self,
-        problem: Completion,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 

@@ -42,7 +42,7 @@ from fedrepro.problems.completion.problem import Completion, bucketing, client_d
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 T = TypeVar("T")
 
@@ -96,13 +96,7 @@ class FedMCADMM(Method):
         return Cost(start, U + W + passes, 8.0 * size * (2.0 * P + m) + 24.0 * users * r, ("numba",))
 
     def rounds(
-        self,
-        problem: Completion,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 

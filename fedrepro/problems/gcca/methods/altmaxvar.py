@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
-
 from fedrepro.compression.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
@@ -28,6 +26,7 @@ from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -81,13 +80,7 @@ class AltMaxVar(Method):
     cost = staticmethod(linear_nodes.cost)
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
         """Yield the state at the initial point and after every round, for ever; ``init`` as for ``CuteMaxVar``."""
         return linear_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)

@@ -22,8 +22,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
-
 from fedrepro.compression.compressors import BITS, SCALES, SHARES
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
@@ -32,6 +30,7 @@ from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -97,13 +96,7 @@ class CuteMaxVar(Method):
     cost = staticmethod(linear_nodes.cost)
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
         """Yield the state at the initial point and after every round, for ever. All nodes take part in every round.
 

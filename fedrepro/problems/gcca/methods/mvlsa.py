@@ -26,6 +26,7 @@ from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 def mvlsa(problem: GCCA, m: int, r: float = 0.0, clock: Clock | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -100,13 +101,7 @@ class MVLSA(Method):
         return Cost(facts["I"] * multiplying(facts), Work(), held, libraries, truncating(facts, params["m"]))
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the one state; draws nothing and has no use for an initial point. Each node sends J m, is sent J K."""
         ledger = Ledger() if ledger is None else ledger

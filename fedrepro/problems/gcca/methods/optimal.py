@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fedrepro.ledger import Ledger
 from fedrepro.multiview.federated import State
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,7 @@ class Optimal(Method):
         )
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the optimum; draws nothing and has no use for an initial point."""
         best = problem.optimum

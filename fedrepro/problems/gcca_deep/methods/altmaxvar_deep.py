@@ -16,14 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from fedrepro.compression.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,7 @@ class AltMaxVarDeep(deep_nodes.DeepParameters):
     """
 
     def rounds(
-        self,
-        problem: DeepGCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: DeepGCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
         """Yield the state at the initial point and after every round, for ever; ``init`` as for ``CuteMaxVarDeep``."""
         return deep_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)

@@ -24,7 +24,7 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 READINGS = ("N1", "N2", "N3")
 
@@ -56,13 +56,7 @@ class IMCPlain(FactorAveraging):
             raise ParameterError("replacement", "row m stays with client m in reading N2, which cannot take part twice")
 
     def rounds(
-        self,
-        problem: IMC,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: IMC, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
@@ -88,7 +82,7 @@ class IMCPlain(FactorAveraging):
             if not np.isfinite(state.U).all():
                 return
 
-    def _start(self, problem: IMC, init: Any, rng: np.random.Generator) -> State:
+    def _start(self, problem: IMC, init: Any, rng: Rng) -> State:
         if self.reading == "N3":
             U, V = problem.start(init, (problem.d, 1), (1, 1), rng)
             return State(U, np.ones_like(V), np.ones((problem.M, 1)))

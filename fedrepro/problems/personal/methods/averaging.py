@@ -26,7 +26,7 @@ from fedrepro.nets.convnet import Net
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, own_names, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,7 @@ class PersonalAveraging(LocalTraining):
         return self.personal == "all"
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 

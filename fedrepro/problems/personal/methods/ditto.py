@@ -27,7 +27,7 @@ from fedrepro.parameters import Number
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,7 @@ class Ditto(LocalTraining):
     mu: Annotated[float, Number(least=0.0)] = 1.0
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state of the clients' models v, one object updated in place; its ``anchor`` is the global model w.
 

@@ -30,7 +30,7 @@ from fedrepro.problems.personal.local_training import LocalTraining, average, be
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.protocols import Cost
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,7 @@ class _PerFedSI(LocalTraining):
         return dataclasses.replace(said, first=1.3 * said.first, round=1.1 * said.round)
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 

@@ -24,7 +24,7 @@ from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,7 @@ class ShiftAveraging(Method):
         clients_at_most(self.m, M)
 
     def rounds(
-        self,
-        problem: Shift,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Shift, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round.
 
@@ -93,7 +87,7 @@ class ShiftAveraging(Method):
         each = Work(singles=2.0 * m * facts["N"], calls=16.0)
         return Cost(Work(calls=100.0), params["tau"] * each + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
 
-    def _draws(self, rng: np.random.Generator, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
+    def _draws(self, rng: Rng, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
         if clients is not None:
             draws = np.asarray(clients)
             if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":

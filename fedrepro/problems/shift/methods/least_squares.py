@@ -22,6 +22,7 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 SOLUTIONS = ("global", "side", "local", "theory")
 
@@ -54,13 +55,7 @@ class ShiftExact(Method):
         return Cost(Work(singles=20.0 * facts["M"] * facts["N"], calls=calls), holds=1e6)
 
     def rounds(
-        self,
-        problem: Shift,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Shift, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the solution."""
         if self.solution == "theory":
