@@ -60,11 +60,11 @@ class Clock:
     def each(self, work: Callable[..., T], *of_nodes: Iterable[Any]) -> list[T]:
         """``work`` of every node, given one thing of each of ``of_nodes``; what it returns, in order."""
         with self.nodes() as at:
-            found = []
+            results = []
             for i, arguments in enumerate(zip(*of_nodes, strict=True)):
                 with at(i):
-                    found.append(work(*arguments))
-        return found
+                    results.append(work(*arguments))
+        return results
 
     def once(self, kept: MutableMapping[str, Any], name: str, key: Any, make: Callable[[], T]) -> T:
         """``make()``, or what it gave for the same ``key`` before, from ``kept``; its time counts either way.

@@ -158,8 +158,8 @@ def entries(name: str, most: float, **sizes: int) -> None:
     """Raise ParameterError where a matrix of these sizes has more entries than ``most``."""
     count = math.prod(sizes.values())
     if count > most:
-        said = " x ".join(sizes)
-        raise ParameterError(name, f"is too large: {said} is {count:,}, and at most {most:,.0f} are drawn")
+        product = " x ".join(sizes)
+        raise ParameterError(name, f"is too large: {product} is {count:,}, and at most {most:,.0f} are drawn")
 
 
 def number(
@@ -196,7 +196,7 @@ def flag(name: str, value: Any) -> None:
 def several(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is a list of two or more values that all differ."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)
-    if not listed or len(value) < 2 or any(one in value[:i] for i, one in enumerate(value)):
+    if not listed or len(value) < 2 or any(item in value[:i] for i, item in enumerate(value)):
         raise ParameterError(name, f"must be a list of two or more distinct {name}, not {value!r}")
 
 

@@ -285,9 +285,9 @@ class ErrorFeedback:
 
     def send(self, update: np.ndarray, rng: Rng) -> Message:
         """The message for ``update``."""
-        wanted = update + self.memory
-        message = self.compressor.compress(wanted, rng)
-        self.memory = wanted - message.values
+        corrected = update + self.memory
+        message = self.compressor.compress(corrected, rng)
+        self.memory = corrected - message.values
         return message
 
 

@@ -130,9 +130,9 @@ def decomposing(J: float, N: float, density: float | None, count: int) -> Work:
     """What the ``count`` leading singular vectors of a view take: an SVD, or Lanczos where it is sparse."""
     if density is None or min(J, N) <= max(SMALL, count + 1):
         return Work(flops=14.0 * J * N * min(J, N), calls=100.0)
-    products, side = 9.0 * max(2 * count + 1, 20), min(J, N)
-    one = Work(singles=2.0 * J * N * density + 4.0 * J, flops=4.0 * side * max(2 * count + 1, 20), calls=30.0)
-    return products * one
+    count_of_products, side = 9.0 * max(2 * count + 1, 20), min(J, N)
+    product = Work(singles=2.0 * J * N * density + 4.0 * J, flops=4.0 * side * max(2 * count + 1, 20), calls=30.0)
+    return count_of_products * product
 
 
 def leading(W: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

@@ -167,8 +167,8 @@ def exchanging(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Work:
     """What the messages of a round and the server's step take: a J x K matrix a view up, and one down."""
     J, K, views = facts["J"], facts["K"], facts["I"]
     quantized = compresses(params)
-    each = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
-    return (views + 1.0) * each + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
+    message = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
+    return (views + 1.0) * message + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
 
 
 def batch_within(b: int | None, J: int) -> None:

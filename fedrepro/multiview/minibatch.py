@@ -32,11 +32,11 @@ def draw_rows(rows: np.ndarray, chosen: np.ndarray, u: np.ndarray) -> None:
         other = j + int(u[j] * (J - j))
         rows[j], rows[other] = rows[other], rows[j]
         chosen[rows[j]] = True
-    found = 0
+    count = 0
     for j in range(J):
         if chosen[j]:
-            rows[found] = j
-            found += 1
+            rows[count] = j
+            count += 1
 
 
 @_jit

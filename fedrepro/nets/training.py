@@ -73,15 +73,15 @@ def orders(rows: list[np.ndarray], rng: Rng, sgd: SGD, most: int) -> tuple[np.nd
     up with the first samples of the epoch (discrepancy perfedsi.4), so that batch norm never sees a batch of one.
     """
     steps = -(-most // sgd.batch)
-    found = np.zeros((len(rows), sgd.epochs * steps, sgd.batch), dtype=np.int32)
+    batches = np.zeros((len(rows), sgd.epochs * steps, sgd.batch), dtype=np.int32)
     counts = np.empty(len(rows), dtype=np.int32)
     for i, own in enumerate(rows):
         size = -(-len(own) // sgd.batch)
         for epoch in range(sgd.epochs):
             order = np.resize(rng.permutation(own), (size, sgd.batch))
-            found[i, epoch * size : (epoch + 1) * size] = order
+            batches[i, epoch * size : (epoch + 1) * size] = order
         counts[i] = sgd.epochs * size
-    return found, counts
+    return batches, counts
 
 
 def train(
@@ -120,7 +120,7 @@ def _trainer(net: Net, parallel: bool) -> Any:
         scores, new = logits(net, {**weights, **statistics}, x, z, True)
         return optax.softmax_cross_entropy_with_integer_labels(scores, y).mean(), {**statistics, **new}
 
-    def one(client: Any, pull: Any, rates: Any, momentum: Any, mu: Any, pixels: Any, labels: Any) -> Any:
+    def train_client(client: Any, pull: Any, rates: Any, momentum: Any, mu: Any, pixels: Any, labels: Any) -> Any:
         model, z, order, count = client
 
         def step(i: Any, now: Any) -> Any:
@@ -137,10 +137,10 @@ def _trainer(net: Net, parallel: bool) -> Any:
         weights, statistics, _ = jax.lax.fori_loop(0, count, step, start)
         return {**weights, **statistics}
 
-    def many(models: Any, pull: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
-        return _each(lambda client: one(client, pull, *rest), (models, z, order, count), parallel)
+    def train_clients(models: Any, pull: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
+        return _each(lambda client: train_client(client, pull, *rest), (models, z, order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(train_clients)
 
 
 def score(
@@ -163,7 +163,7 @@ def _scorer(net: Net, parallel: bool) -> Any:
     jax = backend.load()
     import optax
 
-    def one(client: Any, pixels: Any, labels: Any) -> Any:
+    def score_client(client: Any, pixels: Any, labels: Any) -> Any:
         model, z, order, count = client
 
         def step(i: Any, now: Any) -> Any:
@@ -177,10 +177,10 @@ def _scorer(net: Net, parallel: bool) -> Any:
         start = jax.numpy.zeros((), jax.numpy.int32), jax.numpy.zeros((), z.dtype)
         return jax.lax.fori_loop(0, (count + SCORED - 1) // SCORED, step, start)
 
-    def many(models: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
-        return _each(lambda client: one(client, *rest), (models, z, order, count), parallel)
+    def score_clients(models: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
+        return _each(lambda client: score_client(client, *rest), (models, z, order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(score_clients)
 
 
 def mean_features(net: Net, data: Data, model: Model, rows: list[np.ndarray], most: int) -> np.ndarray:
@@ -196,7 +196,7 @@ def mean_features(net: Net, data: Data, model: Model, rows: list[np.ndarray], mo
 def _embedder(net: Net, parallel: bool) -> Any:
     jax = backend.load()
 
-    def one(client: Any, model: Any, pixels: Any) -> Any:
+    def embed_client(client: Any, model: Any, pixels: Any) -> Any:
         order, count = client
         dtype = model["head.bias"].dtype
 
@@ -208,10 +208,10 @@ def _embedder(net: Net, parallel: bool) -> Any:
         zero = jax.numpy.zeros(net.features, dtype)
         return jax.lax.fori_loop(0, (count + SCORED - 1) // SCORED, step, zero)
 
-    def many(model: Any, order: Any, count: Any, pixels: Any) -> Any:
-        return _each(lambda client: one(client, model, pixels), (order, count), parallel)
+    def embed_clients(model: Any, order: Any, count: Any, pixels: Any) -> Any:
+        return _each(lambda client: embed_client(client, model, pixels), (order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(embed_clients)
 
 
 def _each(call: Any, clients: Any, parallel: bool) -> Any:

@@ -16,10 +16,10 @@ def drawn(problem: str, client: np.ndarray, test: float, content: Sequence[np.nd
     problem : its name. client : (n,) ids. test : the share held back, 0 .. 1. content : the arrays of the data, on
     which alone the order depends.
     """
-    text = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in content)).hexdigest()
+    text = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
     draw = seeds.generator("partition", problem=problem, test=float(test), content=text)
-    held = np.zeros(len(client), dtype=bool)
-    for one in np.unique(client):
-        own = draw.permutation(np.flatnonzero(client == one))
-        held[own[: int(test * len(own) + 1e-9)]] = True
-    return held
+    is_test = np.zeros(len(client), dtype=bool)
+    for p in np.unique(client):
+        own = draw.permutation(np.flatnonzero(client == p))
+        is_test[own[: int(test * len(own) + 1e-9)]] = True
+    return is_test

@@ -19,10 +19,10 @@ def from_rows(Hs: np.ndarray) -> np.ndarray:
     return np.argmax(np.where(Hs < _NORMAL, 0.0, Hs), axis=1)
 
 
-def contingency(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+def contingency(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """How many samples of class i were put into cluster j, as integers (classes, clusters)."""
-    shape = (int(labels.max()) + 1, int(found.max()) + 1)
-    return np.bincount(labels * shape[1] + found, minlength=shape[0] * shape[1]).reshape(shape)
+    shape = (int(labels.max()) + 1, int(clusters.max()) + 1)
+    return np.bincount(labels * shape[1] + clusters, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def accuracy(labels: np.ndarray, found: np.ndarray) -> float:

@@ -110,8 +110,8 @@ def _lloyd(points: Any, K: int, seed: int, weights: np.ndarray | None, start: An
     from threadpoolctl import threadpool_limits
 
     if points.shape[0] <= K:
-        found = points.toarray() if sparse.issparse(points) else np.array(points)
-        return np.vstack([found, np.repeat(found[:1], K - len(found), axis=0)])
+        centres = points.toarray() if sparse.issparse(points) else np.array(points)
+        return np.vstack([centres, np.repeat(centres[:1], K - len(centres), axis=0)])
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than K: some clusters stay empty
         model = KMeans(K, init=start, n_init=n_init, random_state=seed)

@@ -49,19 +49,19 @@ class Pass:
 
 def go(X: Any, passes: Sequence[Pass]) -> None:
     """Make passes over the same parts of X together. X : (N, M) array or CSR matrix."""
-    asked = [one for one in passes if one.W is not None]
-    W, columns = _beside([one.W for one in asked])
+    with_product = [run for run in passes if run.W is not None]
+    W, columns = _beside([run.W for run in with_product])
     for part in passes[0].parts:
         block = sample_rows.take(X, part)
         T = _products(block, W, columns)
-        places = {id(one): place for one, place in zip(asked, columns, strict=True)}
-        found = [one.step(part, T[:, places[id(one)]] if id(one) in places else None) for one in passes]
-        sent = [(one, L) for one, L in zip(passes, found, strict=True) if one.out is not None and L is not None]
-        if sent:
-            L, at = _beside([L for _, L in sent])
+        places = {id(run): place for run, place in zip(with_product, columns, strict=True)}
+        factors = [run.step(part, T[:, places[id(run)]] if id(run) in places else None) for run in passes]
+        adding = [(run, L) for run, L in zip(passes, factors, strict=True) if run.out is not None and L is not None]
+        if adding:
+            L, at = _beside([L for _, L in adding])
             moved = _products(block.T, L, at)
-            for (one, _), place in zip(sent, at, strict=True):
-                one.out += moved[:, place]
+            for (run, _), place in zip(adding, at, strict=True):
+                run.out += moved[:, place]
 
 
 def _beside(matrices: Sequence[Any]) -> tuple[np.ndarray | None, list[slice]]:
@@ -97,18 +97,15 @@ def exact(n: int, M: int, K: int, runs: int = 5) -> bool:
     draw = np.random.default_rng(0)
     X, Ws = draw.random((n, M)), [draw.random((M, K)) for _ in range(runs)]
 
-    def made(chosen: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def products(chosen: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
         kept: list[np.ndarray] = []
         passes = [Pass([slice(0, n)], _keeper(kept), W, np.zeros((M, K))) for W in chosen]
         go(X, passes)
-        return [(T, one.out) for T, one in zip(kept, passes, strict=True) if one.out is not None]
+        return [(T, run.out) for T, run in zip(kept, passes, strict=True) if run.out is not None]
 
-    together, alone = made(Ws), [made([W])[0] for W in Ws]
-    return all(
-        np.array_equal(one, other)
-        for a, b in zip(together, alone, strict=True)
-        for one, other in zip(a, b, strict=True)
-    )
+    together, alone = products(Ws), [products([W])[0] for W in Ws]
+    pairs = zip(together, alone, strict=True)
+    return all(np.array_equal(a, b) for both in pairs for a, b in zip(*both, strict=True))
 
 
 def _keeper(kept: list[np.ndarray]) -> Callable[[slice, np.ndarray], np.ndarray]:

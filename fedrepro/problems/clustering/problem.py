@@ -378,12 +378,12 @@ class Clustering(Problem):
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state. Raises UserError for label scores where there are no labels."""
         values: dict[str, float] = {}
-        found = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
+        clusters = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
         for name in names:
             if name in SCORES:
                 if self.labels is None:
                     raise UserError(f"the metric '{name}' needs the samples' true labels, and this dataset has none")
-                values[name] = SCORES[name](self.labels, found)
+                values[name] = SCORES[name](self.labels, clusters)
             elif name == "objective":
                 values[name] = self.objective(state)
             elif name == "objective_raw":

@@ -180,8 +180,8 @@ class Completion(Problem):
         if unknown:
             one_of("parameters", unknown[0], tuple(PARAMETERS))
         Completion.check(parameters, {})
-        given = {**PARAMETERS, **parameters}
-        self._set_up(_arrange(data, client, given, rng), given, threads)
+        values = {**PARAMETERS, **parameters}
+        self._set_up(_arrange(data, client, values, rng), values, threads)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any], threads: int | None = None) -> Completion:
@@ -313,11 +313,11 @@ class Completion(Problem):
 
         out = np.empty(self.rows)
 
-        def one(i: int) -> None:
+        def add_client(i: int) -> None:
             b = self.client(i)
             squared_residuals(out[b], U[b], W[i], *self.by_user(b))
 
-        self.each(one, range(self.p))
+        self.each(add_client, range(self.p))
         return float(out.sum())
 
     def penalty(self, U: np.ndarray, V: np.ndarray, half_l1: bool = False) -> float:
@@ -505,8 +505,8 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _arrange(data: Any, client: Any, given: Mapping[str, Any], rng: Rng | None) -> rating_buckets.Stored:
-    return rating_buckets.arrange(data, client, given["train"], rng, given["range"], given["items"])
+def _arrange(data: Any, client: Any, values: Mapping[str, Any], rng: Rng | None) -> rating_buckets.Stored:
+    return rating_buckets.arrange(data, client, values["train"], rng, values["range"], values["items"])
 
 
 add_problem(

@@ -55,8 +55,8 @@ class SplitCompletion(Completion):
 
     def __init__(self, data: Any, client: Any = None, *, threads: int | None = None, **parameters: Any) -> None:
         SplitCompletion.check(parameters, {})
-        given = {**PARAMETERS, **parameters}
-        self._set_up(arrange(data, client, given["range"]), given, threads)
+        values = {**PARAMETERS, **parameters}
+        self._set_up(arrange(data, client, values["range"]), values, threads)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -81,14 +81,14 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
     row = np.repeat(np.arange(whole.train.ptr.size - 1), np.diff(whole.train.ptr))
     row_of = np.full(data.users, -1, dtype=np.int64)
     row_of[whole.user] = np.arange(whole.user.size)
-    wanted = (row_of[np.asarray(data.user)] * data.items + np.asarray(data.item))[test]
-    held = np.isin(row * data.items + whole.train.index.astype(np.int64), wanted)
-    train, rest = (_select(*whole.train.arrays, mask) for mask in (~held, held))
+    test_pairs = (row_of[np.asarray(data.user)] * data.items + np.asarray(data.item))[test]
+    is_test = np.isin(row * data.items + whole.train.index.astype(np.int64), test_pairs)
+    train, test_buckets = (_select(*whole.train.arrays, mask) for mask in (~is_test, is_test))
     if train.count == 0:
         raise ParameterError("split", "leaves no rating to train with")
     columns = _columns(train, whole.starts, data.items)
     ptr, rows, codes = columns
-    return dataclasses.replace(whole, train=train, test=rest, col_ptr=ptr, col_row=rows, col_code=codes)
+    return dataclasses.replace(whole, train=train, test=test_buckets, col_ptr=ptr, col_row=rows, col_code=codes)
 
 
 add_problem(

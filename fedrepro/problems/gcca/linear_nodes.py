@@ -196,8 +196,8 @@ def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
     else:
         own = Work(flops=4.0 * T * J * N * K, bytes=16.0 * T * J * N)
     warm = params["start"] == "warm"
-    held = 8.0 * (J * K * (7.0 * views + 10.0) + 4.0 * N * K * views)
-    held += 20.0 * J * params["m"] * views if warm else 0.0
+    memory = 8.0 * (J * K * (7.0 * views + 10.0) + 4.0 * N * K * views)
+    memory += 20.0 * J * params["m"] * views if warm else 0.0
     numba = ("numba",) if b is not None or density is not None or federated.compresses(params) else ()
     round_ = views * (own + multiplying(facts)) + federated.exchanging(params, facts)
-    return Cost(start, round_, held, numba, truncating(facts, params["m"]) if warm else Work())
+    return Cost(start, round_, memory, numba, truncating(facts, params["m"]) if warm else Work())

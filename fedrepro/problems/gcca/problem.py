@@ -208,32 +208,32 @@ class GCCA(Problem):
     def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
         """Raise ParameterError if a parameter cannot work; ``facts`` may contain J and N, or None."""
         super().check(parameters, facts)
-        wanted = {**PARAMETERS, **parameters}
+        values = {**PARAMETERS, **parameters}
         J, N = facts.get("J"), facts.get("N")
         for most, what in ((N, "columns of a view"), (J, "rows")):
-            if most is not None and wanted["K"] > most:
-                raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
-        if J is not None and (wanted["test"] or 0) >= J:
-            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+            if most is not None and values["K"] > most:
+                raise ParameterError("K", f"must be at most the number of {what}, {most}, not {values['K']}")
+        if J is not None and (values["test"] or 0) >= J:
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {values['test']}")
 
     def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
         """The named metrics of a state (``multiview.federated.State``): state.M holds X_i Q_i, the true ones."""
         M, G = state.M, state.G
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         if "cost" in names or "ratio" in names:
-            found["cost"] = self.cost(M, G)
+            values["cost"] = self.cost(M, G)
         if "optimum" in names or "ratio" in names:
-            found["optimum"] = self.optimum.value
+            values["optimum"] = self.optimum.value
         if "ratio" in names:
-            found["ratio"] = found["cost"] / found["optimum"] if found["optimum"] > 0 else float("nan")
-        found |= agreement(state, [name for name in ("consensus", "lag") if name in names])
+            values["ratio"] = values["cost"] / values["optimum"] if values["optimum"] > 0 else float("nan")
+        values |= agreement(state, [name for name in ("consensus", "lag") if name in names])
         if "stationarity" in names:
-            found["stationarity"] = self.stationarity(M, G)
+            values["stationarity"] = self.stationarity(M, G)
         if "subspace" in names:
-            found["subspace"] = self.subspace(G)
+            values["subspace"] = self.subspace(G)
         if "ac" in names or "ac_one_way" in names:
-            found["ac"], found["ac_one_way"] = self.alignment(state.Q)
-        return {name: found[name] for name in names}
+            values["ac"], values["ac_one_way"] = self.alignment(state.Q)
+        return {name: values[name] for name in names}
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
@@ -247,11 +247,11 @@ class GCCA(Problem):
         """The spectrum of each view, and the exact optimum where it is wanted."""
         J, N, K, views, density = facts["J"], facts["N"], facts["K"], facts["I"], facts.get("density")
         work = views * (decomposing(J, N, density, K) + Work(calls=500.0))
-        held = 16.0 * J * max(2 * K + 1, 20) if density is not None else 16.0 * J * N
+        memory = 16.0 * J * max(2 * K + 1, 20) if density is not None else 16.0 * J * N
         if facts.get("optimum"):
             work += optimizing(J, N, density, views)
-            held += 16.0 * N * N * views if density is not None else 16.0 * J * N * views
-        return Cost(work, holds=held)
+            memory += 16.0 * N * N * views if density is not None else 16.0 * J * N * views
+        return Cost(work, holds=memory)
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
@@ -272,9 +272,9 @@ class GCCA(Problem):
     @classmethod
     def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> GCCA:
         """The problem on ``Views``; the rows held out are as many as the data say, where ``test`` is not given."""
-        wanted = {**PARAMETERS, **parameters}
-        test = data.facts.get("test", 0) if wanted["test"] is None else wanted["test"]
-        return cls(data.views, wanted["K"], center=wanted["center"], test=test)
+        values = {**PARAMETERS, **parameters}
+        test = data.facts.get("test", 0) if values["test"] is None else values["test"]
+        return cls(data.views, values["K"], center=values["center"], test=test)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -338,14 +338,14 @@ def optimizing(J: float, N: float, density: float | None, views: float) -> Work:
 def agreement(state: Any, names: Sequence[str]) -> dict[str, float]:
     """``consensus`` and ``lag`` of a state of the linear or the deep problem, as METRICS explains them."""
     M, G = state.M, state.G
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if "consensus" in names:
         mean = np.mean(M, axis=0)
-        found["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
+        values["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
     if "lag" in names:
         pairs = [*zip(state.far, M, strict=True), (state.G_far, G)]
-        found["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
-    return found
+        values["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
+    return values
 
 
 def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -479,11 +479,11 @@ def _read_view(stem: Path, largest: float | None = None) -> View:
 
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
-    wanted = {**PARAMETERS, **parameters}
+    values = {**PARAMETERS, **parameters}
     for name in ("K", "center", "optimum"):
-        check(name, wanted[name], GCCA.ranges[name])
-    if wanted["test"] is not None:
-        check("test", wanted["test"], GCCA.ranges["test"])
+        check(name, values[name], GCCA.ranges[name])
+    if values["test"] is not None:
+        check("test", values["test"], GCCA.ranges["test"])
 
 
 add_problem(

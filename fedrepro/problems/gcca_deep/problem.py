@@ -227,8 +227,8 @@ class DeepGCCA(Problem):
         if not np.isfinite(points).all():
             return float("nan")
         classes = np.unique(labels)
-        found = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
-        right = sum(max(np.sum(labels[found == c] == k) for k in classes) for c in np.unique(found))
+        clusters = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
+        right = sum(max(np.sum(labels[clusters == c] == k) for k in classes) for c in np.unique(clusters))
         return float(right / len(labels))
 
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -257,32 +257,32 @@ class DeepGCCA(Problem):
     def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
         """Raise ParameterError if a parameter cannot work; ``facts`` may contain J, or None."""
         super().check(parameters, facts)
-        wanted, J = {**PARAMETERS, **parameters}, facts.get("J")
-        rows = None if J is None else J - (wanted["test"] or 0)
+        values, J = {**PARAMETERS, **parameters}, facts.get("J")
+        rows = None if J is None else J - (values["test"] or 0)
         if rows is not None and rows < 2:
-            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
-        if rows is not None and wanted["K"] >= rows:
-            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {wanted['K']}")
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {values['test']}")
+        if rows is not None and values["K"] >= rows:
+            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {values['K']}")
 
     def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
         """The named metrics of a state (``fedrepro.multiview.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
             if isinstance(state, Raw):
                 raise ParameterError("metrics", f"a raw view has no {shared[0]}: nothing was minimized")
-            found |= gcca.agreement(state, shared)
+            values |= gcca.agreement(state, shared)
             if "cost" in shared:
-                found["cost"] = self.cost(state.M, state.G)
+                values["cost"] = self.cost(state.M, state.G)
         if "accuracy" in names:
-            found["accuracy"] = self.accuracy(state)
+            values["accuracy"] = self.accuracy(state)
         if "accuracy_code" in names:
-            found["accuracy_code"] = self.accuracy_code(state)
+            values["accuracy_code"] = self.accuracy_code(state)
         if "cluster_accuracy" in names or "cluster_accuracy_code" in names:
             rows = self.part("cluster")
             for name, points in (("cluster_accuracy", self.features), ("cluster_accuracy_code", self.common)):
                 if name in names:
-                    found[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
-        return {name: found[name] for name in names}
+                    values[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
+        return {name: values[name] for name in names}
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
@@ -316,9 +316,9 @@ class DeepGCCA(Problem):
         The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random,
         by a draw that depends on the data alone, so that all methods and processes hold out the same.
         """
-        wanted = {**PARAMETERS, **parameters}
+        values = {**PARAMETERS, **parameters}
         views = _dense(data.views)
-        rows = split(views, data.labels, data.facts.get("parts", {}), wanted["test"])
+        rows = split(views, data.labels, data.facts.get("parts", {}), values["test"])
         for name, chosen in rows.items():
             for i, X in enumerate(views):
                 np.save(Path(folder) / f"{name}{i}.npy", X[chosen])
@@ -339,8 +339,8 @@ class DeepGCCA(Problem):
 
         parts = {name: rows(name) for name in facts["parts"]}
         train = parts.pop("train")
-        wanted = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
-        return DeepGCCA(train.views, labels=train.labels, parts=parts, **wanted)
+        values = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
+        return DeepGCCA(train.views, labels=train.labels, parts=parts, **values)
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
@@ -393,11 +393,11 @@ def split(
 
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
-    wanted = {**PARAMETERS, **parameters}
+    values = {**PARAMETERS, **parameters}
     for name in ("K", "classifier", "evaluation", "gamma"):
-        check(name, wanted[name], DeepGCCA.ranges[name])
-    if wanted["test"] is not None:
-        check("test", wanted["test"], DeepGCCA.ranges["test"])
+        check(name, values[name], DeepGCCA.ranges[name])
+    if values["test"] is not None:
+        check("test", values["test"], DeepGCCA.ranges["test"])
 
 
 add_problem(

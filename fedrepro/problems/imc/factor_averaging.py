@@ -53,9 +53,9 @@ class FactorAveraging(Method):
     def draws(self, problem: IMC, streams: Streams, clients: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """For each round the clients, (m,), and the items of their steps, (m, tau); ends where given clients do."""
         m = problem.M if self.m is None else self.m
-        given = None if clients is None else iter(_checked(clients, m, problem.M))
+        replayed = None if clients is None else iter(_checked(clients, m, problem.M))
         while True:
-            drawn = self._drawn(streams.clients, problem.M, m) if given is None else next(given, None)
+            drawn = self._drawn(streams.clients, problem.M, m) if replayed is None else next(replayed, None)
             if drawn is None:
                 return
             place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))

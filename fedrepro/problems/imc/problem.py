@@ -116,10 +116,10 @@ class IMC(Problem):
             init = Start(int(rng.integers(2**31)), self.init)
         if isinstance(init, Start):
             return self._drawn(init, U, V)
-        given = [np.array(part, dtype=np.float64) for part in init]
-        if [part.shape for part in given] != [U, V]:
-            raise UserError(f"init: U and V must have shapes {U} and {V}, not {[part.shape for part in given]}")
-        return given
+        factors = [np.array(part, dtype=np.float64) for part in init]
+        if [part.shape for part in factors] != [U, V]:
+            raise UserError(f"init: U and V must have shapes {U} and {V}, not {[part.shape for part in factors]}")
+        return factors
 
     def _drawn(self, init: Start, U: tuple[int, int], V: tuple[int, int]) -> list[np.ndarray]:
         parts = [init.draw("U", U), init.draw("V", V)]

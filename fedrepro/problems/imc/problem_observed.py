@@ -117,15 +117,15 @@ class ObservedIMC(IMC):
         with np.errstate(over="ignore", invalid="ignore"):
             W = state.Z @ state.V
             error = np.einsum("nr,nr->n", state.U[self.item], W[self.client]) - self.value
-            found = {}
+            values = {}
             for name in names:
                 chosen = self.held if name in ("rmse", "error") else ~self.held
                 if not chosen.any():
                     raise ParameterError("test", f"leaves no entry to measure '{name}' on; hold some back")
                 size = float(np.linalg.norm(error[chosen]))
                 scale = math.sqrt(chosen.sum()) if "rmse" in name else float(np.linalg.norm(self.value[chosen]))
-                found[name] = size / scale
-        return found
+                values[name] = size / scale
+        return values
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -139,19 +139,19 @@ class ObservedIMC(IMC):
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Entries`` and which of them are held back, for ``stored``."""
-        made = cls(data, r=1, test={**PARAMETERS, **parameters}["test"])
+        problem = cls(data, r=1, test={**PARAMETERS, **parameters}["test"])
         for name in _FILES:
-            np.save(folder / f"{name}.npy", getattr(made, name))
-        (folder / "facts.json").write_text(json.dumps({"d": made.d}), encoding="utf-8")
+            np.save(folder / f"{name}.npy", getattr(problem, name))
+        (folder / "facts.json").write_text(json.dumps({"d": problem.d}), encoding="utf-8")
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> ObservedIMC:
         """The problem in a folder written by ``prepare``."""
-        values, made = {**PARAMETERS, **parameters}, cls.__new__(cls)
+        values, problem = {**PARAMETERS, **parameters}, cls.__new__(cls)
         facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
         client, item, value, Z, held = (np.load(folder / f"{name}.npy") for name in _FILES)
-        made._set_up(client, item, value, Z, facts["d"], held, values["r"], values["init"])
-        return made
+        problem._set_up(client, item, value, Z, facts["d"], held, values["r"], values["init"])
+        return problem
 
 
 _FILES = ("client", "item", "value", "Z", "held")
@@ -159,7 +159,7 @@ _FILES = ("client", "item", "value", "Z", "held")
 
 def _check(entries: Entries) -> None:
     unmasked(client=entries.client, item=entries.item, value=entries.value, Z=entries.Z)
-    client, item, value = (np.asarray(one) for one in (entries.client, entries.item, entries.value))
+    client, item, value = (np.asarray(array) for array in (entries.client, entries.item, entries.value))
     if not client.shape == item.shape == value.shape or client.ndim != 1 or not client.size:
         raise UserError(
             "entries: client, item and value must be arrays of one length of at least 1, not of shapes "

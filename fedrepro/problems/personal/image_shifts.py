@@ -21,15 +21,15 @@ def shifted(pixels: np.ndarray, turns: int, degrees: float) -> np.ndarray:
         return np.ascontiguousarray(turned)
     size = pixels.shape[1]
     slope, centre = math.tan(math.radians(degrees)), (size - 1) / 2
-    found = np.empty_like(pixels)
+    sheared = np.empty_like(pixels)
     for row in range(size):
         source = np.arange(size) + slope * (row - centre)
         left = np.floor(source).astype(int)
         right_part = (source - left).astype(np.float32)[:, None]
         line = turned[:, row].astype(np.float32)
         mixed = (1 - right_part) * _columns(line, left) + right_part * _columns(line, left + 1)
-        found[:, row] = np.rint(mixed)
-    return found
+        sheared[:, row] = np.rint(mixed)
+    return sheared
 
 
 def _columns(line: np.ndarray, columns: np.ndarray) -> np.ndarray:

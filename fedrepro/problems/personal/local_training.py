@@ -70,13 +70,16 @@ class LocalTraining(Method):
         """
         net, P = network(facts), facts["P"]
         numbers = float(sum(math.prod(shape) for shape in net.shapes.values()))
-        m, each = max(1, round(params["fraction"] * P)), math.ceil(train_images(facts) / P / params["batch"])
+        m, batches_per_client = (
+            max(1, round(params["fraction"] * P)),
+            math.ceil(train_images(facts) / P / params["batch"]),
+        )
         passes = params["epochs"] * (1 + ("mu" in params) + bool(params.get("alternate")))
-        batches = m * each * passes
+        batches = m * batches_per_client * passes
         training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
         own = P if "mu" in params or params.get("personal", "none") != "none" else 0
-        held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
-        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=9.5))
+        memory = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
+        return Cost(Work(calls=2e4), training, memory, ("jax",), Work(programs=9.5))
 
 
 def own_names(net: Net, personal: str) -> frozenset[str]:
@@ -87,9 +90,9 @@ def own_names(net: Net, personal: str) -> frozenset[str]:
     if personal in ("all", "none"):
         return frozenset(net.shapes if personal == "all" else ())
     layers = tuple(dict.fromkeys(layer(name) for name in net.shapes))
-    for one in personal.split():
-        if one not in layers:
-            raise ParameterError("personal", f"'{one}' is not a layer of this network (layers: {', '.join(layers)})")
+    for chosen in personal.split():
+        if chosen not in layers:
+            raise ParameterError("personal", f"'{chosen}' is not a layer of this network (layers: {', '.join(layers)})")
     return frozenset(name for name in net.shapes if layer(name) in personal.split())
 
 
@@ -120,14 +123,16 @@ def run(
     """Draw clients, count the messages that carry ``sent``, and let ``visit`` train them; yields the state."""
     ledger = Ledger() if ledger is None else ledger
     m = method.drawn(problem.M)
-    given = None if clients is None else _replayed(clients, m, problem.M)
+    replayed = None if clients is None else _replayed(clients, m, problem.M)
     weights = sum(v.size for name, v in sent.items() if trained(name))
     statistics = sum(v.size for name, v in sent.items() if not trained(name))
     yield state
     while True:
-        if given is not None and state.round >= len(given):
+        if replayed is not None and state.round >= len(replayed):
             return
-        drawn = np.sort(draws.clients.choice(problem.M, m, replace=False)) if given is None else given[state.round]
+        drawn = (
+            np.sort(draws.clients.choice(problem.M, m, replace=False)) if replayed is None else replayed[state.round]
+        )
         batches = problem.orders(drawn, draws.minibatch, state.sgd)
         for way in (ledger.down, ledger.up):
             for kind, size in (("shared weights", weights), ("shared batch norm statistics", statistics)):
@@ -174,7 +179,7 @@ def average(
             if name in state.own:
                 state.own[name][stack] = values
             else:
-                for i, one in enumerate(values):
-                    total[name] += weights[place + i] * one  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
+                for i, client_values in enumerate(values):
+                    total[name] += weights[place + i] * client_values  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
         place += count
     state.shared = {name: v.astype(problem.dtype) for name, v in total.items()}

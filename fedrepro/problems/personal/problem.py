@@ -173,7 +173,7 @@ class Personal(Problem):
 
     def _set_up(self, arrays: _Arrays, parameters: Mapping[str, Any]) -> None:
         Personal.check(parameters, {})
-        given_ = {**PARAMETERS, **parameters}
+        values = {**PARAMETERS, **parameters}
         self.pixels, self.labels, self.z = arrays.pixels, arrays.labels, np.asarray(arrays.z)
         self.train_rows = np.split(np.asarray(arrays.train), arrays.train_starts[1:-1])
         self.test_rows = np.split(np.asarray(arrays.test), arrays.test_starts[1:-1])
@@ -181,14 +181,14 @@ class Personal(Problem):
         self.sizes = np.array([len(rows) for rows in self.train_rows])
         self.most_train = _room(int(self.sizes.max()))
         self.most_test = _room(max(len(rows) for rows in self.test_rows))
-        self.double = given_["precision"] == "double"
+        self.double = values["precision"] == "double"
         self.dtype = np.float64 if self.double else np.float32
         self.plain = Net(
             size=self.pixels.shape[1],
             channels=self.pixels.shape[3],
             classes=int(arrays.facts["classes"]),
-            widths=tuple(given_["widths"]),
-            ceil=given_["last_pool"] == "ceil",
+            widths=tuple(values["widths"]),
+            ceil=values["last_pool"] == "ceil",
         )
 
     @functools.cached_property
@@ -236,15 +236,15 @@ class Personal(Problem):
         rows = self.test_rows if on == "test" else self.train_rows
         most = max(self.most_test, self.most_train)  # one shape for both: compiled once
         rng = seeds.generator("tuned", round=state.round)
-        found = []
+        parts = []
         for clients, count in stacks(np.arange(self.M), state.length):
             models, z = state.models(clients), state.z[clients]
             if tuned:
                 batches = self.orders(clients, rng, state.sgd)
                 models = train(state.net, self.data, models, z, batches, state.sgd, anchor=state.anchor)
             both = score(state.net, self.data, models, z, [rows[m] for m in clients], most)
-            found.append([values[:count] for values in both])
-        right, lost = zip(*found, strict=True)
+            parts.append([values[:count] for values in both])
+        right, lost = zip(*parts, strict=True)
         return np.concatenate(right), np.concatenate(lost)
 
     @staticmethod
@@ -277,8 +277,8 @@ class Personal(Problem):
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
         all_of("artifacts", names, ARTIFACTS)
-        found = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
-        return found | ({"side": self.z} if "side" in names else {})
+        arrays = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
+        return arrays | ({"side": self.z} if "side" in names else {})
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -370,11 +370,11 @@ def _by_client(owner: np.ndarray, chosen: np.ndarray, M: int, name: str) -> tupl
 
 
 def _shifted(pixels: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    found = np.array(pixels)
+    moved = np.array(pixels)
     for number, (turns, degrees) in enumerate(SHIFTS):
         members = np.flatnonzero((owner >= 0) & (owner % len(SHIFTS) == number))
-        found[members] = shifted(pixels[members], turns, degrees)
-    return found
+        moved[members] = shifted(pixels[members], turns, degrees)
+    return moved
 
 
 def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, Any]) -> np.ndarray:

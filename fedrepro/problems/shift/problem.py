@@ -94,10 +94,10 @@ class Shift(Problem):
         """The parameters at the start: zero, or an explicit vector of that size."""
         if init is None or isinstance(init, str):
             return np.zeros(size)
-        given = np.array(init, dtype=np.float64)
-        if given.shape != (size,):
-            raise UserError(f"init: must have shape ({size},), not {given.shape}")
-        return given
+        parameters = np.array(init, dtype=np.float64)
+        if parameters.shape != (size,):
+            raise UserError(f"init: must have shape ({size},), not {parameters.shape}")
+        return parameters
 
     def design(self, side: bool) -> np.ndarray:
         """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used (perfedsi (3))."""

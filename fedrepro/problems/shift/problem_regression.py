@@ -116,18 +116,18 @@ class Regression(Shift):
         theta = np.broadcast_to(state.theta, (self.M, self.d))
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.einsum("nd,nd->n", self.all_x, theta[self.client]) + state.c[self.client] - self.all_y
-            found = {}
+            values = {}
             for name in names:
                 chosen = ~self.held if name == "mse_train" else self.held
                 if not chosen.any():
                     raise ParameterError("test", f"leaves no sample to measure '{name}' on; hold some back")
                 if name == "variance":
-                    found[name] = float(self.all_y[chosen].var())
+                    values[name] = float(self.all_y[chosen].var())
                     continue
                 counts = np.bincount(self.client[chosen], minlength=self.M)
                 sums = np.bincount(self.client[chosen], error[chosen] ** 2, minlength=self.M)
-                found[name] = float(np.mean(sums[counts > 0] / counts[counts > 0]))
-        return found
+                values[name] = float(np.mean(sums[counts > 0] / counts[counts > 0]))
+        return values
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Named arrays to keep: ``c``, the biases predicted, (M,)."""
@@ -137,22 +137,22 @@ class Regression(Shift):
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Measured`` and which samples are held back, for ``stored``."""
-        made = cls(data, **parameters)
+        problem = cls(data, **parameters)
         for name in _FILES:
-            np.save(folder / f"{name}.npy", getattr(made, name))
+            np.save(folder / f"{name}.npy", getattr(problem, name))
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Regression:
         """The problem in a folder written by ``prepare``."""
         cls.check(parameters, {})
-        made = cls.__new__(cls)
-        made._set_up(*(np.load(folder / f"{name}.npy") for name in _FILES))
-        return made
+        problem = cls.__new__(cls)
+        problem._set_up(*(np.load(folder / f"{name}.npy") for name in _FILES))
+        return problem
 
 
 def _check(data: Measured) -> None:
     unmasked(x=data.x, y=data.y, client=data.client, z=data.z)
-    x, y, client, z = (np.asarray(one) for one in (data.x, data.y, data.client, data.z))
+    x, y, client, z = (np.asarray(array) for array in (data.x, data.y, data.client, data.z))
     if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1] or client.shape != x.shape[:1]:
         raise UserError(
             f"samples: x must have shape (n, d), y and client (n,), not shapes {x.shape}, {y.shape} and {client.shape}"
@@ -161,7 +161,7 @@ def _check(data: Measured) -> None:
         raise UserError(f"z: must have a row of side information for each client, (M, k), not shape {z.shape}")
     if client.dtype.kind not in "iu" or client.min() < 0 or client.max() >= len(z):
         raise UserError(f"client: ids must be integers from 0 to {len(z) - 1}, the rows of z")
-    if not all(np.isfinite(one).all() for one in (x, y, z)):
+    if not all(np.isfinite(array).all() for array in (x, y, z)):
         raise UserError("samples: x, y and z must be finite numbers")
     if data.test is not None and np.shape(data.test) != y.shape:
         raise UserError(f"test: must hold true or false of each sample, {y.shape}, not {np.shape(data.test)}")

@@ -89,9 +89,9 @@ class BEL(lloyd.OneShot):
         """The centres, (K, M)."""
         seed = lloyd.random_state(draw)
         points, weights = self.coreset(problem, draw, ledger)
-        found = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+        centres = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return found
+        return centres
 
     def coreset(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""

@@ -96,11 +96,11 @@ class CAL(lloyd.OneShot):
         seed = lloyd.random_state(draw)
         points, weights = self.summaries(problem, draw, ledger)
         if self.second == "k-means" or self.z == 0:
-            found = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+            centres = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         else:
-            found = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
+            centres = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return found
+        return centres
 
     def summaries(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""

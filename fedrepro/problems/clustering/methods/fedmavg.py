@@ -140,11 +140,11 @@ class FedMAvg(Method):
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each round: the clients drawn, how often each was drawn, and its weight in the average."""
         P = problem.P
-        given = descent.replayed(clients, self.m, P)
+        replayed = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             yield from itertools.repeat((np.arange(P), np.ones(P, dtype=np.intp), problem.omega))
         assert self.m is not None
-        for drawn in descent.drawn_again(rng, self.m, problem.omega) if given is None else given:
+        for drawn in descent.drawn_again(rng, self.m, problem.omega) if replayed is None else replayed:
             ids, times = descent.distinct(drawn)
             yield ids, times, times / self.m
 

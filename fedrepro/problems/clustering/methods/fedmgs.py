@@ -108,11 +108,11 @@ class FedMGS(Method):
                 return
 
     def _active(self, rng: Rng, P: int, clients: Any) -> Iterator[np.ndarray | None]:
-        given = descent.replayed(clients, self.m, P)
+        replayed = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             while True:
                 yield None
-        for drawn in descent.drawn_once(rng, self.m, P) if given is None else given:
+        for drawn in descent.drawn_once(rng, self.m, P) if replayed is None else replayed:
             active, times = descent.distinct(drawn)
             if times.max() > 1:
                 raise UserError("clients: FedMGS draws without replacement, but a round names a client twice")

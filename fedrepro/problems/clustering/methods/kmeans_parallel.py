@@ -85,9 +85,9 @@ class KMeansParallel(OneShot):
         """The centres, (K, M)."""
         seed = random_state(draw)
         candidates, weights = self.candidates(problem, draw, ledger)
-        found = weighted_kmeans(problem.X[candidates], weights, problem.K, seed, seeding=self.seeding)
+        seeds = weighted_kmeans(problem.X[candidates], weights, problem.K, seed, seeding=self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return self._iterate(problem, found, ledger)
+        return self._iterate(problem, seeds, ledger)
 
     def candidates(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
         """C as rows of ``problem.X``, increasing, and the weights, which sum to N."""

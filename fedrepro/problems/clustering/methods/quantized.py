@@ -71,8 +71,8 @@ def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> 
     """A method's cost and its clients' messages of M K numbers: products apart, quantized, errors kept."""
     m, size = descent.at_work(facts, params["m"]), facts["M"] * facts["K"]
     messages = Work(singles=(0.0 if params["q"] is None else 12.0) * m * size, calls=60.0 * m)
-    held = cost.holds + 16.0 * facts["P"] * size
-    return Cost(cost.start, cost.round + messages, held, ("numba",) if params["q"] else ())
+    memory = cost.holds + 16.0 * facts["P"] * size
+    return Cost(cost.start, cost.round + messages, memory, ("numba",) if params["q"] else ())
 
 
 class Sender:

@@ -120,7 +120,7 @@ class TSNE(Method):
         return np.sort(np.random.default_rng(self.seed).choice(N, self.points, replace=False))
 
 
-def match(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+def match(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """The clusters ``found`` renamed, one to one, to the classes they share most samples with (Hungarian method).
 
     labels, found : (n,) integers from 0. Clusters in excess keep numbers of their own, after the last class. So a
@@ -128,13 +128,13 @@ def match(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
     """
     from scipy.optimize import linear_sum_assignment
 
-    table = contingency(labels, found)
-    classes, clusters = linear_sum_assignment(table, maximize=True)
-    names = np.full(table.shape[1], -1, dtype=np.intp)
-    names[clusters] = classes
-    spare = np.flatnonzero(names < 0)
-    names[spare] = table.shape[0] + np.arange(spare.size)
-    return names[found]
+    table = contingency(labels, clusters)
+    classes, matched = linear_sum_assignment(table, maximize=True)
+    renamed = np.full(table.shape[1], -1, dtype=np.intp)
+    renamed[matched] = classes
+    spare = np.flatnonzero(renamed < 0)
+    renamed[spare] = table.shape[0] + np.arange(spare.size)
+    return renamed[clusters]
 
 
 add_method(

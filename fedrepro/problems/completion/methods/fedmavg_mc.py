@@ -86,8 +86,8 @@ class FedMAvgMC(Method):
         at_work = min(params["m"], P) if params["broadcast"] else P
         U = bucketing(facts, 1.0, users, params["Q1"])
         W = bucketing(facts, at_work / P, at_work * items, params["Q2"])
-        held = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
-        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), held, ("numba",))
+        memory = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
+        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), memory, ("numba",))
 
     def rounds(
         self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
@@ -126,24 +126,24 @@ class FedMAvgMC(Method):
         step = self._U_step(problem, state.V)
         problem.each(lambda rows: self._U_steps(problem, state.U, rows, state.V, step), problem.blocks(problem.train))
 
-        def one(i: int) -> np.ndarray:
+        def train_client(i: int) -> np.ndarray:
             W = state.V.copy()
             self._W_steps(problem, state.U, i, W)
             return W
 
-        return problem.each(one, S)
+        return problem.each(train_client, S)
 
     def _isolated(self, problem: Completion, state: State, S: list[int]) -> list[np.ndarray]:
         """U and W steps of all clients, each in its own W_i."""
         copies = state.W
         assert copies is not None
 
-        def one(i: int) -> None:
+        def train_client(i: int) -> None:
             W = copies[i]
             self._U_steps(problem, state.U, problem.client(i), W, self._U_step(problem, W))
             self._W_steps(problem, state.U, i, W)
 
-        problem.each(one, range(problem.p))
+        problem.each(train_client, range(problem.p))
         return [copies[i] for i in S]
 
     def _U_step(self, problem: Completion, V: np.ndarray) -> float:

@@ -138,10 +138,10 @@ class FedMCADMM(Method):
             return W, np.zeros_like(W)
         Y = W.copy()
 
-        def one(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
+        def set_dual(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
             steps(Y[i], state.U[problem.client(i)], *problem.by_item(i), N=1, alpha=0.0, delta=1.0 / problem.p)
 
-        _at_nodes(problem, ledger, one, range(problem.p))
+        _at_nodes(problem, ledger, set_dual, range(problem.p))
         ledger.up(state.V.size, kind="Y_i", clients=problem.p, setup=True)
         return W, Y
 
@@ -150,13 +150,13 @@ class FedMCADMM(Method):
         if not isinstance(self.beta, str):
             return float(self.beta)
 
-        def one(i: int) -> float:
+        def curvature_of(i: int) -> float:
             U = state.U[problem.client(i)].copy()
             self._U_steps(problem, i, U, state.V)
             return self._curvature(U) / problem.p
 
         ledger.up(1, kind="curvature", clients=problem.p, setup=True)
-        return self.c * float(np.median(_at_nodes(problem, ledger, one, range(problem.p))))
+        return self.c * float(np.median(_at_nodes(problem, ledger, curvature_of, range(problem.p))))
 
     def _curvature(self, A: np.ndarray) -> float:
         """||A^T A||_F, at least eps. fedmc (12)."""
@@ -199,11 +199,11 @@ def _at_nodes(problem: Completion, ledger: Ledger, work: Callable[[int], T], S: 
     """``work`` of every client of S; each of them is a node of the ledger's clock."""
     with ledger.clock.nodes() as at:
 
-        def one(i: int) -> T:
+        def timed(i: int) -> T:
             with at(i):
                 return work(i)
 
-        return problem.each(one, S)
+        return problem.each(timed, S)
 
 
 def _server_sum(state: State) -> np.ndarray:

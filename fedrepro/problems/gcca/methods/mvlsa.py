@@ -96,9 +96,9 @@ class MVLSA(Method):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """The truncations, and a product with each view."""
-        held = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
+        memory = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
         libraries = ("numba",) if "density" in facts else ()
-        return Cost(facts["I"] * multiplying(facts), Work(), held, libraries, truncating(facts, params["m"]))
+        return Cost(facts["I"] * multiplying(facts), Work(), memory, libraries, truncating(facts, params["m"]))
 
     def rounds(
         self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None

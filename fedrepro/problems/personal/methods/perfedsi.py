@@ -42,8 +42,8 @@ class _PerFedSI(LocalTraining):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """LocalTraining's, with a program of its own, which has a path for the side information."""
-        said = LocalTraining.cost(params, facts)
-        return dataclasses.replace(said, first=1.3 * said.first, round=1.1 * said.round)
+        base = LocalTraining.cost(params, facts)
+        return dataclasses.replace(base, first=1.3 * base.first, round=1.1 * base.round)
 
     def rounds(
         self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None

@@ -84,8 +84,8 @@ class ShiftAveraging(Method):
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Steps of small products; the clients' designs, copied once a round."""
         m = facts["M"] if params["m"] is None else params["m"]
-        each = Work(singles=2.0 * m * facts["N"], calls=16.0)
-        return Cost(Work(calls=100.0), params["tau"] * each + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
+        local_step = Work(singles=2.0 * m * facts["N"], calls=16.0)
+        return Cost(Work(calls=100.0), params["tau"] * local_step + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
 
     def _draws(self, rng: Rng, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
         if clients is not None:
