@@ -296,7 +296,7 @@ def test_methods_without_rounds_or_messages_say_so() -> None:
 def test_a_problem_shows_its_metrics_and_methods() -> None:
     text = told("completion")
     assert "\n    r      5      rank, 1 .. min(rows, items)\n" in text
-    assert "\n    lam    1e-6   weight of the regulariser of U, at least 0\n" in text
+    assert "\n    lam    1e-6   weight of the regulariser of U; a number of at least 0\n" in text
     assert "rmse             lower   test RMSE: root mean square error of the test ratings" in text
     assert "  data             ratings\n" in text
     assert "fedmc-admm-released" in text

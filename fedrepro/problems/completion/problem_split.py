@@ -1,9 +1,9 @@
-r"""Matrix completion with the split that the data name: ``completion`` on training and test ratings of the user's own.
+r"""Matrix completion with a split given by the data: ``completion`` on the user's own training and test ratings.
 
-Everything is as in ``fedrepro.problems.completion`` but for what is drawn there: which of a client's ratings are to
-train with stands in the data (``SplitRatings.test``). A client may have none to test with, or none to train with.
+The problem is that of ``fedrepro.problems.completion``, except that the split is not drawn: ``SplitRatings.test`` marks
+the test ratings. A client may have no test ratings, or no training ratings.
 
-Source: fedmc (1), (2) and section 5.1, whose split is a random one.
+Source: fedmc (1), (2) and section 5.1, whose split is random.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() i
 
 
 class SplitCompletion(Completion):
-    """The completion problem held in memory, with a given split.
+    """The completion problem in memory, with a given split.
+
+    The parameters are those of ``Completion`` without ``train``, ``items`` and ``rng``.
 
     data : ``SplitRatings`` with ``test``. client : (users,) the client 0 .. p-1 of each *user*, -1 for a user who is
     left out; None for a single client.
-    r : rank, 1 .. min(rows, items). reg : the regularisers, ``l2`` (squared) or ``l1``. lam : weight of the regulariser
-    of U, at least 0. gam : weight of the regulariser of V, at least 0. scale : of the ratings: ``raw``, or ``zscore``
-    for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
-    range : [lowest, highest] rating allowed, or None. threads : clients worked on at a time; None for the default.
 
-    Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -65,9 +63,9 @@ class SplitCompletion(Completion):
 
 
 def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
-    """Put ``SplitRatings`` into buckets, training and test ratings as they say; arguments as for ``rating_buckets``.
+    """Arrange ``SplitRatings`` in buckets with their own split; arguments as for ``rating_buckets.arrange``.
 
-    Raises UserError where no split is given, or it leaves no rating to train with.
+    Raises UserError if the data has no split, and ParameterError if the split leaves no training rating.
     """
     test = getattr(data, "test", None)
     if test is None:
@@ -95,7 +93,7 @@ add_problem(
     ProblemEntry(
         cls=SplitCompletion,
         data_kind="split-ratings",
-        summary="Matrix completion with training and test ratings as the data name them",
+        summary="Matrix completion with training and test ratings given by the data",
         artifacts=ARTIFACTS,
     )
 )

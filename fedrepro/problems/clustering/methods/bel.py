@@ -10,17 +10,17 @@ Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Balcan, Ehrl
         sends S_p and B_p with their weights                                             M + 1 numbers each, up
     the server: K-means of these weighted points; the centres go to all clients          K M numbers each, down
 
-then each sample is given to its nearest centre. The t samples are shared out by largest remainders.
+then each sample is assigned to its nearest centre. The t samples are distributed by largest remainders.
 
-**Negative weights.** The w_q of a cluster P_b add up to |P_b| in the mean, so w_b is zero in the mean, and negative
-wherever the samples drawn from P_b outweigh it. The coreset's cost is unbiased with them, but K-means of points with
-negative weights makes no sense: a mean may lie anywhere. ``negative`` says what becomes of them. ``rescale`` (default):
-where the samples of P_b outweigh it, they are scaled to weigh |P_b| together and b gets no weight; so every local
-cluster keeps its weight and all weights add up to N. ``clip``: negative w_b become 0, so that the total exceeds N.
-``keep``: they are left as they are.
+**Negative weights.** The expected sum of the w_q of a cluster P_b is |P_b|, so the expected w_b is zero, and w_b is
+negative if the samples drawn from P_b weigh more than |P_b|. The cost of the coreset is unbiased with these weights,
+but K-means with negative weights is not meaningful: a mean can be anywhere. ``negative`` selects a remedy. ``rescale``
+(default): if the samples of P_b weigh more than |P_b|, they are scaled to the weight |P_b| and b has no weight; so
+every local cluster keeps its weight and all weights add up to N. ``clip``: negative w_b become 0, so the total exceeds
+N. ``keep``: the weights are not changed.
 
-``bel-released`` is what the released program of fedmf computes: t_p rounded down; a client with t_p = 0 sends nothing,
-not even its centres; negative weights are kept; the seeds of the last K-means are drawn without weights.
+``bel-released`` follows the released program of fedmf: t_p is rounded down; a client with t_p = 0 sends nothing, not
+even its centres; negative weights are kept; the seeds of the last K-means are drawn without weights.
 
 Source: Balcan, Ehrlich and Liang, "Distributed k-Means and k-Median Clustering on General Topologies", NIPS 2013;
 fedmf section V-G, discrepancy fedmf.23.
@@ -48,9 +48,9 @@ from fedrepro.seeds import Rng
 class BEL(lloyd.OneShot):
     """Parameters of BEL.
 
-    t : samples drawn by all clients together, over N. n_init : starts of a local K-means.
-    negative : what becomes of negative weights w_b: ``rescale`` (the samples that outweigh the cluster are scaled to
-    its weight), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
+    t : number of samples that all clients draw, divided by N. n_init : starts of a local K-means.
+    negative : treatment of negative weights w_b: ``rescale`` (the drawn samples are scaled to the weight of the
+    cluster), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
     variant : ``original``, or ``released``: t_p rounded down, and a client with t_p = 0 sends nothing.
 
     >>> import numpy as np
@@ -79,7 +79,7 @@ class BEL(lloyd.OneShot):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """K-means of each client's samples, mostly calls where clients are small, and of the coreset."""
+        """K-means of each client's samples, mostly calls if clients are small, and of the coreset."""
         iterations = lloyd.EXPECTED_ITERATIONS / 2.0 * params["n_init"] + lloyd.EXPECTED_ITERATIONS * params["t"]
         calls = (700.0 if facts["N"] > facts["K"] * facts["P"] else 300.0) * facts["P"] * params["n_init"]
         work = iterations * lloyd.visiting(facts) + Work(calls=calls + 5000.0)

@@ -9,13 +9,13 @@ Problem: :math:`\min \sum_p \omega_p F_p(W, H_p)` over :math:`W_{min} \le W \le 
     each drawn client sends W_p = V, once for each time it was drawn                     M K numbers each, up
     the server:          W <- clip((1/m) sum over the draws of W_p)                      fedmf (9), (10)
 
-With m = P nobody is drawn and W <- clip(sum_p omega_p W_p) (fedmf (8), Corollary 1). ``participation``: ``pcc``
-(partial client communication) keeps all P clients active, ``pcp`` only those drawn. Q2 is constant, or diminishes as
-floor(Qhat/s) + 1. Steps: c_p = gamma1/2 lambda_max(A_p); d = gamma2 L_W, L_W = lambda_max((2/N) H H^T) of all
-clients' H after the Q1 steps. L_W is taken as known (an oracle: the papers count no message for it);
-``d_mode="local"`` uses lambda_max(B_p) of the client itself instead. The local loop is stable while
-max_p lambda_max(B_p) < 2 gamma2 L_W (the metric ``curvature_ratio``); gamma2 = 5 is the authors' value and does not
-satisfy Theorem 1, which asks for more.
+With m = P no clients are drawn and W <- clip(sum_p omega_p W_p) (fedmf (8), Corollary 1). ``participation``: with
+``pcc`` (partial client communication) all P clients are active, with ``pcp`` only the drawn ones. Q2 is constant, or
+diminishes as floor(Qhat/s) + 1. Steps: c_p = gamma1/2 lambda_max(A_p), and d = gamma2 L_W with
+L_W = lambda_max((2/N) H H^T) for the H of all clients after the Q1 steps. L_W is assumed to be known (an oracle: the
+papers count no message for it); ``d_mode="local"`` uses lambda_max(B_p) of each client instead. The local loop is
+stable if max_p lambda_max(B_p) < 2 gamma2 L_W (the metric ``curvature_ratio``). gamma2 = 5 is the authors' value;
+Theorem 1 requires a larger one.
 
 The local loop is linear and unprojected, so it is evaluated in closed form: W_p = W + (2/N_p X_p H_p^T - W B_p) M_p
 with M_p = sum_{i<Q2} (I - B_p/d)^i / d. The weighted sum of all W_p needs one product of X with the blocks
@@ -50,11 +50,11 @@ from fedrepro.seeds import Rng
 class FedMAvg(Method):
     """Parameters of FedMAvg.
 
-    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps of a client.
-    Q2 : local W steps in every round, at least 1; None where Qhat is given. Qhat : for Q2 = floor(Qhat/s) + 1 in round
-    s; None where Q2 is given, and 10 where neither is.
-    participation : who takes H steps: ``pcc``, all P clients, or ``pcp``, only those drawn.
-    pcp_repeat : under pcp a client drawn r times runs r Q1 H steps, as in the authors' program, instead of Q1.
+    m : uploads per round, 1 .. P; None for all clients. Q1 : H steps per client and round.
+    Q2 : local W steps per round, at least 1; None if Qhat is given. Qhat : sets Q2 = floor(Qhat/s) + 1 in round s; None
+    if Q2 is given, and 10 if neither is.
+    participation : the clients that take H steps: ``pcc``, all P clients, or ``pcp``, only the drawn ones.
+    pcp_repeat : with pcp, a client drawn r times takes r Q1 H steps, as in the authors' program, instead of Q1.
     gamma1 : safety factor of the H step's c_p. gamma2 : factor of the W step's d.
     d_schedule : ``constant``, or ``linear`` for d = gamma2 (s + 1) L_W (fedc, Theorem 1, with gamma2 = 1).
     d_mode : ``global`` for L_W of all clients' H, ``local`` for lambda_max(B_p) of each client (discrepancy fedmf.6).
@@ -82,7 +82,7 @@ class FedMAvg(Method):
     d_mode: Annotated[str, OneOf("global", "local")] = "global"
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value cannot work."""
         super().__post_init__()
         if self.Q2 is not None and self.Qhat is not None:
             raise ParameterError("Q2", "give Q2 (constant) or Qhat (diminishing), not both")
@@ -97,7 +97,7 @@ class FedMAvg(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """W^T X and H steps of those active, X H^T of those drawn; an eigendecomposition for each of these."""
+        """W^T X and H steps of the active clients; X H^T and an eigendecomposition for each drawn client."""
         P, N, K, m = facts["P"], facts["N"], facts["K"], descent.at_work(facts, params["m"])
         drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
         moved = P if params["participation"] == "pcc" else drawn
@@ -115,7 +115,7 @@ class FedMAvg(Method):
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         self.check(P=problem.P)
         ledger = Ledger() if ledger is None else ledger
@@ -167,7 +167,7 @@ class FedMAvg(Method):
         state.XW = None
 
     def _step(self, problem: Clustering, state: State, s: int, B: np.ndarray) -> np.ndarray | float:
-        """d of round s, one for all clients or one for each; 1 where a curvature is zero (then W_p = W for any d)."""
+        """d of round s, for all clients or for each; 1 if a curvature is zero (then W_p = W for any d)."""
         growth = self.gamma2 * (s + 1 if self.d_schedule == "linear" else 1)
         if self.d_mode == "local":
             curvature = np.linalg.eigvalsh(B)[:, -1]
@@ -177,7 +177,7 @@ class FedMAvg(Method):
 
 
 for _name, _label, _paper, _preset, _summary in (
-    ("fedmavg", "FedMAvg", "fedmf", {}, "Model averaging after Q1 H steps and Q2 local W steps, m uploads a round"),
+    ("fedmavg", "FedMAvg", "fedmf", {}, "Model averaging after Q1 H steps and Q2 local W steps, m uploads per round"),
     ("fedcavg", "FedCAvg", "fedc", {"m": None}, "FedMAvg with full participation, the 2021 paper's method"),
     (
         "fedcavg-literal",

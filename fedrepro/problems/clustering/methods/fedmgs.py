@@ -10,9 +10,9 @@ A round s, fedmf Algorithm 2, fedc Algorithm 2:
                         sends what its H_p H_p^T and X_p H_p^T have become               M K + K^2 numbers each, up
     the server:         Q2 times  W <- clip(W - (W G1 - G2) / d)                         fedmf (30)
 
-with c_p = gamma1/2 lambda_max(A_p) and d = gamma2/2 lambda_max((2/N) H H^T), taken once a round. The papers print
-1/2 lambda_max; the theorems need a factor above 1, and the authors' program has 1.02 and 1.002. With m = P this is
-centralized alternating minimization: the same numbers for every partition. F never rises.
+with c_p = gamma1/2 lambda_max(A_p) and d = gamma2/2 lambda_max((2/N) H H^T), computed once per round. The papers print
+1/2 lambda_max; the theorems require a factor above 1, and the authors' program uses 1.02 and 1.002. With m = P this is
+centralized alternating minimization, with the same numbers for every partition. F never increases.
 
 Source: fedmf sections IV and V-A; fedc section IV; docs/derivations/clustering-problem.md.
 """
@@ -40,8 +40,8 @@ from fedrepro.seeds import Rng
 class FedMGS(Method):
     """Parameters of FedMGS.
 
-    m : clients that take part in a round, 1 .. P; None for all. Q1 : H steps of a client.
-    Q2 : W steps of the server. gamma1 : safety factor of the H step's c_p.
+    m : clients per round, 1 .. P; None for all. Q1 : H steps per client and round.
+    Q2 : W steps of the server per round. gamma1 : safety factor of the H step's c_p.
     gamma2 : safety factor of the W step's d.
 
     Q1 = Q2 = 1 with m = P is plain gradient sharing (fedmf, references [13], [14]).
@@ -69,7 +69,7 @@ class FedMGS(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
+        """Both products with the drawn clients' samples, Q1 H steps and Q2 W steps; X H^T of all at the start."""
         P, N, m = facts["P"], facts["N"], descent.at_work(facts, params["m"])
         rows, apart = N * m / P, parts(facts, m)
         moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * apart + 150.0)
@@ -82,7 +82,7 @@ class FedMGS(Method):
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         M, K, P = problem.M, problem.K, problem.P
         self.check(P=P)
@@ -127,7 +127,7 @@ add_method(
         label="FedMGS",
         look=("vermillion", "s"),
         papers=("fedmf",),
-        summary="Gradient sharing with Q1 client and Q2 server steps, m clients a round",
+        summary="Gradient sharing with Q1 client and Q2 server steps, m clients per round",
     )
 )
 add_method(

@@ -4,7 +4,7 @@ Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Lloyd's algo
 drawn uniformly, each further one with probability proportional to the squared distance to the nearest seed so far
 (scikit-learn's, which takes the best of 2 + log K candidates for each).
 
-Samples are taken in the caller's order, so that the result does not depend on the partition. Nothing is sent.
+Samples are used in the caller's order, so the result does not depend on the partition. Nothing is sent.
 
 Source: Arthur and Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007; fedmf section V-F;
 fedc section V-D.
@@ -32,8 +32,8 @@ from fedrepro.seeds import Rng
 class KMeansPlusPlus(OneShot):
     """Parameters of K-means++.
 
-    n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
-    starts).
+    n_init : number of independent starts, of which the one with the lowest cost is kept (the papers' curves are means
+    over single starts).
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, KMeansPlusPlus, run
@@ -51,7 +51,7 @@ class KMeansPlusPlus(OneShot):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Seeds, each the best of 2 + log K candidates, and about 30 iterations, for every start."""
+        """For every start, seeds from 2 + log K candidates each, and about 30 iterations."""
         passes = params["n_init"] * (EXPECTED_ITERATIONS + 2.0 + math.log(facts["K"]))
         work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
         return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))

@@ -1,21 +1,21 @@
-r"""FedMAvg and FedMGS whose clients send quantized changes: what fewer bits cost, and what error feedback gives back.
+r"""FedMAvg and FedMGS with quantized uplinks, with and without error feedback.
 
-Problem and rounds are those of ``fedmavg`` and ``fedmgs``; only the messages up differ. A client that has to send a
-change D sends C(D + e), C the max-norm quantizer with q bits an entry (``fedrepro.compression.compressors``), and keeps
-e <- D + e - C(D + e) for its next message (``feedback: true``), or sends C(D) and forgets the error:
+Problem and rounds are those of ``fedmavg`` and ``fedmgs``; only the messages of the clients differ. For a change D, a
+client sends C(D + e), where C is the max-norm quantizer with q bits per entry (``fedrepro.compression.compressors``),
+and keeps e <- D + e - C(D + e) for its next message (``feedback: true``), or it sends C(D) and discards the error:
 
-    FedMAvg   D = W_p - W, the client's local steps away from the W it was sent
+    FedMAvg   D = W_p - W, the change of W by the client's local steps
               the server: W <- clip(W + sum_p weight_p C_p), weights as in fedmf (8), (10)
     FedMGS    D = U_p and D = V_p, the changes of H_p H_p^T and X_p H_p^T (fedc, Algorithm 2), each a message
               the server adds them to its G1 and G2, which are exact at the start, and takes the symmetric part of G1
 
-With feedback the errors of a client do not add up: after any number of rounds the sum of what was sent misses the sum
-of the changes by the last e alone. For e to stay small, C must lose less than the whole matrix, so the quantizer is
-scaled down by gcca Fact 1 (``u: bound``); without feedback it is left unbiased (u = 1).
+With feedback the errors of a client do not add up: after any number of rounds, the sum of its messages differs from the
+sum of its changes only by the last e. For e to stay small, the error of C must be smaller than the matrix, so the
+quantizer is scaled down by gcca Fact 1 (``u: bound``). Without feedback it is unbiased (u = 1).
 
-q bits an entry and 32 for the step are counted for each matrix, and the step is a number that fits into them; where q
-is null 32 an entry, nothing is lost and the numbers are those of the unquantized method. The objective is that of the
-true H, not of what the server knows of it.
+Each matrix counts q bits per entry and 32 for the step, a number of single precision. With q null each entry counts 32
+bits, nothing is lost, and the numbers are those of the unquantized method. The objective is measured at the true H, not
+at the server's statistics of it.
 
 Source: fedmf, fedc (the methods); Shrestha and Fu, Sec. III-B, III-C.2 (the quantizer and its feedback);
 docs/derivations/error-feedback.md, docs/derivations/local-loop.md.
@@ -44,10 +44,10 @@ from fedrepro.seeds import Rng, streams
 
 @dataclass(frozen=True)
 class Quantized:
-    """How a client's changes are sent, to be put before a method in the bases of a class.
+    """Quantized uplinks as a base class before a method's class; a subclass has the parameters of both.
 
-    q : bits per entry; None for no quantization. feedback : whether a client adds to a message what its last
-    one lost. u : scale of the quantizer, or ``bound``; None for ``bound`` with feedback and 1 without.
+    q : bits per entry; None for no quantization. feedback : whether a client adds the error of its last message to the
+    next one. u : scale of the quantizer, or ``bound``; None for ``bound`` with feedback and 1 without.
     """
 
     q: Annotated[int | None, BITS] = 4
@@ -55,20 +55,20 @@ class Quantized:
     u: Annotated[float | str | None, SCALES] = None
 
     def compressor(self) -> Compressor:
-        """C."""
+        """The quantizer C."""
         if self.q is None:
             return Identity()
         scale: float | str = "bound" if self.feedback else 1.0
         return MaxNorm(self.q, scale if self.u is None else self.u)
 
     def senders(self, problem: Clustering, rng: Rng) -> list[Sender]:
-        """One sender for each client; ``rng`` is left as it is, so that client draws are the unquantized method's."""
+        """One sender per client; ``rng`` is not changed, so client draws are those of the unquantized method."""
         noise = streams(copy.deepcopy(rng)).compressor.spawn(problem.P)
         return [Sender(self.compressor(), self.feedback, own) for own in noise]
 
 
 def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> Cost:
-    """A method's cost and its clients' messages of M K numbers: products apart, quantized, errors kept."""
+    """A method's cost plus that of its clients' quantized messages of M K numbers, with their kept errors."""
     m, size = descent.at_work(facts, params["m"]), facts["M"] * facts["K"]
     messages = Work(singles=(0.0 if params["q"] is None else 12.0) * m * size, calls=60.0 * m)
     memory = cost.holds + 16.0 * facts["P"] * size
@@ -76,7 +76,7 @@ def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> 
 
 
 class Sender:
-    """One client's end of its uplink: the noise it draws, and what its messages of each kind have lost so far."""
+    """One client's end of its uplink: the noise that it draws, and the error of each kind of message."""
 
     def __init__(self, compressor: Compressor, feedback: bool, noise: Rng) -> None:
         self.compressor, self.noise = compressor, noise
@@ -84,7 +84,7 @@ class Sender:
         self.lossy: dict[str, ErrorFeedback] = {}
 
     def send(self, kind: str, D: np.ndarray) -> Message:
-        """The message for a change D; messages of one kind have one shape."""
+        """The message for a change D; all messages of one kind have the same shape."""
         if not self.feedback:
             return self.compressor.compress(D, self.noise)
         if kind not in self.lossy:
@@ -107,7 +107,7 @@ class FedMAvgQuantized(Quantized, FedMAvg):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """FedMAvg's, and the messages."""
+        """The cost of FedMAvg and of the messages."""
         return sending(params, facts, FedMAvg.cost(params, facts))
 
     def rounds(
@@ -165,7 +165,7 @@ class FedMGSQuantized(Quantized, FedMGS):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """FedMGS's, and the messages."""
+        """The cost of FedMGS and of the messages."""
         return sending(params, facts, FedMGS.cost(params, facts))
 
     def rounds(
@@ -202,7 +202,7 @@ class FedMGSQuantized(Quantized, FedMGS):
     def _changes(
         self, problem: Clustering, state: State, ids: range | np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Q1 H steps of each client, fedmf (28), and by what they change H_p H_p^T (U_p) and X_p H_p^T (V_p)."""
+        """Take Q1 H steps of each client, fedmf (28); yield the changes U_p of H_p H_p^T and V_p of X_p H_p^T."""
         S, a = descent.h_step(problem, state.W, state.rho, self.gamma1)
         for p in ids:
             part = problem.client(p)
@@ -213,8 +213,8 @@ class FedMGSQuantized(Quantized, FedMGS):
 
 
 for _name, _cls, _label, _summary in (
-    ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits an entry"),
-    ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits an entry"),
+    ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits per entry"),
+    ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits per entry"),
 ):
     add_method(
         MethodEntry(

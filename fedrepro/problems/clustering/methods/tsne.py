@@ -1,16 +1,15 @@
-r"""t-SNE: the samples as points of the plane, on which fedmf, Fig. 7 shows what each method found.
+r"""t-SNE: the samples as points of the plane, with which fedmf, Fig. 7 shows the clusters of each method.
 
-Problem: y_j in the plane such that the similarities :math:`q_{ij} \propto (1 + \|y_i - y_j\|^2)^{-1}` come close, in
-Kullback-Leibler divergence, to the similarities p_ij of the samples (Gaussian, each with the width at which it has
-``perplexity`` neighbours); scikit-learn's implementation, Barnes-Hut with 1000 steps.
+Problem: find y_j in the plane whose similarities :math:`q_{ij} \propto (1 + \|y_i - y_j\|^2)^{-1}` minimize the
+Kullback-Leibler divergence from the similarities p_ij of the samples (Gaussian, each with the width at which it has
+``perplexity`` neighbours). scikit-learn's implementation: Barnes-Hut with 1000 steps.
 
-It clusters nothing and sends nothing. Its one state is the initial point it was given, with ``embedding`` added, which
-is an artifact; the metrics measured on it are those of the initial point. Samples are taken in the caller's order and
-the seed is a parameter, so the picture is the same for every partition and trial.
+It computes no clusters and sends nothing. Its only state is the initial point with an ``embedding``, which is an
+artifact; the metrics measured on it are those of the initial point. Samples are used in the caller's order and the seed
+is a parameter, so the picture is the same for every partition and trial.
 
-Before t-SNE the samples are reduced to ``components`` principal components, as its authors and scikit-learn advise
-(a sparse X by truncated SVD without centring, which keeps it sparse). The released program of fedmf gives all M
-features to t-SNE: ``components: null``.
+The samples are first reduced to ``components`` principal components, as its authors and scikit-learn advise (a sparse X
+by truncated SVD without centring). The released program of fedmf passes all M features to t-SNE: ``components: null``.
 
 Source: van der Maaten and Hinton, "Visualizing Data using t-SNE", JMLR 9, 2008; fedmf, Fig. 7.
 """
@@ -54,8 +53,8 @@ class TSNE(Method):
 
     points : samples shown, drawn with ``seed`` if there are more; None for all. perplexity :
     effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
-    components kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
-    start : initial places: ``pca`` or ``random``. seed : of everything random.
+    components kept before t-SNE, at least 2 (all if M is not larger); None for the samples as they are.
+    start : initial places: ``pca`` or ``random``. seed : seed of all random numbers.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, TSNE, run
@@ -91,7 +90,7 @@ class TSNE(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """1000 steps, each through a tree of the points (Barnes-Hut), log N deep."""
+        """1000 steps, each through a tree of the points of depth log N (Barnes-Hut)."""
         shown = facts["N"] if params["points"] is None else min(params["points"], facts["N"])
         tree = Work(singles=1000.0 * shown * math.log2(shown + 1.0) * 400.0)
         return Cost(tree, holds=holding(facts, 2.0) + 3000.0 * shown, libraries=("sklearn",))
@@ -145,6 +144,6 @@ add_method(
         label="t-SNE",
         look=("grey", "*"),
         papers=("fedmf",),
-        summary="The samples as points of the plane, for pictures of what the methods found",
+        summary="The samples as points of the plane, for pictures of the clusters",
     )
 )
