@@ -284,7 +284,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
 
 def test_inherited_parameters_are_explained_where_they_are_inherited_from() -> None:
     text = " ".join(told("fedmgs-sncp").split())
-    assert "Q2 100 W steps of the server; an integer of at least 1" in text
+    assert "Q2 100 W steps of the server per round; an integer of at least 1" in text
     assert "cap 1 * largest rho, relative to ||X||^2/N, at least rho0" in text
 
 
@@ -412,7 +412,11 @@ def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) 
         "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d; a number greater than 0",
         "preset": True, "otherwise": 5.0,
     }  # fmt: skip
-    assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client; an integer of at least 1"}
+    assert by_name["Q1"] == {
+        "name": "Q1",
+        "default": 10,
+        "meaning": "H steps per client and round; an integer of at least 1",
+    }
     assert data["parameters"][0]["required"] is True
     assert "default" not in data["parameters"][0]
     assert metric["figures"] == {"drawn_by": ["own/figure"], "only_recorded_by": []}

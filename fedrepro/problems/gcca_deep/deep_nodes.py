@@ -1,11 +1,12 @@
-r"""Deep nodes of federated GCCA, and what CuteMaxVar-Deep and AltMaxVar-Deep share.
+r"""Deep nodes of federated GCCA, and the code shared by CuteMaxVar-Deep and AltMaxVar-Deep.
 
 .. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
 
-Q(X_i; theta_i) is a network's output divided by s: (J, K). A node trains its own network on its own view; nothing else
-of it is read. Source: Shrestha and Fu, eq. (4), (5), (7), (11), Sec. III-C.3 and V-B; discrepancy gcca.11, discrepancy
-gcca.12, discrepancy gcca.29.
+Q(X_i; theta_i) is the output of a network divided by s: (J, K). A node trains its own network on its own view.
+
+Source: Shrestha and Fu, eq. (4), (5), (7), (11), Sec. III-C.3 and V-B; discrepancy gcca.11, discrepancy gcca.12,
+discrepancy gcca.29.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ from fedrepro.seeds import Rng, streams
 
 @dataclass(frozen=True)
 class DeepParameters(Method):
-    """What both deep methods have; defaults are those of the 2-D example (Sec. V-B.2).
+    """The parameters of both deep methods; the defaults are those of the 2-D example (Sec. V-B.2).
 
     hidden : widths of the hidden layers, first to last, at least 1 each.
-    T : epochs or steps of a node in a round. inner_unit : what T counts: ``epoch`` or ``step``. The paper
-        says 10 iterations; its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
-    b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement; epochs take all of them,
-        the last batch filled up with the first rows.
-    shuffle : whether an epoch takes the rows in a new random order, instead of the data's own as the released program.
-    lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
-        no momentum.
+    T : epochs or steps per node and round. inner_unit : the unit of T: ``epoch`` or ``step``. The paper says 10
+        iterations; its program for the example runs 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
+    b : rows per minibatch, 1 .. J; None for all. A step draws rows without replacement; an epoch uses all rows, and the
+        first rows fill up its last batch.
+    shuffle : whether every epoch uses a new random order of the rows, instead of the data's order as in the released
+        program.
+    lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd`` without
+        momentum.
     loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
         part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
         together by a factor that Adam all but cancels.
-    target_scale : s = sqrt(J) with ``rows``, so that the targets of a network have entries of size one and not
-        1/sqrt(J); ``none`` for s = 1. Nothing else of the method depends on s.
+    target_scale : ``rows`` for s = sqrt(J), so that the targets of a network have entries of size 1 instead of
+        1/sqrt(J); ``none`` for s = 1. Nothing else in the method depends on s.
     batch_norm : whether the network has batch norm. bias : whether its layers have biases. double : whether it computes
         in float64, as in the released program.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
@@ -86,7 +88,7 @@ class DeepParameters(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both passes of every step, one forward pass of all rows, and what is sent; two programs to compile."""
+        """Both passes of every step, one forward pass of all rows, and the messages; two programs to compile."""
         J, N, K, views = facts["J"], facts["N"], facts["K"], facts["I"]
         net = Mlp(N, tuple(params["hidden"]), K)
         batch = J if params["b"] is None else params["b"]
@@ -105,7 +107,7 @@ class DeepParameters(Method):
 
 
 class DeepNode:
-    """A node with a view X (J, N) and a network: T epochs or steps on its loss a round, eq. (11)."""
+    """A node with a view X (J, N) and a network: T epochs or steps on its loss per round, eq. (11)."""
 
     def __init__(self, X: np.ndarray, model: Model, rng: Rng, method: DeepParameters) -> None:
         self.method = method
@@ -124,7 +126,7 @@ class DeepNode:
         return mlp.predict(self._model, self._X) / self.s
 
     def parameters(self) -> Model:
-        """The network's arrays, statistics included; never changed afterwards."""
+        """The network's arrays with statistics; later updates do not change them."""
         return self._model
 
     def update(self, G: np.ndarray) -> None:
@@ -168,7 +170,7 @@ def _optimizer(name: str) -> Any:
 
 @functools.cache
 def _trainer(loss: str, optimizer: str) -> Any:
-    """All steps of a round as one compiled loop; nodes with views of one shape share the compiled program."""
+    """All steps of a round as one compiled loop, which nodes with views of the same shape share."""
     jax = backend.load()
     direction = _optimizer(optimizer)
 
@@ -202,7 +204,7 @@ def rounds(
     ledger: Ledger | None,
     init: Any,
 ) -> Iterator[federated.State]:
-    """Run a deep method on a problem; see ``federated_rounds``. Raises UserError where JAX is not installed."""
+    """Run a deep method on a problem; see ``federated_rounds``. Raises UserError if JAX is not installed."""
     backend.load()
     federated.batch_within(method.b, problem.J)
     ledger = Ledger() if ledger is None else ledger
@@ -219,7 +221,7 @@ def rounds(
 
 
 def starting_models(method: DeepParameters, problem: DeepGCCA, rng: Rng, init: Any) -> list[Model]:
-    """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays a view."""
+    """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays per view."""
     dtype = np.float64 if method.double else np.float32
     nets = [Mlp(N, tuple(method.hidden), problem.K, method.batch_norm, method.bias) for N in problem.N]
     if init is None or isinstance(init, NetStart):

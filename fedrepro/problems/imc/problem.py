@@ -1,11 +1,11 @@
 r"""Inductive matrix completion over clients: the simulation of ``perfedsi`` (section 3, Appendix C.4).
 
-Client m knows its side information z_m and a few entries of column m of :math:`L_* = M_* Z^T`. Wanted are
+Client m knows its side information z_m and a few entries of column m of :math:`L_* = M_* Z^T`. The problem is to find
 :math:`U \in R^{d \times r}, V \in R^{k \times r}` with :math:`U V^T \approx M_*`:
 
 .. math:: L(U, V) = \frac{1}{2M} \|(U V^T - M_*) Z^T\|_F^2
 
-This is perfedsi (5) with the factor 1/2 on which its two sides differ, as (10) has it (discrepancy perfedsi.17).
+This is perfedsi (5) with the factor 1/2 of (10); the two sides of (5) differ in it (discrepancy perfedsi.17).
 Methods without side information predict with another Z: see ``fedrepro.problems.imc.methods.imc_plain``.
 
 Source: perfedsi (5), (10), section 3 and Appendix C.4; discrepancy perfedsi.17.
@@ -50,13 +50,13 @@ class State:
     Z: np.ndarray
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         return State(self.U.copy(), self.V.copy(), self.Z)
 
 
 @dataclass(frozen=True)
 class Start:
-    """The initial point number ``trial``: entries ``scale`` N(0, 1), the same for the same name and shape."""
+    """The initial point number ``trial``: ``scale`` times N(0, 1) entries, which depend on the name and shape."""
 
     trial: int
     scale: float
@@ -68,12 +68,12 @@ class Start:
 
 
 class IMC(Problem):
-    """The problem held in memory.
+    """The inductive completion problem in memory.
 
-    instance : what is to be completed. fresh : every client may look at any entry of its column at any step (the
-    theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries,
-    greater than 0. truth : these entries are added to U* and V*, for a start near the truth (perfedsi Definition 3.1),
-    which methods that learn from side information alone can have.
+    instance : the matrices and the observed entries. fresh : whether the steps of a client may use any entry of its
+    column (the theorem's setting, a control) instead of its few observed ones (the simulation). init : size of the
+    initial entries. truth : whether these entries are added to U* and V*, for a start near the truth (perfedsi
+    Definition 3.1); only methods with side information can start there.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, Instance
@@ -111,7 +111,7 @@ class IMC(Problem):
         return Start(trial, self.init)
 
     def start(self, init: Any, U: tuple[int, int], V: tuple[int, int], rng: Rng) -> list[np.ndarray]:
-        """U and V at the start: from a ``Start``, explicit matrices of these shapes, or random where it is None."""
+        """U and V at the start: from a ``Start``, explicit matrices of these shapes, or random for None."""
         if init is None:
             init = Start(int(rng.integers(2**31)), self.init)
         if isinstance(init, Start):
@@ -151,16 +151,16 @@ class IMC(Problem):
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Writing them."""
+        """The cost of writing them."""
         return Cost(Work(calls=1000.0))
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """The whole matrix U V^T Z^T."""
+        """The cost of the whole matrix U V^T Z^T."""
         return Cost(round=Work(singles=6.0 * facts["M"] * facts["N"], calls=45.0))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``U`` and ``V``."""
+        """Named arrays of a state: ``U`` and ``V``."""
         all_of("artifacts", names, ("U", "V"))
         return {name: getattr(state, name).copy() for name in names}
 
@@ -181,7 +181,7 @@ class IMC(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite. Not converging is no divergence."""
+        """Why a run counts as diverged, or None: a value is not finite."""
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:

@@ -1,15 +1,15 @@
-r"""Inductive matrix completion from observed entries alone: ``imc`` on data of the user's own.
+r"""Inductive matrix completion from observed entries: ``imc`` on the user's own data.
 
-Client m knows its side information z_m and a few entries of its column of a matrix; the true factors are nobody's. The
-methods of ``fedrepro.problems.imc`` fit :math:`U V^T z_m` to the entries to train with (perfedsi (4), (11), (12)); what
-is measured is the error on entries that were held back, and on those trained with.
+Client m knows its side information z_m and a few entries of its column of a matrix; the true factors are unknown. The
+methods of ``fedrepro.problems.imc`` fit :math:`U V^T z_m` to the training entries (perfedsi (4), (11), (12)). The
+metrics are the errors on the entries held back and on the training entries.
 
-**Numbers of entries.** Steps sample a client's own entries uniformly. Where clients have different numbers of them,
-each client's are repeated in turn to a common length, ``CHANCES`` times the largest number, or to the least common
-multiple where that is shorter: an entry's chance is then off by at most one part in ``CHANCES``.
+**Numbers of entries.** Steps sample a client's entries uniformly. If clients have different numbers of entries, those
+of each client are repeated in turn to a common length: ``CHANCES`` times the largest number, or the least common
+multiple if that is shorter. The probability of an entry is then off by at most one part in ``CHANCES``.
 
-**Units.** eta depends on the size of z and of the entries, as the steps are gradient steps; the paper's z have norm 1
-(``rows: unit`` of the dataset ``entries-file``).
+**Units.** eta depends on the size of z and of the entries, because the steps are gradient steps; the paper's z have
+norm 1 (``rows: unit`` of the dataset ``entries-file``).
 
 Source: perfedsi (4), (11), (12), section 3 and Appendix C.4.
 """
@@ -46,12 +46,12 @@ PARAMETERS: dict[str, Any] = {"r": 2, "test": 0.2, "init": 0.1}
 
 
 class ObservedIMC(IMC):
-    """The problem held in memory.
+    """The problem in memory.
 
-    entries : ``Entries``. r : rank, 1 .. min(items, k). test : share of each client's entries held back, rounded down,
-    0 .. 0.99; not used where the data say which. init : size of the initial entries, greater than 0.
+    entries : ``Entries``. r : rank, 1 .. min(items, k). test : share of each client's entries held back, rounded down;
+    ignored if the data mark the test entries. init : size of the initial entries.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -107,7 +107,7 @@ class ObservedIMC(IMC):
         counts = np.bincount(client[~held], minlength=self.M)
         if not counts.all():
             raise UserError(f"entries: client {int(np.argmin(counts))} has none to train with; leave it out")
-        self.L = np.full((self.d, self.M), np.nan)  # what nobody saw is no number, and no step looks at it
+        self.L = np.full((self.d, self.M), np.nan)  # unobserved entries are NaN, and no step reads them
         self.L[item, client] = value
         self.items = _even(client[~held], item[~held], counts)
 
@@ -177,7 +177,7 @@ def _check(entries: Entries) -> None:
         raise UserError(f"test: must hold true or false of each entry, {client.shape}, not {np.shape(entries.test)}")
     pairs = client.astype(np.int64) * int(entries.items) + item
     if len(np.unique(pairs)) < len(pairs):
-        raise UserError("entries: a pair of client and item stands there more than once; keep one entry a pair")
+        raise UserError("entries: a pair of client and item occurs more than once; keep one entry per pair")
 
 
 def _even(client: np.ndarray, item: np.ndarray, counts: np.ndarray) -> np.ndarray:

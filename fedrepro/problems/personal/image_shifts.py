@@ -13,8 +13,8 @@ SHIFTS = ((1, 3.0), (2, 6.0), (3, 9.0), (0, 0.0))
 def shifted(pixels: np.ndarray, turns: int, degrees: float) -> np.ndarray:
     """Square images (n, size, size, channels) uint8, turned clockwise about their centre, then sheared along x.
 
-    Clockwise shear moves the top to the right, by tan(degrees) pixels a row, with bilinear interpolation; what comes
-    from outside the image is 0. The paper names neither axis, fill nor interpolation (discrepancy perfedsi.21).
+    Clockwise shear moves the top to the right, by tan(degrees) pixels per row, with bilinear interpolation; pixels from
+    outside the image are 0. The paper names neither axis, fill nor interpolation (discrepancy perfedsi.21).
     """
     turned = np.rot90(pixels, -turns, axes=(1, 2))
     if degrees == 0.0:

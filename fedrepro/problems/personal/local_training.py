@@ -1,15 +1,16 @@
-"""One engine for the methods on the problem ``personal``: FedAvg over what is shared, local training of all the rest.
+"""The rounds of all methods on the problem ``personal``: FedAvg over shared layers, local training of personal layers.
 
 A round (perfedsi section 2, "Algorithm", and Appendix D; docs/derivations/personal-networks.md#local-training):
 
     the server draws m clients uniformly without replacement and sends them the shared arrays
     each drawn client   joins them with its own arrays, trains all of them for one local epoch of minibatch SGD,
                         keeps its own and sends the shared ones back
-    the server          averages what it was sent
+    the server          averages the arrays that it receives
 
 Running statistics of batch norm belong to their layer and are shared or kept with it. Side information z_m is an input
-of client m's network: it is read where the client trains and is in no message. Every method draws the same clients and
-the same minibatches in the same trial.
+of client m's network and is in no message. In one trial all methods draw the same clients and minibatches.
+
+Source: perfedsi section 2 and Appendix D; docs/derivations/personal-networks.md.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from fedrepro.seeds import Rng, Streams
 
 @dataclass(frozen=True)
 class LocalTraining(Method):
-    """Parameters that all methods have.
+    """Parameters of all methods.
 
-    lr : step size. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
-    training, 0 .. 0.999, reset every round. batch : samples of a minibatch. epochs : local epochs of a
-    round. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
-    ``samples`` (the paper's objective (2), by number of train images).
+    lr : step size. fraction : share of the clients drawn per round. momentum : momentum of the local training, reset
+    every round. batch : samples per minibatch. epochs : local epochs per round. weighting : weights of the average over
+    the drawn clients: ``uniform`` (the paper's algorithm) or ``samples`` (the paper's objective (2), by number of train
+    images).
     """
 
     lr: Annotated[float, Number(above=0.0)] = 0.05
@@ -64,9 +65,10 @@ class LocalTraining(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both passes over the drawn clients' images, and the step on all arrays after every minibatch.
+        """The cost of both passes over the drawn clients' images, and of the step after every minibatch.
 
-        ``mu``: Ditto trains two models. ``alternate``: two passes. Layers a client keeps are held once a client.
+        With ``mu``, Ditto trains two models. With ``alternate`` there are two passes. Personal layers are stored once
+        per client.
         """
         net, P = network(facts), facts["P"]
         numbers = float(sum(math.prod(shape) for shape in net.shapes.values()))
@@ -97,9 +99,9 @@ def own_names(net: Net, personal: str) -> frozenset[str]:
 
 
 def begin(problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: Rng) -> State:
-    """The state at the initial point: what is a client's own starts at the same values for all clients.
+    """The state at the initial point: personal arrays start at the same values for all clients.
 
-    ``rng`` is used only where init is None.
+    ``rng`` is used only if init is None.
     """
     model = problem.start(net, init, rng)
     mine = {name: np.repeat(model.pop(name)[None], problem.M, axis=0) for name in list(model) if name in own}
@@ -120,7 +122,7 @@ def run(
     ledger: Ledger | None,
     clients: Any,
 ) -> Iterator[State]:
-    """Draw clients, count the messages that carry ``sent``, and let ``visit`` train them; yields the state."""
+    """Draw clients, count the messages with the arrays ``sent``, train them with ``visit``, and yield the state."""
     ledger = Ledger() if ledger is None else ledger
     m = method.drawn(problem.M)
     replayed = None if clients is None else _replayed(clients, m, problem.M)
@@ -162,10 +164,10 @@ def average(
     weights: np.ndarray,
     frozen: tuple[frozenset[str], ...] = (frozenset(),),
 ) -> None:
-    """One round of FedAvg on what is shared; what is the clients' own is trained with it and stays with them.
+    """One round of FedAvg on the shared arrays; the clients' own arrays are trained with them and are not sent.
 
-    ``frozen`` names for each local pass in turn the arrays it leaves alone. A weighted sum is taken in double precision
-    in the order of the clients, whatever the size of the stacks.
+    ``frozen`` contains for each local pass the arrays that it does not change. The weighted sum is computed in double
+    precision in the order of the clients, for any size of the stacks.
     """
     total = {name: np.zeros(v.shape) for name, v in state.shared.items()}
     place = 0

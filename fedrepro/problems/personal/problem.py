@@ -1,19 +1,20 @@
 r"""Federated image classification with personalised clients: the problem of ``perfedsi``, section 4.
 
-Client m holds train and test images and side information :math:`z_m` that never leaves it. All clients share one set of
-classes and one architecture (``fedrepro.nets.convnet``); what differs between methods is which layers are shared.
-Accuracy is the mean over *all* clients of the share of the client's own test images that its model gets right, among
-all classes (discrepancy perfedsi.5):
+Client m holds train and test images and side information :math:`z_m`, which is never sent. All clients have the same
+classes and the same architecture (``fedrepro.nets.convnet``); methods differ in the layers that clients share. Accuracy
+is the mean over *all* clients of the accuracy of the client's model on its own test images, among all classes
+(discrepancy perfedsi.5):
 
-* ``accuracy`` (reading E1): the model the client holds right after a download: what is shared, and what is its own;
-* ``accuracy_tuned`` (reading E2): that model after one more local epoch.
+* ``accuracy`` (reading E1): the client's model after a download of the shared layers;
+* ``accuracy_tuned`` (reading E2): this model after one more local epoch.
 
 **Side information.** ``side="group"``: a classifier of the images' groups (Omniglot: alphabets) is trained on all
-clients' train images; z_m is the mean over client m's train images of what leaves its last block. ``side="shift"``: the
-one-hot number of the client's affine shift. **Shifts.** ``shift="affine"`` applies shift m mod 4 to client m's images.
+clients' train images; z_m is the mean of the output of its last block over client m's train images. ``side="shift"``:
+the number of the client's affine shift, one-hot. **Shifts.** ``shift="affine"`` applies shift m mod 4 to the images of
+client m.
 
-Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"``
-is there to check derivatives with.
+Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"`` is for checks of
+derivatives.
 
 Source: perfedsi section 4 and Appendix D; docs/derivations/personal-networks.md.
 """
@@ -48,8 +49,8 @@ METRICS = by_name(
     Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
     Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
     Metric("clients", "clients", "higher", "number of clients M"),
-    Metric("train_samples", "train images a client", "higher", "mean over clients"),
-    Metric("test_samples", "test images a client", "higher", "mean over clients"),
+    Metric("train_samples", "train images per client", "higher", "mean over clients"),
+    Metric("test_samples", "test images per client", "higher", "mean over clients"),
 )
 
 PARAMETERS: dict[str, Any] = {
@@ -64,12 +65,12 @@ PARAMETERS: dict[str, Any] = {
 ARTIFACTS = ("client_accuracy", "side")
 
 _CLASSIFIER = SGD(lr=0.02, momentum=0.9, batch=32)
-"""Training of the group classifier, which the paper leaves open (discrepancy perfedsi.22)."""
+"""Training of the group classifier, which the paper does not specify (discrepancy perfedsi.22)."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The initial point number ``trial``: each named array is drawn by itself, so networks share what both have."""
+    """The initial point number ``trial``: each named array has its own draw, so networks share their common arrays."""
 
     trial: int
 
@@ -101,7 +102,7 @@ class State:
         return stacked(self.shared, self.own, self.net, clients)
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         shared, own = ({name: v.copy() for name, v in part.items()} for part in (self.shared, self.own))
         anchor = None if self.anchor is None else {name: v.copy() for name, v in self.anchor.items()}
         return dataclasses.replace(self, shared=shared, own=own, anchor=anchor)
@@ -109,7 +110,7 @@ class State:
 
 @dataclass
 class _Arrays:
-    """What ``prepare`` writes: images, and the rows of each client's train and test images one client after another."""
+    """The arrays that ``prepare`` writes: images, and the rows of train and test images, ordered by client."""
 
     pixels: np.ndarray
     labels: np.ndarray
@@ -125,17 +126,17 @@ _FILES = ("pixels", "labels", "train", "train_starts", "test", "test_starts", "z
 
 
 class Personal(Problem):
-    """The problem held in memory.
+    """The problem in memory.
 
     images : ``Images``. client : (n, 2) integers, the client of each image (-1: none) and its part (0 train, 1
-    test); or (n,) clients where ``images.split`` says the part. Every client needs both kinds.
-    widths : channels of the network's four blocks, at least 1 each. last_pool : how the last pooling rounds an odd
-    size, ``floor`` or ``ceil``. shift : what is done to the images: ``none``, or ``affine``, shift m mod 4 to those of
+    test); or (n,) clients if ``images.split`` contains the part. Every client needs both parts.
+    widths : channels of the network's four blocks, at least 1 each. last_pool : rounding of an odd size in the last
+    pooling, ``floor`` or ``ceil``. shift : transformation of the images: ``none``, or ``affine``, shift m mod 4 for
     client m. side : side information z_m: ``none``; ``group``, features of the images' groups; ``shift``, the client's
-    shift, one-hot. side_epochs : epochs of the classifier of the groups, at least 1.
-    precision : of all arithmetic: ``single`` or ``double``.
+    shift, one-hot. side_epochs : epochs of the classifier of the groups. precision : precision of all arithmetic,
+    ``single`` or ``double``.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal
@@ -202,7 +203,7 @@ class Personal(Problem):
         return Start(trial)
 
     def start(self, net: Net, init: Any, rng: Rng) -> Model:
-        """The initial model of a network: from a ``Start``, from arrays by name, or random where it is None."""
+        """The initial model of a network: from a ``Start``, from arrays by name, or random for None."""
         if init is None:
             init = Start(int(rng.integers(2**31)))
         return initial(net, init.uniform, self.dtype) if isinstance(init, Start) else given(net, init, self.dtype)
@@ -212,7 +213,7 @@ class Personal(Problem):
         return orders([self.train_rows[m] for m in clients], rng, sgd, self.most_train)
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
-        """The value of each named metric at a state. Accuracies of models that are no longer finite are NaN."""
+        """The value of each named metric at a state. Accuracies of models that are not finite are NaN."""
         values: dict[str, float] = {
             "clients": float(self.M),
             "train_samples": float(self.sizes.mean()),
@@ -249,12 +250,12 @@ class Personal(Problem):
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """The images, a byte a value, and who holds which."""
+        """The images, one byte per value, and their clients."""
         return facts["images"] * (facts["size"] ** 2 * network(facts).channels + 16.0)
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Writing the images; for side information of their groups a network is trained on all of them."""
+        """The cost of writing the images, and of training a network on all of them for ``side="group"``."""
         values = facts["images"] * facts["size"] ** 2 * network(facts).channels
         writing = Work(singles=values * (4.0 if facts["shift"] == "affine" else 1.0), calls=1000.0)
         if facts["side"] != "group":
@@ -265,7 +266,7 @@ class Personal(Problem):
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """A forward pass of the images to test on, or to train on; one more epoch for ``accuracy_tuned``."""
+        """The cost of a forward pass of the test or train images, and of one more epoch for ``accuracy_tuned``."""
         train, macs = train_images(facts), network(facts).macs
         test = train * facts["test"] / facts["train"]
         passes = ("accuracy" in names or "loss" in names) * test + ("train_accuracy" in names) * train
@@ -275,7 +276,7 @@ class Personal(Problem):
         return Cost(Work(), work, 0.0, ("jax",) if passes else (), Work(programs=programs))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
+        """Named arrays of a state: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
         all_of("artifacts", names, ARTIFACTS)
         arrays = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
         return arrays | ({"side": self.z} if "side" in names else {})
@@ -303,7 +304,7 @@ class Personal(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite."""
+        """Why a run counts as diverged, or None: a value is not finite."""
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -318,7 +319,7 @@ def network(facts: Mapping[str, Any]) -> Net:
 
 
 def train_images(facts: Mapping[str, Any]) -> float:
-    """How many images all clients have to train with; those of drawings share out so many of every character's."""
+    """The number of train images of all clients; datasets of drawings give a share of each character's images."""
     if "per_alphabet" in facts:
         return float(facts["images"] * facts["per_alphabet"] * facts["train"] / facts["drawings"])
     return float(facts["train"])
@@ -360,7 +361,7 @@ def _owners(images: Images, client: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _by_client(owner: np.ndarray, chosen: np.ndarray, M: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The chosen images' rows, one client after another, and where each client's begin: (M + 1,)."""
+    """The rows of the chosen images, ordered by client, and the start of each client's rows, (M + 1,)."""
     rows = np.flatnonzero(chosen & (owner >= 0))
     rows = rows[np.argsort(owner[rows], kind="stable")]
     counts = np.bincount(owner[rows], minlength=M)
@@ -378,7 +379,7 @@ def _shifted(pixels: np.ndarray, owner: np.ndarray) -> np.ndarray:
 
 
 def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, Any]) -> np.ndarray:
-    """z_m: the mean over client m's train images of what leaves the last block of a classifier of the groups.
+    """z_m: the mean output of the last block of a classifier of the groups, over client m's train images.
 
     perfedsi Appendix D: the same network with a head for the groups, trained centrally on all clients' train images.
     """
@@ -406,7 +407,7 @@ def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, An
 
 
 def _room(most: int) -> int:
-    """Rows to make room for, at least ``most``: one of few numbers, so that partitions share what is compiled."""
+    """A number of rows of at least ``most``, from few possible ones, so that partitions share compiled programs."""
     room = 1024
     while room < most:
         room *= 4

@@ -1,4 +1,4 @@
-r"""Linear regression with side information on data of the user's own: ``shift`` without its true parameters.
+r"""Linear regression with side information on the user's own data: ``shift`` without its true parameters.
 
 Client m has :math:`n_m` samples (x, y) and side information z_m. The methods of ``fedrepro.problems.shift`` minimize
 (perfedsi (8), with clients of any size)
@@ -6,12 +6,12 @@ Client m has :math:`n_m` samples (x, y) and side information z_m. The methods of
 .. math:: \frac{1}{2M} \sum_m \frac{1}{n_m} \sum_j (\langle \theta, x_{mj} \rangle + c + \langle w, z_m \rangle -
     y_{mj})^2 ,
 
-with w = 0 where they use no side information. What the generated data are measured by (theta and the biases) nobody
-knows here: measured is the mean over clients of the mean squared error on their samples held back.
+with w = 0 if they use no side information. The true theta and biases of generated data are unknown here, so the metric
+is the mean over clients of the mean squared error on the samples held back.
 
-**Clients of different size.** Samples are kept in blocks of n rows, n the most samples of a client; a smaller client's
-are scaled by :math:`\sqrt{n / n_m}` and its block filled up with rows of zeros. Its loss and gradient, divided by n as
-the methods do, are then exactly those with its own n_m.
+**Clients of different size.** Samples are stored in blocks of n rows, where n is the largest number of samples of a
+client. The samples of a smaller client are scaled by :math:`\sqrt{n / n_m}`, and its block is padded with zeros. Its
+loss and gradient, which the methods divide by n, are then exactly those with its own n_m.
 
 Source: perfedsi (3), (8), Appendix B.
 """
@@ -36,7 +36,7 @@ from fedrepro.registry import ProblemEntry, add_problem
 METRICS = by_name(
     Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
     Metric("mse_train", "mean squared error, training samples", "lower", "mean over clients"),
-    Metric("variance", "variance of y", "lower", "of the samples held back: what no model at all reaches"),
+    Metric("variance", "variance of y", "lower", "of the samples held back: the error of the mean of y"),
 )
 
 PARAMETERS: dict[str, Any] = {"test": 0.2}
@@ -45,12 +45,12 @@ _FILES = ("all_x", "all_y", "client", "z", "held")
 
 
 class Regression(Shift):
-    """The problem held in memory.
+    """The problem in memory.
 
-    data : ``Measured``. test : share of each client's samples held back, rounded down, 0 .. 0.99; not used
-    where the data say which.
+    data : ``Measured``. test : share of each client's samples held back, rounded down; ignored if the data mark the
+    test samples.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -100,13 +100,13 @@ class Regression(Shift):
 
     @property
     def theta(self) -> np.ndarray:  # type: ignore[override]
-        """Not known of data that were not generated: raises UserError."""
+        """Raises UserError: the true parameters of the user's data are unknown."""
         raise UserError("the true theta and biases are known of generated data only; use the problem shift for them")
 
     b = theta
 
     def design(self, side: bool) -> np.ndarray:
-        """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used, all scaled."""
+        """Scaled inputs of the linear model, (M, n, p): x, 1, and z if ``side`` information is used."""
         ones = self.weight[:, :, None]
         return np.concatenate([self.x, ones, *([ones * self.z[:, None]] if side else [])], axis=2)
 
@@ -130,7 +130,7 @@ class Regression(Shift):
         return values
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``c``, the biases predicted, (M,)."""
+        """Named arrays of a state: ``c``, the predicted biases, (M,)."""
         all_of("artifacts", names, ("c",))
         return {name: state.c.copy() for name in names}
 

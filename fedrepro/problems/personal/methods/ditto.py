@@ -6,8 +6,8 @@ Problem (Li et al., 2020, arXiv:2012.04221): FedAvg gives the global model w; cl
 
 A round: the server sends w to the clients drawn; each trains w for one local epoch and sends it back (FedAvg), then
 trains its own v_m for one epoch with gradient + mu (v_m - w), w as it was received. Both epochs take the same
-minibatches. The clients' models in use are v_m; those of clients never drawn stay at the initial point. There is no
-pull on the running statistics of batch norm. With mu = 0 the v_m are those of Local.
+minibatches. The clients' models are the v_m; those of clients that are never drawn stay at the initial point. The
+running statistics of batch norm are not pulled. With mu = 0 the v_m are those of Local.
 
 Source: perfedsi section 4 and Appendix D (mu = 1, lr = 0.05); discrepancy perfedsi.7.
 """
@@ -54,7 +54,7 @@ class Ditto(LocalTraining):
     ) -> Iterator[State]:
         """Yield the state of the clients' models v, one object updated in place; its ``anchor`` is the global model w.
 
-        init : a ``Start`` or named arrays. clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : a ``Start`` or named arrays. clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         net, draws = problem.plain, streams(rng)
         server = begin(problem, self, net, frozenset(), init, draws.other)
