@@ -71,7 +71,7 @@ def test_every_parameter_of_everything_registered_is_explained(kind: str, name: 
     silent = [parameter for parameter, meaning in meanings.items() if not meaning]
     assert not silent, (
         f"the docstring of {cls.__module__}.{cls.__name__} does not say what {', '.join(silent)} is: "
-        "write `name : meaning, range.`"
+        "write `name : meaning.`"
     )
     assert not [m for m in meanings.values() if " : " in m], "an explanation begins where a sentence does"
 

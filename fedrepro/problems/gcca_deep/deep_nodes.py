@@ -96,11 +96,8 @@ class DeepParameters(Method):
         width = 2.0 if params["double"] else 1.0
         passes = Work(network=width * (6.0 * batch * net.macs + 40.0 * batch * sum(net.hidden) + 30.0 * net.macs))
         forward = Work(network=width * J * (2.0 * net.macs + 10.0 * sum(net.hidden)), calls=300.0)
-        memory = (
-            1.1e8
-            + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
-            + 16.0 * batch * (N + 4.0 * sum(net.hidden))
-        )
+        memory = 1.1e8 + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
+        memory += 16.0 * batch * (N + 4.0 * sum(net.hidden))
         round_ = views * (steps * passes + forward) + federated.exchanging(params, facts)
         libraries = ("jax", "numba") if federated.compresses(params) else ("jax",)
         return Cost(Work(calls=1e4), round_, memory, libraries, Work(programs=2.0))
