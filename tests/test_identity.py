@@ -106,7 +106,7 @@ def docstring(copy: Copy) -> None:
 
 
 def constant_docstring(copy: Copy) -> None:
-    copy.edit("descend_H", '"""HH and XH are formed afresh', '"""Both are formed afresh')
+    copy.edit("descend_H", '"""HH and XH are recomputed', '"""Both are formed afresh')
 
 
 def annotation(copy: Copy) -> None:

@@ -291,7 +291,7 @@ class Personal(Problem):
         for width in values["widths"]:
             whole("widths", width)
         if values["side"] == "shift" and values["shift"] == "none":
-            raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
+            raise ParameterError("side", "'shift' is the number of a client's shift; it needs shift: affine")
         Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
 
     @classmethod

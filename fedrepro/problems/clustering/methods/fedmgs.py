@@ -71,9 +71,9 @@ class FedMGS(Method):
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """Both products with the drawn clients' samples, Q1 H steps and Q2 W steps; X H^T of all at the start."""
         P, N, m = facts["P"], facts["N"], descent.at_work(facts, params["m"])
-        rows, apart = N * m / P, parts(facts, m)
-        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * apart + 150.0)
-        steps = descent.H_steps(facts, rows, params["Q1"], apart) + descent.W_steps(facts, params["Q2"])
+        rows, blocks = N * m / P, parts(facts, m)
+        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * blocks + 150.0)
+        steps = descent.H_steps(facts, rows, params["Q1"], blocks) + descent.W_steps(facts, params["Q2"])
         start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
         return Cost(start, passing(facts, rows, 2) + moving + steps, descent.state_bytes(facts))
 
