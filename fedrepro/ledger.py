@@ -1,6 +1,6 @@
-"""What is sent between clients and server, per message actually sent, and how long each of them works.
+"""Counts the messages between clients and server, and measures how long each node works.
 
-docs/derivations/time-axes.md says what a time axis counts.
+docs/derivations/time-axes.md explains what a time axis counts.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ FULL_BITS = 32
 """Bits of one unquantized number, as the papers count (single precision, discrepancy gcca.8)."""
 
 COUNTS = ("uplink_scalars", "uplink_bits", "downlink_scalars", "downlink_bits")
-"""The cumulative totals of a run, in the order in which records and results keep them."""
+"""The cumulative totals of a run, in the order of records and result columns."""
 
 
 class Clock:
-    """The work of nodes that a run simulates one after another: side by side, it takes as long as the slowest of them.
+    """Times the nodes that a run simulates one after another; in parallel they take as long as the slowest one.
 
-    A method says what is a node's work:
+    A method marks the work of each node::
 
-        with ledger.clock.nodes() as at:      # until here all nodes are ready, after it they wait for each other
+        with ledger.clock.nodes() as at:      # all nodes start here and wait for each other at the end
             for i, node in enumerate(nodes):
                 with at(i):
-                    ...                       # work of node i; what stands outside ``at`` is the server's
+                    ...                       # work of node i; work outside ``at`` is the server's
 
-    Whoever measures a run hands ``times`` the seconds it took here, by the clock ``now``. ``cold`` : of a run that
-    warms up, whose times say nothing.
+    now : the clock, in seconds. cold : whether the run only warms up, so that its times are not used.
     """
 
     def __init__(self, now: Callable[[], float] = time.perf_counter, *, cold: bool = False) -> None:
@@ -44,13 +43,13 @@ class Clock:
         self._all = 0.0  # and for every node, added up
 
     def times(self, spent: float) -> tuple[float, float]:
-        """Of ``spent`` seconds: what it takes with nodes side by side, and with nodes one after another."""
+        """The time of a run that took ``spent`` seconds here: with nodes in parallel, and one after another."""
         others = spent + self._repeated - self._busy
         return others + self._slowest, others + self._all
 
     @contextmanager
     def nodes(self) -> Iterator[Callable[[Hashable], _Span]]:
-        """Gives ``at``: work in ``with at(i):`` is that of node i. Threads may be at several nodes at once."""
+        """Yields ``at``: ``with at(i):`` marks work of node i. Threads may work at several nodes at once."""
         phase = _Phase(self.now)
         yield lambda node: _Span(phase, node)
         self._busy += phase.busy
@@ -58,18 +57,18 @@ class Clock:
         self._all += sum(phase.spent.values())
 
     def each(self, work: Callable[..., T], *of_nodes: Iterable[Any]) -> list[T]:
-        """``work`` of every node, given one thing of each of ``of_nodes``; what it returns, in order."""
+        """The results of ``work`` for every node, in order; its arguments are one item of each of ``of_nodes``."""
         with self.nodes() as at:
-            found = []
+            results = []
             for i, arguments in enumerate(zip(*of_nodes, strict=True)):
                 with at(i):
-                    found.append(work(*arguments))
-        return found
+                    results.append(work(*arguments))
+        return results
 
     def once(self, kept: MutableMapping[str, Any], name: str, key: Any, make: Callable[[], T]) -> T:
-        """``make()``, or what it gave for the same ``key`` before, from ``kept``; its time counts either way.
+        """``make()``, or its result for the same ``key`` in ``kept``; its time counts in both cases.
 
-        A result is kept with the time it took, and not where it was made cold.
+        A result is kept with its time, unless the clock is cold.
         """
         if name in kept and kept[name][0] == key:
             _, result, took = kept[name]
@@ -93,7 +92,7 @@ class Clock:
 
 
 class _Phase:
-    """Between two moments at which all nodes wait for each other: seconds of each, and during which any worked."""
+    """The time between two waits of all nodes: seconds of each node, and seconds during which any worked."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
@@ -105,7 +104,7 @@ class _Phase:
 
 
 class _Span:
-    """A stretch of work of one node."""
+    """A period of work of one node."""
 
     def __init__(self, phase: _Phase, node: Hashable) -> None:
         self.phase, self.node = phase, node
@@ -129,11 +128,11 @@ class _Span:
 
 @dataclass
 class Ledger:
-    """Counts every message of one run. The papers' cost formulas are tests of this count, never its source.
+    """Counts every message of one run. Tests compare the counts with the papers' cost formulas.
 
     ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages sent once before round 1, which no paper counts
-    (for instance the statistics of the initial point), go to ``setup_scalars`` with ``setup=True``. ``clock``: whose
-    work the time between messages is.
+    (for instance the statistics of the initial point), are added to ``setup_scalars`` with ``setup=True``. ``clock``
+    measures the work of the nodes.
 
     >>> from fedrepro import Ledger
     >>> ledger = Ledger()
@@ -152,11 +151,11 @@ class Ledger:
     clock: Clock = field(default_factory=Clock, repr=False, compare=False)
 
     def up(self, scalars: int, *, kind: str, bits: int | None = None, clients: int = 1, setup: bool = False) -> None:
-        """``clients`` clients each send one message of ``scalars`` numbers (``bits`` bits, 32 a number by default)."""
+        """Count one message from each of ``clients`` clients: ``scalars`` numbers, ``bits`` bits (default: 32 each)."""
         self._count("uplink", scalars, kind, bits, clients, setup)
 
     def down(self, scalars: int, *, kind: str, bits: int | None = None, clients: int = 1, setup: bool = False) -> None:
-        """The server sends ``clients`` clients one message each of ``scalars`` numbers."""
+        """Count one message of ``scalars`` numbers from the server to each of ``clients`` clients."""
         self._count("downlink", scalars, kind, bits, clients, setup)
 
     def _count(self, way: str, scalars: int, kind: str, bits: int | None, clients: int, setup: bool) -> None:

@@ -1,4 +1,4 @@
-"""Checks of parameter values, and ranges that a parameter declares beside its type.
+"""Ranges that parameters declare in their annotations, and checks of parameter values.
 
 A field of a method, dataset or partition declares its range once, in its annotation::
 
@@ -6,7 +6,7 @@ A field of a method, dataset or partition declares its range once, in its annota
     gamma1: Annotated[float, Number(least=1.0)] = 1.02
     participation: Annotated[str, OneOf("pcc", "pcp")] = "pcc"
 
-The check when an object is made, the error, ``fedrepro describe`` and the reference all read it.
+The check of a new object, the error message, ``fedrepro describe`` and the reference pages use this declaration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import functools
 import math
 import numbers
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
@@ -30,7 +30,7 @@ class Range(Protocol):
     """The values that a parameter may have; its text completes "must be"."""
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is one of them."""
+        """Whether the value is in the range."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Whole:
     words: tuple[str, ...] = ()
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is an integer in the range; True and False are none."""
+        """Whether the value is an integer in the range or one of the words; bool is not an integer here."""
         counts = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         inside = counts and self.least <= int(value) and (self.most is None or int(value) <= self.most)
         return inside or _is_word(value, self.words)
@@ -62,7 +62,7 @@ class Number:
     words: tuple[str, ...] = ()
 
     def allows(self, value: Any) -> bool:
-        """Whether the value is a finite number in the range; True and False are none."""
+        """Whether the value is a finite number in the range or one of the words; bool is not a number here."""
         real = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if real and isinstance(value, numbers.Integral) and abs(int(value)) > sys.float_info.max:
             return False
@@ -75,7 +75,7 @@ class Number:
 
 @dataclass(frozen=True, init=False)
 class OneOf:
-    """One of some values."""
+    """One of the given values."""
 
     choices: tuple[Any, ...]
 
@@ -127,15 +127,21 @@ def ranges(cls: Any) -> Mapping[str, tuple[Range, bool]]:
     return declared
 
 
+def declared(cls: Any) -> Mapping[str, Range]:
+    """The declared range of each parameter of a class: of a problem, or of the fields of a dataclass."""
+    has_fields: bool = dataclasses.is_dataclass(cls)
+    return {name: range_ for name, (range_, _) in ranges(cls).items()} if has_fields else getattr(cls, "ranges", {})
+
+
 def check(name: str, value: Any, range_: Range) -> None:
     """Raise ParameterError unless a range allows ``value``."""
     if not range_.allows(value):
-        close = nearest(value, range_.choices) if isinstance(range_, OneOf) else ""
+        close = nearest(value, getattr(range_, "choices", getattr(range_, "words", ())))
         raise ParameterError(name, f"must be {range_}, not {value!r}{close}")
 
 
 def check_fields(parameters: Any) -> None:
-    """Raise ParameterError where a field of a dataclass instance is outside its declared range."""
+    """Raise ParameterError if a field of a dataclass instance is outside its declared range."""
     cls: Any = type(parameters)
     for name, (range_, may_be_none) in ranges(cls).items():
         value = getattr(parameters, name)
@@ -149,11 +155,11 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> Non
 
 
 def entries(name: str, most: float, **sizes: int) -> None:
-    """Raise ParameterError where a matrix of these sizes has more entries than ``most``."""
+    """Raise ParameterError if a matrix of these sizes has more than ``most`` entries."""
     count = math.prod(sizes.values())
     if count > most:
-        said = " x ".join(sizes)
-        raise ParameterError(name, f"is too large: {said} is {count:,}, and at most {most:,.0f} are drawn")
+        product = " x ".join(sizes)
+        raise ParameterError(name, f"is too large: {product} is {count:,}, and at most {most:,.0f} are drawn")
 
 
 def number(
@@ -176,6 +182,12 @@ def one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
     check(name, value, OneOf(*choices))
 
 
+def all_of(name: str, values: Iterable[Any], choices: Sequence[Any]) -> None:
+    """Raise ParameterError unless all ``values`` are among ``choices``."""
+    for value in values:
+        one_of(name, value, choices)
+
+
 def flag(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is true or false."""
     check(name, value, Flag())
@@ -184,23 +196,23 @@ def flag(name: str, value: Any) -> None:
 def several(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is a list of two or more values that all differ."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)
-    if not listed or len(value) < 2 or any(one in value[:i] for i, one in enumerate(value)):
+    if not listed or len(value) < 2 or any(item in value[:i] for i, item in enumerate(value)):
         raise ParameterError(name, f"must be a list of two or more distinct {name}, not {value!r}")
 
 
 def clients_at_most(m: int | None, P: int | None) -> None:
-    """Raise ParameterError where more clients would be drawn than there are (``P`` None: not known yet)."""
+    """Raise ParameterError if a round draws more clients than there are (``P`` None: not known yet)."""
     if m is not None and P is not None and m > P:
         raise ParameterError("m", f"must be at most the number of clients P = {P}, not {m}")
 
 
 def clients_fit(P: int, N: int | None) -> None:
-    """Raise ParameterError where there are more clients than samples to share out (``N`` None: not known yet)."""
+    """Raise ParameterError if there are more clients than samples (``N`` None: not known yet)."""
     if N is not None and P > N:
         raise ParameterError("P", f"must be at most the number of samples N = {N}, not {P}")
 
 
 def clusters_fit(K: int | None, N: int | None) -> None:
-    """Raise ParameterError where there are more clusters than samples (None: not known yet)."""
+    """Raise ParameterError if there are more clusters than samples (None: not known yet)."""
     if K is not None and N is not None and K > N:
         raise ParameterError("K", f"must be at most the number of samples N = {N}, not {K}")

@@ -1,9 +1,9 @@
-"""What is asked of a method, a problem, a dataset and a partition: all of it, in one place.
+"""The interfaces of methods, problems, datasets and partitions.
 
-A method is a frozen dataclass of its parameters and scores nothing; a problem holds the data, gives initial points and
-measures the states that a method yields. ``runs.compute.drive`` brings the two together. Datasets and partitions are
-frozen dataclasses of their parameters too. Classes of every kind derive from the protocols here, which hold the
-defaults of what need not be said; own ones may also just have the same members.
+A method is a frozen dataclass of its parameters; it computes no scores. A problem contains the data, provides initial
+points and measures the states that a method yields. ``runs.compute.drive`` runs a method on a problem. Datasets and
+partitions are frozen dataclasses of their parameters too. The classes of this package derive from the protocols here,
+which provide defaults for optional members. Other classes only need the same members.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Range, check, check_fields
+from fedrepro.parameters import Range, all_of, check, check_fields
+from fedrepro.seeds import Rng
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
 
 Facts = Mapping[str, Any]
-"""What is known of data before it is read (M, N, K, P ...); None where only the file tells."""
+"""Sizes of data known before it is read (M, N, K, P, ...); None if only the file contains them."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a piece of computing takes, in amounts that are the same on every machine.
+    """The work of a computation, in amounts that are the same on every machine.
 
-    flops : floating-point operations of dense products and factorizations. bytes : read from memory by products too
-    thin to hide it. singles : operations on one number at a time: stored entries of sparse data, ratings, draws,
-    elementwise passes. network : floating-point operations of neural networks. calls : library calls that take a
-    microsecond whatever they do. programs : compiled networks. All at least 0; amounts of one run add up.
+    flops : floating-point operations of dense products and factorizations. bytes : bytes read from memory by products
+    that memory bandwidth limits. singles : operations on one number at a time: stored entries of sparse data, ratings,
+    draws, elementwise passes. network : floating-point operations of neural networks. calls : library calls, each of
+    about a microsecond of overhead. programs : networks compiled. All are at least 0, and the amounts of a run add up.
     """
 
     flops: float = 0.0
@@ -54,10 +55,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """What something takes: ``start`` once, ``round`` in every round, and ``holds`` bytes of memory of its own at most.
+    """The cost of a run or a step: work ``start`` once and ``round`` per round, and at most ``holds`` bytes of memory.
 
-    libraries : those it loads only at work, by their import names (``sklearn``, ``numba``, ``jax``). first : what the
-    first such run on a problem does for all of them in a process, beside: compiling, a start that is kept.
+    libraries : import names of the libraries that it loads when it runs (``sklearn``, ``numba``, ``jax``). first : work
+    that the first such run on a problem does for all others in the process: compiling, or a start that is kept.
     """
 
     start: Work = Work()
@@ -69,7 +70,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number a problem can measure on a state: its axis label, which way is better, and what it means."""
+    """A number that a problem can measure on a state: its axis label, which direction is better, and its meaning."""
 
     name: str
     label: str
@@ -77,12 +78,17 @@ class Metric:
     summary: str
 
 
-class Method(Protocol):
-    """The calling convention of every algorithm: a frozen dataclass whose fields are its parameters.
+def by_name(*metrics: Metric) -> dict[str, Metric]:
+    """The metrics of a problem by their names, in this order."""
+    return {metric.name: metric for metric in metrics}
 
-    one_shot : it has no rounds and yields one state. silent : it sends no message, so that there is nothing to count.
-    meets : it gains by passing over the data together with other runs (``Problem.joins``). raises : it raises a penalty
-    of the problem's objective as it goes on, so that the objective may end above its start (``Problem.raised``).
+
+class Method(Protocol):
+    """A method: a frozen dataclass whose fields are its parameters.
+
+    one_shot : whether it has no rounds and yields one state. silent : whether it sends no messages. meets : whether it
+    is faster if it passes over the data together with other runs (``Problem.joins``). raises : whether it raises a
+    penalty of the objective between rounds, so that the objective may end above its start (``Problem.raised``).
 
     >>> from fedrepro import FedMGS, Method
     >>> Method in FedMGS.__mro__
@@ -97,58 +103,52 @@ class Method(Protocol):
     raises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        """Raise ParameterError if a field is outside the range that its annotation declares."""
         check_fields(self)
 
     @abstractmethod
     def rounds(
-        self,
-        problem: Any,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Any, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[Any]:
-        """Yield the state at the initial point and after every round, for ever or until there is nothing more to do.
+        """Yield the state at the initial point and after every round, without end or until the method stops.
 
-        problem : what it runs on, which it does not change. rng : source of everything random. ledger : where every
-        message is counted, and by ``ledger.clock`` the work of nodes that it simulates one after another. init : the
-        initial point, ``problem.initial(trial)`` or explicit factors; None for one drawn by ``rng``. clients : the
-        clients of each round, instead of drawing them (to replay a run).
+        problem : the problem, which is not changed. rng : the source of all random numbers. ledger : counts every
+        message, and with ``ledger.clock`` the time of nodes that are simulated one after another. init : the initial
+        point, ``problem.initial(trial)`` or explicit factors; None for a point drawn by ``rng``. clients : the clients
+        of each round, to replay a run; None to draw them.
         """
         ...
 
     def check(self, **facts: Any) -> None:
-        """Raise ParameterError where the parameters cannot work for data of which ``facts`` are known."""
+        """Raise ParameterError if the parameters cannot work for data with these ``facts``."""
 
     def collapsed(self, **facts: Any) -> bool:
-        """Whether on data of which ``facts`` are known a round takes its local steps at once, as a map formed before.
+        """Whether the local steps of a round are computed at once, by a map formed before round 1.
 
-        Its time is then not that of the steps, and is marked where it stands beside methods that take them.
+        The time of such a round is not the time of the steps, so tables that compare it with other methods mark it.
         """
         return False
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Facts) -> Cost:
-        """What a run takes with these parameters on data of which ``facts`` are known, to predict time and memory.
+        """The cost of a run with these parameters on data with these ``facts``, to predict time and memory.
 
-        ``facts`` are sizes (none is None) by the names that shapes, partitions and the problem's parameters have.
-        Measuring is not part of it. ``Cost()`` where the method does not say.
+        ``facts`` are sizes (none is None) by their names in shapes, partitions and the problem's parameters. Measuring
+        is not included. The default ``Cost()`` means that the cost is not declared.
         """
         return Cost()
 
 
 class Problem(Protocol):
-    """What methods run on, held in memory.
+    """A problem in memory: the data, initial points and measures.
 
-    name : as specs and seeds know it. metrics : what ``measure`` knows. default_metrics : what is measured where
-    nothing else is asked for. parameters : keys of ``problem:`` in a spec with their defaults, as ``of`` takes them;
-    most are keyword arguments of the class too. ranges : the range of each of these, by name. stored_parameters : those
-    that ``prepare`` reads (None for all); runs that differ in others share what it wrote. joins : runs on it can pass
-    over its data together (``together``). probes : a small problem on dense data and one on sparse data, as far as
-    there are such, with keys as a spec has them (``dataset``, ``partition``, ``problem``); a few rounds on it tell how
-    fast a method is on a machine.
+    name : its name in specs and seeds. metrics : the metrics that ``measure`` computes. default_metrics : those
+    measured unless a figure requests others. parameters : the keys of ``problem:`` in a spec with their defaults; most
+    are keyword arguments of the class too. ranges : their ranges, by name. stored_parameters : the parameters that
+    ``prepare`` reads (None for all); runs that differ only in others share its files. joins : whether runs can pass
+    over its data together (``together``). probes : a small problem on dense and one on sparse data, if there are any,
+    with the keys of a spec (``dataset``, ``partition``, ``problem``); a few rounds on them measure how fast a method is
+    on a machine.
 
     >>> from fedrepro import Clustering, Problem
     >>> Problem in Clustering.__mro__
@@ -168,20 +168,21 @@ class Problem(Protocol):
 
     @classmethod
     def check(cls, parameters: Mapping[str, Any], facts: Facts) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` are what is known of the data so far.
+        """Raise ParameterError if a parameter cannot work; ``facts`` are the known sizes of the data.
 
-        This compares parameters with their declared ``ranges``; None is allowed where it is the default.
+        This compares parameters with their declared ``ranges``; None is allowed if it is the default.
         """
-        for name, range_ in cls.ranges.items():
-            value = parameters.get(name, cls.parameters[name])
-            if value is not None or cls.parameters[name] is not None:
-                check(name, value, range_)
+        all_of("parameters", parameters, tuple(cls.parameters))
+        for name, default in cls.parameters.items():
+            value = parameters.get(name, default)
+            if name in cls.ranges and not (value is None and default is None):
+                check(name, value, cls.ranges[name])
 
     @classmethod
     def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Any:
-        """The problem on a dataset's arrays in memory: what ``prepare`` writes and ``stored`` opens, in one call.
+        """The problem on a dataset's arrays in memory: ``prepare`` and ``stored`` in one call.
 
-        client : the client of each sample, user or image; None where the data are not shared.
+        client : the client of each sample, user or image; None if the data are not partitioned.
         """
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # maps outlive the files they show
             cls.prepare(Path(folder), data, client, parameters)
@@ -190,12 +191,12 @@ class Problem(Protocol):
     @classmethod
     @abstractmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-        """Write the arrays of ``of`` into a folder, from which processes share them by memory map."""
+        """Write the arrays of the problem into a folder, from which processes memory map them."""
 
     @classmethod
     @abstractmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Problem:
-        """The problem that ``prepare`` wrote; equal to ``of`` the same data to the last bit."""
+        """The problem that ``prepare`` wrote."""
 
     @abstractmethod
     def initial(self, trial: int) -> Any:
@@ -209,32 +210,32 @@ class Problem(Protocol):
 
     @abstractmethod
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays of a state to keep, for pictures."""
+        """Named arrays of a state that are stored with the results, for plots."""
         ...
 
     def together(self) -> bool:
-        """Whether runs on this problem have the same bits together as alone, on this machine."""
+        """Whether joint runs on this problem give the same bits as solo runs on this machine."""
         return False
 
     @staticmethod
     def stored_bytes(facts: Facts) -> float:
-        """The bytes that ``prepare`` writes, which processes share; 0 where the problem does not say."""
+        """The bytes that ``prepare`` writes and processes share; 0 means not declared."""
         return 0.0
 
     @staticmethod
     def preparing(facts: Facts) -> Cost:
-        """What ``prepare`` takes beyond making the data; ``Cost()`` where the problem does not say."""
+        """The cost of ``prepare`` without loading the data; ``Cost()`` means not declared."""
         return Cost()
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Facts) -> Cost:
-        """What ``measure`` takes for these metrics of one state, in ``round``; ``Cost()`` where it is not said."""
+        """The cost of measuring these metrics of one state, in ``round``; ``Cost()`` means not declared."""
         return Cost()
 
     @staticmethod
     @abstractmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None, from the values recorded of each metric, and of ``round``."""
+        """Why a run counts as diverged, or None, given the recorded values of each metric and of ``round``."""
         ...
 
     @classmethod
@@ -244,10 +245,10 @@ class Problem(Protocol):
 
 
 class Dataset(Protocol):
-    """A dataset: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them.
+    """A dataset: a frozen dataclass whose fields are its parameters.
 
-    draws : ``load`` takes a generator, and every trial has data of its own. files : parameters that name files of the
-    user's own, or may do so, the one with the data first. bundled : the library that real data come with, '' for none.
+    draws : whether ``load`` draws the data, afresh for every trial. files : the parameters that may name the user's own
+    files, the data file first. bundled : the library that contains the data, '' for none.
     """
 
     draws: ClassVar[bool] = False
@@ -255,51 +256,51 @@ class Dataset(Protocol):
     bundled: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        """Raise ParameterError if a field is outside the range that its annotation declares."""
         check_fields(self)
 
     @abstractmethod
     def shape(self) -> Facts:
-        """What is known of the data without reading any."""
+        """The sizes of the data, without reading it."""
         ...
 
     def expected(self) -> Facts:
-        """Sizes about as large as those ``shape`` cannot know, and ``density`` of sparse data, to predict with only."""
+        """Estimates of the sizes that ``shape`` does not know, and ``density`` of sparse data, for predictions only."""
         return {}
 
     def making(self) -> Cost:
-        """What ``load``, or the stand-in in its place, takes; nothing said: a few passes over what it gives."""
+        """The cost of ``load`` or of the stand-in; ``Cost()`` stands for a few passes over the data."""
         return Cost()
 
     def doubts(self) -> Sequence[str]:
-        """What of the data looks like a mistake of the user's, in words; nothing is refused for it."""
+        """Warnings about the data that are probably a mistake of the user; they are not errors."""
         return ()
 
     @abstractmethod
     def load(self, *given: Any, **named: Any) -> Any:
         """The arrays, of a kind in ``fedrepro.datasets.types``.
 
-        It is given ``path``, the folder of arrays of the copy in the data home, where the dataset is registered with
-        files, and ``rng`` where it draws. Raises ParameterError where the data cannot give what is asked for.
+        Its arguments are ``path``, the folder of arrays in the data home, if the dataset is registered with files, and
+        ``rng`` if it draws. Raises ParameterError if the data cannot satisfy the parameters.
         """
         ...
 
 
 class Partition(Protocol):
-    """A partition: a frozen dataclass whose fields are its parameters, as specs name them; making one checks them."""
+    """A partition: a frozen dataclass whose fields are its parameters."""
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a field is outside the range that its annotation declares."""
+        """Raise ParameterError if a field is outside the range that its annotation declares."""
         check_fields(self)
 
     @abstractmethod
-    def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample, user or image; images also have a part, 0 to train with and 1 to test with."""
+    def assign(self, data: Any, rng: Rng) -> np.ndarray:
+        """The client of each sample, user or image; for images also the part, 0 for training and 1 for testing."""
         ...
 
     def sharing(self, facts: Facts) -> Cost:
-        """What ``assign`` takes; nothing said: nothing that matters."""
+        """The cost of ``assign``; ``Cost()`` if it is negligible."""
         return Cost()
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where N samples of K classes cannot be shared out so (None: not known yet)."""
+        """Raise ParameterError if N samples of K classes cannot be partitioned so (None: not known yet)."""

@@ -1,8 +1,8 @@
-"""Random numbers that depend only on what a run is, never on when, where or in which order it is computed.
+"""Random numbers that depend only on the identity of a run, not on when, where or in which order it is computed.
 
-A stream is named by an axis (``data``, ``partition``, ``init``, ``run``) and by the facts that identify what is drawn.
-Runs that state the same facts share the draws (common random numbers): all curves of a panel are given the same data,
-the same initial points and the same client draws, so that differences between methods are paired.
+A stream is identified by an axis (``data``, ``partition``, ``init``, ``run``) and by facts about what is drawn. Runs
+with the same facts share the draws (common random numbers): all curves of a panel use the same data, initial points and
+client draws, so that differences between methods are paired.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy as np
 
+Rng = np.random.Generator
+"""A source of random numbers."""
+
 
 def canonical(value: Any) -> str:
-    """One text for equal values: JSON with sorted keys and no spaces; used for hashing."""
+    """The same text for equal values, for hashing: JSON with sorted keys and no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def generator(axis: str, **facts: Any) -> np.random.Generator:
+def generator(axis: str, **facts: Any) -> Rng:
     """The generator of one axis for the given facts (JSON-like values)."""
     digest = hashlib.sha256(f"{axis}|{canonical(facts)}".encode()).digest()
     words = np.frombuffer(digest, dtype="<u4").tolist()
@@ -29,18 +32,18 @@ def generator(axis: str, **facts: Any) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Streams:
-    """The independent streams a method may need; a method that needs fewer leaves the others untouched.
+    """The independent streams of a run; a method uses those that it needs.
 
-    Because every method is given the same ``clients`` stream for one trial, two methods (or two bit widths of one
-    method) meet the same client draws, whatever else they draw.
+    Every method has the same ``clients`` stream in one trial. So two methods (or two bit widths of one method) have the
+    same client draws, whatever else they draw.
     """
 
-    clients: np.random.Generator
-    compressor: np.random.Generator
-    minibatch: np.random.Generator
-    other: np.random.Generator
+    clients: Rng
+    compressor: Rng
+    minibatch: Rng
+    other: Rng
 
 
-def streams(rng: np.random.Generator) -> Streams:
-    """Split a run's generator into the named streams; once in a run (``Generator.spawn`` counts its calls)."""
+def streams(rng: Rng) -> Streams:
+    """Split a run's generator into the named streams; call it once per run (``Generator.spawn`` counts its calls)."""
     return Streams(*rng.spawn(4))

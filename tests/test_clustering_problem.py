@@ -357,7 +357,7 @@ def small(**changes: object) -> Clustering:
         ({"K": None}, "K: give the number of clusters: these samples have no labels to count"),
         ({"K": 0}, "K: must be an integer of at least 1, not 0"),
         ({"rho": -1}, "rho: must be a number of at least 0, not -1"),
-        ({"w_min": "min"}, "w_min: must be one of data_min, zero, not 'min', did you mean 'data_min'?"),
+        ({"w_min": "min"}, "w_min: must be a number or 'data_min' or 'zero', not 'min', did you mean 'data_min'?"),
         ({"w_min": 20}, "w_min: must not exceed the largest entry of X, 12; it is 20"),
         ({"relative": "yes"}, "relative: must be true or false, not 'yes'"),
     ],

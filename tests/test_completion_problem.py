@@ -159,7 +159,7 @@ def test_items_nobody_rated_can_be_kept():
     extra = 0.5 * few.gam * np.sum(state.V[17:] ** 2)
     assert values["objective"] - extra == pytest.approx(same["objective"], rel=1e-14)
     assert values["rmse"] == same["rmse"]
-    with pytest.raises(ParameterError, match=r"^items: all needs data that tells its largest raw item id; use items: "):
+    with pytest.raises(ParameterError, match=r"^items: all needs data with its largest raw item id; use items: "):
         small(items="all")
 
 

@@ -348,13 +348,13 @@ def test_a_rule_known_to_both_ends_costs_nothing():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MaxNorm(1), "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 1"),
-        (lambda: MaxNorm(32), "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 32"),
-        (lambda: MaxNorm(2.5), "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 2.5"),
-        (lambda: MaxNorm(3, 0.5), "u: must be 'bound' (Fact 1) or a number of at least 1, not 0.5"),
-        (lambda: MaxNorm(3, "best"), "u: must be 'bound' (Fact 1) or a number of at least 1, not 'best'"),
-        (lambda: TopK(0.0), "kept: must be a share greater than 0 and at most 1, not 0.0"),
-        (lambda: TopK(2), "kept: must be a share greater than 0 and at most 1, not 2"),
+        (lambda: MaxNorm(1), "q: must be an integer from 2 to 31, not 1"),
+        (lambda: MaxNorm(32), "q: must be an integer from 2 to 31, not 32"),
+        (lambda: MaxNorm(2.5), "q: must be an integer from 2 to 31, not 2.5"),
+        (lambda: MaxNorm(3, 0.5), "u: must be a number of at least 1 or 'bound', not 0.5"),
+        (lambda: MaxNorm(3, "best"), "u: must be a number of at least 1 or 'bound', not 'best'"),
+        (lambda: TopK(0.0), "kept: must be a number greater than 0 and at most 1, not 0.0"),
+        (lambda: TopK(2), "kept: must be a number greater than 0 and at most 1, not 2"),
     ],
 )
 def test_bad_parameters_are_told(make, message):

@@ -71,7 +71,7 @@ def test_every_parameter_of_everything_registered_is_explained(kind: str, name: 
     silent = [parameter for parameter, meaning in meanings.items() if not meaning]
     assert not silent, (
         f"the docstring of {cls.__module__}.{cls.__name__} does not say what {', '.join(silent)} is: "
-        "write `name : meaning, range.`"
+        "write `name : meaning.`"
     )
     assert not [m for m in meanings.values() if " : " in m], "an explanation begins where a sentence does"
 
@@ -274,8 +274,8 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     assert "  papers       fedc: Federated Clustering via Matrix Factorization Models" in text
     assert "  rounds       yes\n  messages     counted, up and down\n" in text
     assert "  source       fedmf sections III and V-A; fedc section III; docs/derivations/local-loop.md (the\n" in text
-    assert "\n    gamma1         1.02      safety factor of the H step's c_p, at least 1\n" in text
-    assert "\n    gamma2         1 *       factor of the W step's d, greater than 0\n" in text
+    assert "\n    gamma1         1.02      safety factor of the H step's c_p; a number of at least 1\n" in text
+    assert "\n    gamma2         1 *       factor of the W step's d; a number greater than 0\n" in text
     assert "\n    * set by the name fedcavg-literal, where FedMAvg has gamma2 = 5\n" in text
     assert "\n    None is written null in a spec.\n" in text
     assert text.endswith("\n  used by\n    no figure\n")
@@ -284,7 +284,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
 
 def test_inherited_parameters_are_explained_where_they_are_inherited_from() -> None:
     text = " ".join(told("fedmgs-sncp").split())
-    assert "Q2 100 W steps of the server, at least 1" in text
+    assert "Q2 100 W steps of the server per round; an integer of at least 1" in text
     assert "cap 1 * largest rho, relative to ||X||^2/N, at least rho0" in text
 
 
@@ -296,7 +296,7 @@ def test_methods_without_rounds_or_messages_say_so() -> None:
 def test_a_problem_shows_its_metrics_and_methods() -> None:
     text = told("completion")
     assert "\n    r      5      rank, 1 .. min(rows, items)\n" in text
-    assert "\n    lam    1e-6   weight of the regulariser of U, at least 0\n" in text
+    assert "\n    lam    1e-6   weight of the regulariser of U; a number of at least 0\n" in text
     assert "rmse             lower   test RMSE: root mean square error of the test ratings" in text
     assert "  data             ratings\n" in text
     assert "fedmc-admm-released" in text
@@ -409,10 +409,14 @@ def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (method["kind"], method["name"], method["rounds"]) == ("algorithm", "fedcavg-literal", True)
     by_name = {p["name"]: p for p in method["parameters"]}
     assert by_name["gamma2"] == {
-        "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d, greater than 0",
+        "name": "gamma2", "default": 1.0, "meaning": "factor of the W step's d; a number greater than 0",
         "preset": True, "otherwise": 5.0,
     }  # fmt: skip
-    assert by_name["Q1"] == {"name": "Q1", "default": 10, "meaning": "H steps of a client, at least 1"}
+    assert by_name["Q1"] == {
+        "name": "Q1",
+        "default": 10,
+        "meaning": "H steps per client and round; an integer of at least 1",
+    }
     assert data["parameters"][0]["required"] is True
     assert "default" not in data["parameters"][0]
     assert metric["figures"] == {"drawn_by": ["own/figure"], "only_recorded_by": []}

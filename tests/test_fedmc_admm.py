@@ -267,10 +267,13 @@ def test_a_run_that_overflows_ends_without_a_warning(threads):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"beta": 0}, "beta: must be a number greater than 0, not 0"),
-        ({"beta": -1.0}, "beta: must be a number greater than 0, not -1.0"),
-        ({"beta": float("nan")}, "beta: must be a number greater than 0, not nan"),
-        ({"beta": "automatic"}, "beta: must be a number greater than 0, or auto, not 'automatic'"),
+        ({"beta": 0}, "beta: must be a number greater than 0 or 'auto', not 0"),
+        ({"beta": -1.0}, "beta: must be a number greater than 0 or 'auto', not -1.0"),
+        ({"beta": float("nan")}, "beta: must be a number greater than 0 or 'auto', not nan"),
+        (
+            {"beta": "automatic"},
+            "beta: must be a number greater than 0 or 'auto', not 'automatic', did you mean 'auto'?",
+        ),
         ({"c": 0}, "c: must be a number greater than 0, not 0"),
         ({"N": 0}, "N: must be an integer of at least 1, not 0"),
         ({"m": 2.0}, "m: must be an integer of at least 1, not 2.0"),

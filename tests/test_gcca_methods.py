@@ -514,7 +514,7 @@ def test_a_method_says_whether_its_rounds_are_collapsed(method, form, monkeypatc
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CuteMaxVar(q=1), "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 1"),
+        (lambda: CuteMaxVar(q=1), "q: must be an integer from 2 to 31, not 1"),
         (lambda: CuteMaxVar(T=0), "T: must be an integer of at least 1, not 0"),
         (lambda: CuteMaxVar(b=0), "b: must be an integer of at least 1, not 0"),
         (lambda: AltMaxVar(m=0), "m: must be an integer of at least 1, not 0"),
@@ -530,14 +530,14 @@ def test_a_method_says_whether_its_rounds_are_collapsed(method, form, monkeypatc
             "directions: must be one of both, uplink, not 'up', did you mean 'uplink'?",
         ),
         (lambda: CuteMaxVar(error_feedback=1), "error_feedback: must be true or false, not 1"),
-        (lambda: CuteMaxVar(u=0.1), "u: must be 'bound' (Fact 1) or a number of at least 1, not 0.1"),
+        (lambda: CuteMaxVar(u=0.1), "u: must be a number of at least 1 or 'bound', not 0.1"),
         (
             lambda: CuteMaxVar(compressor="topk"),
             "compressor: must be one of quantizer, top-k, not 'topk', did you mean 'top-k'?",
         ),
         (
             lambda: CuteMaxVar(compressor="top-k", kept=0),
-            "kept: must be a share greater than 0 and at most 1, not 0",
+            "kept: must be a number greater than 0 and at most 1, not 0",
         ),
         (lambda: MVLSA(r=-1), "r: must be a number of at least 0, not -1"),
         (

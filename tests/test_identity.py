@@ -106,7 +106,7 @@ def docstring(copy: Copy) -> None:
 
 
 def constant_docstring(copy: Copy) -> None:
-    copy.edit("descend_H", '"""HH and XH are formed afresh', '"""Both are formed afresh')
+    copy.edit("descend_H", '"""HH and XH are recomputed', '"""Both are formed afresh')
 
 
 def annotation(copy: Copy) -> None:
@@ -136,6 +136,8 @@ def move_module(copy: Copy) -> None:
     old = ".".join(("fedrepro", *module.with_suffix("").parts))
     copy.path(module).rename(copy.folder / "fedrepro" / "elsewhere.py")
     copy.everywhere(rf"from {re.escape(old)} import", "from fedrepro.elsewhere import")
+    package, _, name = old.rpartition(".")
+    copy.everywhere(rf"from {re.escape(package)} import {name}\b", f"from fedrepro import elsewhere as {name}")
 
 
 def split_module(copy: Copy) -> None:

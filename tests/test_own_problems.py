@@ -192,7 +192,7 @@ def test_completing_from_entries_alone_recovers_what_nobody_saw() -> None:
     assert not held.any()  # no step looks at them
     with pytest.raises(ParameterError, match="r: must be at most"):
         ObservedIMC(data, r=6)
-    with pytest.raises(UserError, match="stands there more than once"):
+    with pytest.raises(UserError, match="occurs more than once"):
         ObservedIMC(dataclasses.replace(data, item=np.zeros_like(data.item)))
 
 

@@ -175,7 +175,7 @@ def test_data_that_cannot_work_say_why() -> None:
         ({"widths": [8, 8, 8]}, "widths: must give the channels of 4 blocks, not 3"),
         ({"widths": 64}, "widths: must be a list of the channels of four blocks, not 64"),
         ({"last_pool": "round"}, "last_pool: must be one of floor, ceil, not 'round'"),
-        ({"side": "shift"}, "side: 'shift' tells the clients' shifts apart; it needs shift: affine"),
+        ({"side": "shift"}, "side: 'shift' is the number of a client's shift; it needs shift: affine"),
         ({"side": "alphabet"}, "side: must be one of none, group, shift, not 'alphabet'"),
         ({"precision": "half"}, "precision: must be one of single, double, not 'half'"),
     ],

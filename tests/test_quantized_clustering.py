@@ -170,9 +170,9 @@ def test_the_registered_names() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"q": 1}, "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 1"),
-        ({"q": 2.5}, "q: must be an integer from 2 (one bit is the sign) to 31 bits, not 2.5"),
-        ({"u": 0.5}, "u: must be 'bound' (Fact 1) or a number of at least 1, not 0.5"),
+        ({"q": 1}, "q: must be an integer from 2 to 31, not 1"),
+        ({"q": 2.5}, "q: must be an integer from 2 to 31, not 2.5"),
+        ({"u": 0.5}, "u: must be a number of at least 1 or 'bound', not 0.5"),
         ({"feedback": 1}, "feedback: must be true or false, not 1"),
         ({"m": 0}, "m: must be an integer of at least 1, not 0"),
     ],

@@ -186,7 +186,7 @@ def _public(name: str, thing: Any) -> Iterator[str]:
         yield f"```python\n{_signature(name, thing)}\n```\n"
     doc, names = thing.__doc__ or "", _parameters(thing)
     yield from blocks(doc, drop=_explaining(doc))
-    said = docstrings.meanings(thing, names) if inspect.isclass(thing) else docstrings.explained(doc)
+    said = things.meanings(thing, names) if inspect.isclass(thing) else docstrings.explained(doc)
     rows = [[f"`{n}`", said[n]] for n in (names or said) if said.get(n)]
     if rows:
         yield table(["", "what it is"], rows)

@@ -1,11 +1,11 @@
-"""Compressors of matrices that are sent, error feedback, and links that send a changing matrix as quantized changes.
+"""Compressors of matrices, error feedback, and links that send a changing matrix as compressed changes.
 
-Any method may use them. A compressor turns a matrix D into a message; ``message.values`` is what the receiver works
-with, the same floats at both ends, and ``message.bits`` its size: q bits for a quantized entry, ``FULL_BITS`` = 32 for
-any other number. What a compressed message holds is what fits into the bits it counts: steps and kept entries are
-numbers of single precision, and ``unpack`` of the packed message gives ``values`` back to the last bit. Only a matrix
-that is sent whole counts 32 bits an entry, as the papers count, although it is computed in double precision.
-``pack(single=True)`` writes exactly ``bits`` bits, filled up to a whole byte.
+Any method can use them. A compressor turns a matrix D into a message. ``message.values`` is the matrix that the
+receiver uses, the same floats at both ends, and ``message.bits`` is the size of the message: q bits per quantized entry
+and ``FULL_BITS`` = 32 per other number. The content of a compressed message fits into these bits: steps and kept
+entries are numbers of single precision, and ``unpack`` of the packed message restores ``values`` to the last bit. Only
+an uncompressed matrix is computed in double precision and counted with 32 bits per entry, as the papers count.
+``pack(single=True)`` writes exactly ``bits`` bits, padded to a whole byte.
 
 Source: Shrestha and Fu, Sec. III-B and III-C.2;
 docs/derivations/error-feedback.md.
@@ -17,37 +17,44 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 
-from fedrepro.errors import ParameterError
 from fedrepro.ledger import FULL_BITS
+from fedrepro.parameters import Number, Whole, check_fields
+from fedrepro.seeds import Rng
 
-MOST_BITS = 31
-"""The widest quantizer: its levels still fit 32-bit integers. Wider ones lose nothing that q = 31 keeps."""
+BITS = Whole(2, 31)
+"""Bits of a quantized entry: one is the sign, and the levels of 31 still fit 32-bit integers."""
+
+SCALES = Number(least=1.0, words=("bound",))
+"""Values of u, which scales a quantizer down."""
+
+SHARES = Number(above=0.0, most=1.0)
+"""Shares of the entries that a sparsifier keeps."""
 
 SINGLE = np.dtype("<f4")
 LEAST, LARGEST = 2.0**-149, float(np.finfo(SINGLE).max)
 """The least and the largest positive number of single precision."""
 
 ROUNDED = 1.0 + 2.0**-23
-"""By what factor ``single_above`` enlarges a number at most, from 2^-126 on (below lie the subnormal ones)."""
+"""The largest factor by which ``single_above`` enlarges a number of at least 2^-126 (smaller ones are subnormal)."""
 
 
 class Message(Protocol):
-    """One matrix on its way."""
+    """One matrix as it is sent."""
 
     @property
     def values(self) -> np.ndarray:
-        """What the receiver adds to its estimate, or takes."""
+        """The matrix that the receiver uses, or adds to its estimate."""
 
     @property
     def bits(self) -> int:
         """The size of the message."""
 
     def pack(self, single: bool = False) -> bytes:
-        """The message as bytes; ``single``: those of a whole matrix in single precision, the size that is counted."""
+        """The message as bytes; ``single`` : an uncompressed matrix in single precision, which has the counted size."""
 
 
 class Compressor(Protocol):
@@ -55,9 +62,9 @@ class Compressor(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is lost."""
+        """Whether the compression is lossless."""
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Message:
+    def compress(self, D: np.ndarray, rng: Rng) -> Message:
         """The message for D."""
 
     def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Message:
@@ -68,7 +75,7 @@ class Compressor(Protocol):
 class Levels:
     """A quantized matrix: ``values = step * levels``.
 
-    levels : signed integers, -S .. S. step : one number of single precision; where it is not finite, so are all values.
+    levels : signed integers from -S to S. step : a number of single precision; if it is not finite, no value is.
     """
 
     levels: np.ndarray
@@ -78,11 +85,11 @@ class Levels:
 
     @property
     def bits(self) -> int:
-        """q bits an entry and the step."""
+        """q bits per entry, and the step."""
         return self.q * self.levels.size + FULL_BITS
 
     def pack(self, single: bool = False) -> bytes:
-        """The step (4 bytes, in single precision anyway), then level + S of every entry in q bits, lowest bit first."""
+        """The step (4 bytes), then level + S of every entry in q bits, lowest bit first."""
         S = 2 ** (self.q - 1) - 1
         codes = self.levels.astype(np.int64).ravel() + S
         digits = (codes[:, None] >> np.arange(self.q)) & 1
@@ -93,31 +100,25 @@ class Levels:
 class MaxNorm:
     """Stochastic quantizer by the largest entry, C_q (Sec. III-C.2, eq. (18)-(20); QSGD with the max norm).
 
-    q : bits an entry, 2 .. 31; one bit is the sign, so there are S = 2^(q-1) - 1 levels above zero (q = 2: S = 1).
-    u : the scale 1/u of eq. (20), at least 1; 1 leaves C unbiased (the paper's choice). ``"bound"`` takes for each
-        matrix the value of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, which makes any D a delta-compressor's.
+    q : bits per entry; one bit is the sign, so there are S = 2^(q-1) - 1 levels above zero (q = 2: S = 1).
+    u : the scale 1/u of eq. (20); 1 leaves C unbiased (the paper's choice). ``"bound"`` uses for each matrix the value
+        of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, for which C is a delta-compressor.
 
     The entry d becomes sign(d) l s, where s is max|D| / (S u) rounded up to single precision, and l is |d| / (s u)
-    rounded up or down at random so that its mean is right: the mean of l s is |d| / u for the step that is sent, and
-    since s is not rounded down, no entry lies above level S, where no level would be left to round up to.
+    rounded up or down at random without bias: the mean of l s is |d| / u for the step that is sent. Because s is never
+    rounded down, no entry is above level S.
 
-    Zero maps to zero. A step below the least number of single precision, 2^-149, is that number: the mean stays right,
-    and an entry is at most so far off. A step above the largest, 3.4e38, cannot be sent, nor can an entry that is not
-    finite: such a matrix maps to one that is not finite, its run has diverged.
+    Zero maps to zero. A step below 2^-149, the smallest number of single precision, is replaced by it: C stays unbiased
+    with an error of at most 2^-149 per entry. A matrix whose step exceeds the largest number, 3.4e38, or that has an
+    entry that is not finite, maps to a matrix that is not finite: its run has diverged.
     """
 
-    q: int
-    u: float | str = 1.0
+    q: Annotated[int, BITS]
+    u: Annotated[float | str, SCALES] = 1.0
     exact = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.q, int | np.integer) and not isinstance(self.q, bool)
-        if not whole or not 2 <= self.q <= MOST_BITS:
-            raise ParameterError(
-                "q", f"must be an integer from 2 (one bit is the sign) to {MOST_BITS} bits, not {self.q!r}"
-            )
-        if self.u != "bound" and not (isinstance(self.u, int | float) and 1 <= self.u < math.inf):
-            raise ParameterError("u", f"must be 'bound' (Fact 1) or a number of at least 1, not {self.u!r}")
+        check_fields(self)
 
     @property
     def S(self) -> int:
@@ -134,8 +135,8 @@ class MaxNorm:
         share = float(np.square(D / largest).sum())  # ||D||_F^2 / max^2
         return 1.0 + D.size / (4.0 * self.S**2) / share * ROUNDED**2  # Fact 1, for the largest the step can become
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Levels:
-        """Quantize D (any shape, float64); draws one uniform an entry from ``rng``."""
+    def compress(self, D: np.ndarray, rng: Rng) -> Levels:
+        """Quantize D (any shape, float64), with one uniform draw per entry from ``rng``."""
         U = rng.random(D.shape)
         levels, values = np.empty(D.shape, _level_type(self.q)), np.empty(D.shape)
         largest = float(max(D.max(), -D.min())) if D.size else 0.0
@@ -165,7 +166,7 @@ def _kernel() -> Callable[..., None]:
 
 
 def single_above(x: float) -> float:
-    """The least number of single precision that is at least x and not 0, for x >= 0: infinity above the largest."""
+    """The smallest positive number of single precision that is at least x, for x >= 0; infinity if there is none."""
     if not x <= LARGEST:
         return math.inf
     near = np.float32(x)
@@ -174,7 +175,7 @@ def single_above(x: float) -> float:
 
 @dataclass(frozen=True)
 class Kept:
-    """A sparsified matrix: ``numbers`` of single precision at the flat positions ``where`` (ascending), else zero."""
+    """A sparsified matrix: ``numbers`` in single precision at the flat positions ``where`` (ascending), else zero."""
 
     where: np.ndarray
     numbers: np.ndarray
@@ -189,42 +190,41 @@ class Kept:
 
     @property
     def bits(self) -> int:
-        """A position of ceil(log2 size) bits and a number for each entry kept."""
+        """A position of ceil(log2 size) bits and a number per kept entry."""
         return self.where.size * (_position_bits(self.shape) + FULL_BITS)
 
     def pack(self, single: bool = False) -> bytes:
-        """The numbers (4 bytes each, in single precision anyway), then the positions, lowest bit first."""
+        """The numbers (4 bytes each), then the positions, lowest bit first."""
         digits = (self.where[:, None] >> np.arange(_position_bits(self.shape))) & 1
         return self.numbers.astype(SINGLE).tobytes() + np.packbits(digits.astype(np.uint8)).tobytes()
 
 
 @dataclass(frozen=True)
 class TopK:
-    """Keep the share ``kept`` (0 < kept <= 1, at least one) of largest entries by magnitude, the first among equals.
+    """Keep the share ``kept`` of the entries (at least one) with the largest magnitude, the first of equal ones.
 
-    They are sent in single precision: to the nearest, infinite above 3.4e38, and 0 where the magnitude is 2^-150 or
-    less, as its smallest number is 2^-149. A delta-compressor with delta = entries kept / entries, up to that rounding
-    (2^-48 of the squares of what is kept, down to a magnitude of 2^-126, where single precision loses digits).
+    They are sent in single precision: rounded to the nearest number, infinite above 3.4e38, and 0 for magnitudes up to
+    2^-150. A delta-compressor with delta = kept entries / entries, except for this rounding (2^-48 of the sum of the
+    squares of the kept entries, down to magnitudes of 2^-126, where single precision loses digits).
     """
 
-    kept: float
+    kept: Annotated[float, SHARES]
     exact = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kept, int | float) or isinstance(self.kept, bool) or not 0 < self.kept <= 1:
-            raise ParameterError("kept", f"must be a share greater than 0 and at most 1, not {self.kept!r}")
+        check_fields(self)
 
     def entries(self, size: int) -> int:
         """How many of ``size`` entries are kept."""
         return min(size, max(1, round(self.kept * size)))
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Kept:
+    def compress(self, D: np.ndarray, rng: Rng) -> Kept:
         """Sparsify D; draws nothing."""
         flat = np.ascontiguousarray(D, dtype=np.float64).reshape(-1)
         k, size = self.entries(flat.size), np.abs(flat)
         if k == 0 or k == flat.size:
             return Kept(np.arange(k), _single(flat[:k]), D.shape)
-        size[np.isnan(size)] = math.inf  # as large as can be: it is sent
+        size[np.isnan(size)] = math.inf  # counts as the largest, so it is sent
         least = np.partition(size, flat.size - k)[flat.size - k]
         above = np.flatnonzero(size > least)
         ties = np.flatnonzero(size == least)[: k - above.size]
@@ -241,18 +241,18 @@ class TopK:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Uncompressed:
     """An uncompressed matrix."""
 
     values: np.ndarray
 
     @property
     def bits(self) -> int:
-        """``FULL_BITS`` an entry."""
+        """``FULL_BITS`` per entry."""
         return FULL_BITS * self.values.size
 
     def pack(self, single: bool = False) -> bytes:
-        """Every entry, 8 bytes (or 4 with ``single``)."""
+        """Every entry in 8 bytes (4 with ``single``)."""
         return self.values.astype(_number(single)).tobytes()
 
 
@@ -262,43 +262,43 @@ class Identity:
 
     exact = True
 
-    def compress(self, D: np.ndarray, rng: np.random.Generator) -> Whole:
+    def compress(self, D: np.ndarray, rng: Rng) -> Uncompressed:
         """D itself; draws nothing."""
-        return Whole(D)
+        return Uncompressed(D)
 
-    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Whole:
-        """The message that ``Whole.pack`` wrote, for a matrix of ``shape``."""
-        return Whole(np.frombuffer(packed, _number(single)).astype(np.float64).reshape(shape))
+    def unpack(self, packed: bytes, shape: tuple[int, ...], single: bool = False) -> Uncompressed:
+        """The message that ``Uncompressed.pack`` wrote, for a matrix of ``shape``."""
+        return Uncompressed(np.frombuffer(packed, _number(single)).astype(np.float64).reshape(shape))
 
 
 class ErrorFeedback:
-    """Send updates through a compressor and add what it lost to the next update.
+    """Compresses updates and adds the error of each message to the next update.
 
-    ``send(update, rng)`` compresses update + memory and keeps the difference in ``memory``. For a method that sends
-    updates (gradients, say); one that sends a state uses ``Link``, where the same feedback is the second term of
-    eq. (12): both send the same messages for the same sequence of states.
+    ``send(update, rng)`` compresses update + memory and stores the difference in ``memory``. Use it for a method that
+    sends updates, such as gradients. A method that sends a state uses ``Link``, where the second term of eq. (12) is
+    the same feedback: both send the same messages for the same sequence of states.
     """
 
     def __init__(self, compressor: Compressor, shape: tuple[int, ...]) -> None:
         self.compressor = compressor
         self.memory = np.zeros(shape)
 
-    def send(self, update: np.ndarray, rng: np.random.Generator) -> Message:
+    def send(self, update: np.ndarray, rng: Rng) -> Message:
         """The message for ``update``."""
-        wanted = update + self.memory
-        message = self.compressor.compress(wanted, rng)
-        self.memory = wanted - message.values
+        corrected = update + self.memory
+        message = self.compressor.compress(corrected, rng)
+        self.memory = corrected - message.values
         return message
 
 
 class Link:
-    """One direction of one connection on which a changing matrix is sent as compressed changes (Sec. III-B).
+    """One direction of a connection that sends a changing matrix as compressed changes (Sec. III-B).
 
-    Each end keeps its own estimate of the matrix: ``near`` at the sender, ``far`` at the receiver. They are equal after
-    every message, for both ends add the same values to the same start, which was sent in full.
+    Each end keeps an estimate of the matrix: ``near`` at the sender, ``far`` at the receiver. They are equal after
+    every message, because both ends add the same values to the same start, which was sent in full.
 
-    error_feedback : send C(value - estimate), eq. (12), (13), (17). Without, send C(value - previous value), the first
-        term of eq. (12) alone, so that quantization errors add up.
+    error_feedback : send C(value - estimate), eq. (12), (13), (17). Otherwise send C(value - previous value), only the
+        first term of eq. (12), so that quantization errors add up.
 
     An exact compressor sends the matrix itself, as the uncompressed method does (eq. (8)).
     """
@@ -309,7 +309,7 @@ class Link:
         self.near = self.far = start
         self._previous = start
 
-    def send(self, value: np.ndarray, rng: np.random.Generator) -> Message:
+    def send(self, value: np.ndarray, rng: Rng) -> Message:
         """The message for the matrix's new ``value``; updates the sender's estimate."""
         if self.compressor.exact:
             message = self.compressor.compress(value, rng)
@@ -322,7 +322,7 @@ class Link:
         return message
 
     def receive(self, message: Message) -> None:
-        """Update the receiver's estimate by a message."""
+        """Update the receiver's estimate with a message."""
         self.far = message.values if self.compressor.exact else self.far + message.values  # eq. (13)
 
     def adjust(self, change: Callable[[np.ndarray], np.ndarray]) -> None:

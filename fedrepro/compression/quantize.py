@@ -12,7 +12,7 @@ def levels_and_values(
 ) -> None:
     """Fill ``levels`` (signed, -S .. S) and ``values`` (= step * levels) for the entries ``D``; all one-dimensional.
 
-    ``U``: independent uniforms on [0, 1). ``unit``: what one level stands for before the scale 1/u, at least
+    ``U``: independent uniforms on [0, 1). ``unit``: the value of one level before the scale 1/u, at least
     max|D| / S up to rounding.
     """
     top = float(S)

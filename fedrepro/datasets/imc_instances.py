@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import Number, whole
+from fedrepro.parameters import Number, Whole
 from fedrepro.protocols import Cost, Dataset, Work
 from fedrepro.registry import DatasetEntry, add_dataset
 
@@ -53,26 +53,24 @@ class Instance:
 class RandomInstance(Dataset):
     """A random instance of d items, M clients and rank r.
 
-    d : items, at least 1. M : clients, at least 1. k : length of a client's side information, at least 1. r : rank,
+    d : items. M : clients. k : length of a client's side information. r : rank,
     1 .. min(d, k). per_client : entries that a client sees, 1 .. d. well_posed : redraw until ``lam_min`` is large
     enough. least : the smallest ``lam_min`` that is, above 0.
     """
 
     draws = True
 
-    d: int = 16
-    M: int = 20
-    k: int = 4
-    r: int = 2
-    per_client: int = 5
+    d: Annotated[int, Whole()] = 16
+    M: Annotated[int, Whole()] = 20
+    k: Annotated[int, Whole()] = 4
+    r: Annotated[int, Whole()] = 2
+    per_client: Annotated[int, Whole()] = 5
     well_posed: bool = True
     least: Annotated[float, Number(above=0.0)] = 0.1
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         super().__post_init__()
-        for name in ("d", "M", "k", "r", "per_client"):
-            whole(name, getattr(self, name))
         if self.r > min(self.d, self.k):
             raise ParameterError("r", f"must be at most d = {self.d} and k = {self.k}, not {self.r}")
         if self.per_client > self.d:

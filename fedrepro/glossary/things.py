@@ -13,6 +13,8 @@ from fedrepro import registry
 from fedrepro.data.copies import source, state
 from fedrepro.glossary import docstrings
 from fedrepro.glossary.uses import Use
+from fedrepro.parameters import Number, Range, Whole
+from fedrepro.parameters import declared as declared_ranges
 from fedrepro.protocols import Metric
 from fedrepro.spec import claim_grammar, panels
 from fedrepro.spec.axes import Axis
@@ -20,6 +22,9 @@ from fedrepro.spec.keys import PARTITION, Key
 from fedrepro.spec.panels import KINDS, Explained, Published
 
 Uses = Mapping[Use, list[str]]
+
+_BOUNDED = re.compile(r"\.\.|<=|at (least|most) ([a-z]+)?\d|(greater|less|fewer) than|in \(0, 1\]")
+"""A range in the text of a docstring."""
 
 
 @dataclass(frozen=True)
@@ -250,11 +255,23 @@ def _said(keys: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]
     return {title: found for title, found in keys.items() if found}
 
 
+def meanings(cls: type[Any], names: Iterable[str]) -> dict[str, str]:
+    """The meaning of each parameter of a class, with its declared range where the docstring states none."""
+    stated, ranges = docstrings.meanings(cls, names), declared_ranges(cls)
+    return {name: _with_range(text, ranges.get(name)) for name, text in stated.items()}
+
+
+def _with_range(text: str, range_: Range | None) -> str:
+    """A docstring states the ranges that depend on other parameters or the data, and explains the choices."""
+    numeric = isinstance(range_, (Whole, Number))
+    return f"{text}; {range_}" if text and numeric and not _BOUNDED.search(text) else text
+
+
 def _parameters(cls: type[Any], defaults: Mapping[str, Any]) -> list[Parameter]:
-    meanings = docstrings.meanings(cls, defaults)
+    texts = meanings(cls, defaults)
     required = [name for name, default in defaults.items() if default is dataclasses.MISSING]
     return [
-        Parameter(name, None if name in required else default, meanings[name], required=name in required)
+        Parameter(name, None if name in required else default, texts[name], required=name in required)
         for name, default in defaults.items()
     ]
 

@@ -1,4 +1,4 @@
-"""One view held at its node, dense or sparse: its products, its largest singular values, its rank, and its checks."""
+"""A dense or sparse view at its node: products, largest singular values, rank and checks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fedrepro.protocols import Work
 
 EPS = float(np.finfo(np.float64).eps)
 SMALL = 256
-"""A sparse view with a side of at most this many, and no giant, is decomposed as a dense one."""
+"""A sparse view with a side of at most this size and at most 2^24 entries is decomposed as a dense one."""
 
 
 class View:
     """X (J, N): a dense float64 array in C order, or a scipy.sparse CSR matrix.
 
-    The arrays are not copied where they have that form already, and they are never written to. ``largest`` is
-    lambda_max(X'X), computed when it is first asked for unless it is given.
+    Arrays that already have this form are not copied, and they are never changed. ``largest`` is lambda_max(X'X),
+    computed at its first use unless it is given.
     """
 
     def __init__(self, X: Any, largest: float | None = None) -> None:
@@ -38,7 +38,7 @@ class View:
 
     @property
     def sparse(self) -> bool:
-        """Whether X is kept as a CSR matrix."""
+        """Whether X is a CSR matrix."""
         return sparse.issparse(self.X)
 
     @property
@@ -72,7 +72,7 @@ class View:
         return np.asarray(self.X.T @ R)
 
     def top(self, count: int) -> np.ndarray:
-        """The ``count`` largest eigenvalues of X'X, largest first (fewer where X has fewer columns or rows)."""
+        """The ``count`` largest eigenvalues of X'X, largest first (fewer if X has fewer columns or rows)."""
         if self._decomposed_densely(count):
             return np.square(linalg.svdvals(self._dense())[:count])
         return np.sort(self._eigsh(count, vectors=False))[::-1].clip(min=0.0)
@@ -80,7 +80,7 @@ class View:
     def left_svd(self, m: int) -> tuple[np.ndarray, np.ndarray]:
         """A (J, m) and s (m,) of the rank-m truncated SVD X ~ A diag(s) B'; B = X'A diag(1/s).
 
-        Raises ParameterError where m is above the rank of X.
+        Raises ParameterError if m exceeds the rank of X.
         """
         if self._decomposed_densely(m):
             A, s, _ = linalg.svd(self._dense(), full_matrices=False)
@@ -106,7 +106,7 @@ class View:
         return np.asarray(self.X.toarray() if self.sparse else self.X)
 
     def _eigsh(self, count: int, vectors: bool) -> Any:
-        """``count`` largest eigenvalues of X'X, or of XX' where that is smaller; its start is fixed, so it repeats."""
+        """The ``count`` largest eigenvalues of the smaller of X'X and XX'; from a fixed start."""
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         size = min(self.X.shape)
@@ -116,7 +116,7 @@ class View:
         return eigsh(operator, k=count, which="LA", v0=start, return_eigenvectors=vectors)
 
     def check_rank(self, name: str, K: int) -> None:
-        """Raise ParameterError unless the rank of X is at least K; what is found is kept as ``largest``."""
+        """Raise ParameterError unless the rank of X is at least K; sets ``largest``."""
         values = self.top(K)
         self._largest = float(values[0])
         share = EPS * max(self.X.shape)  # of a singular value to the largest, as in numpy's matrix_rank
@@ -127,12 +127,12 @@ class View:
 
 
 def decomposing(J: float, N: float, density: float | None, count: int) -> Work:
-    """What the ``count`` leading singular vectors of a view take: an SVD, or Lanczos where it is sparse."""
+    """The work of the ``count`` leading singular vectors of a view: an SVD, or Lanczos if it is sparse."""
     if density is None or min(J, N) <= max(SMALL, count + 1):
         return Work(flops=14.0 * J * N * min(J, N), calls=100.0)
-    products, side = 9.0 * max(2 * count + 1, 20), min(J, N)
-    one = Work(singles=2.0 * J * N * density + 4.0 * J, flops=4.0 * side * max(2 * count + 1, 20), calls=30.0)
-    return products * one
+    count_of_products, side = 9.0 * max(2 * count + 1, 20), min(J, N)
+    product = Work(singles=2.0 * J * N * density + 4.0 * J, flops=4.0 * side * max(2 * count + 1, 20), calls=30.0)
+    return count_of_products * product
 
 
 def leading(W: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -146,14 +146,14 @@ def leading(W: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view of a plain array that cannot be written to."""
+    """A read-only view of a plain array."""
     array = np.asarray(array).view()
     array.flags.writeable = False
     return array
 
 
 def check_views(views: Any) -> list[Any]:
-    """The views as a list of 2-D matrices of finite numbers with the same rows; raises UserError where they are not."""
+    """The views as a list of matrices of finite numbers with the same rows; raises UserError if they are not."""
     for i, X in enumerate(views, start=1):
         unmasked(**{f"view {i}": X})
         structure(f"view {i}", X)
@@ -177,7 +177,7 @@ def check_views(views: Any) -> list[Any]:
 
 
 def check_columns(views: list[Any]) -> None:
-    """Raise UserError where a view is zero or has a constant column: then there is nothing to correlate."""
+    """Raise UserError if a view is zero or has a constant column, which correlates with nothing."""
     for i, X in enumerate(views):
         if not np.any(X.data if sparse.issparse(X) else X):
             raise UserError(f"{_name(views, i)}: is zero everywhere, so there is nothing to correlate; leave it out")
@@ -207,7 +207,7 @@ def _check_finite(name: str, X: Any) -> None:
 
 
 def constant_columns(X: Any) -> np.ndarray:
-    """Columns with the same value in all (two or more) rows; the empty columns of a sparse matrix do not count."""
+    """Columns with the same value in all (two or more) rows, except for the empty columns of a sparse matrix."""
     if X.shape[0] < 2:
         return np.empty(0, dtype=np.intp)
     if not sparse.issparse(X):

@@ -1,9 +1,10 @@
-"""The federated part of MAX-VAR GCCA: links, quantized messages and the server's step; linear and deep nodes share it.
+"""The federated loop of MAX-VAR GCCA for linear and deep nodes: links, compressed messages and the server's step.
 
-Source: Shrestha and Fu, Algorithm 1 (CuteMaxVar) and eq. (8)-(17); docs/derivations/error-feedback.md. What differs
-between the linear and the deep case is how a node improves its own parameters for a given G, eq. (11); a ``Node`` does
-that and shows its representation M_i = Q(X_i; theta_i). The server is given matrices J x K that arrived on links, never
-a view.
+The linear and the deep methods differ only in how a node improves its parameters for a given G, eq. (11). A ``Node``
+does this step and returns its representation M_i = Q(X_i; theta_i). The server receives J x K matrices over links,
+never a view.
+
+Source: Shrestha and Fu, Algorithm 1 (CuteMaxVar) and eq. (8)-(17); docs/derivations/error-feedback.md.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from fedrepro.compression.compressors import Compressor, Identity, Link, MaxNorm
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.multiview.maxvar import server_step
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import OneOf
 from fedrepro.protocols import Work
+from fedrepro.seeds import Rng
 
-CENTERINGS = ("none", "sum", "estimate")
-DIRECTIONS = ("both", "uplink")
+CENTERINGS = OneOf("none", "sum", "estimate")
+DIRECTIONS = OneOf("both", "uplink")
+COMPRESSORS = OneOf("quantizer", "top-k")
 
 
 class Node(Protocol):
-    """One view and its parameters theta_i; nothing of it reaches the server but what a link carries."""
+    """One view and its parameters theta_i; the server receives only the messages of its link."""
 
     def represent(self) -> np.ndarray:
         """M_i = Q(X_i; theta_i), a new (J, K) array."""
 
     def parameters(self) -> Any:
-        """theta_i, in arrays that later updates do not change."""
+        """theta_i, in arrays that later updates leave unchanged."""
 
     def update(self, G: np.ndarray) -> None:
         """Improve theta_i for the target G (J, K), eq. (11)."""
@@ -40,10 +43,10 @@ class Node(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """Everything after a round.
+    """The state after a round.
 
-    theta : parameters of each node (linear: Q_i, (N_i, K)). M : M_i = Q(X_i; theta_i), (J, K) each, the true ones.
-    G : (J, K), the server's, G'G = I. near, far : estimates of M_i at the node and at the server, (J, K) each.
+    theta : parameters of each node (linear: Q_i, (N_i, K)). M : the true M_i = Q(X_i; theta_i), (J, K) each.
+    G : the server's G, (J, K), G'G = I. near, far : estimates of M_i at the node and at the server, (J, K) each.
     G_near, G_far : the estimate of G at the server and at the nodes, (J, K).
     """
 
@@ -79,19 +82,19 @@ def federated_rounds(
     nodes: Sequence[Node],
     sending: Sending,
     *,
-    rng: np.random.Generator,
+    rng: Rng,
     ledger: Ledger | None = None,
     G: np.ndarray | None = None,
     rho: float = 0.0,
     center: str = "none",
 ) -> Iterator[State]:
-    """Algorithm 1 for ever: yields the state at the initial point and after every round.
+    """Yield the state of Algorithm 1 at the initial point and after every round, without end.
 
-    nodes : their parameters initialised. G : G^(0), by default by eq. (9). rng : what the compressors draw from, each
-    link its own stream. center : ``none``; ``sum``, eq. (15); ``estimate``, where after each message both ends subtract
-    the column means from their estimate of M_i (the authors' deep code).
+    nodes : nodes with initial parameters. G : G^(0); None for eq. (9). rng : source of the compressors' draws; each
+    link has its own stream. rho : 1 / alpha_G of eq. (14). center : ``none``; ``sum``, eq. (15); ``estimate``: both
+    ends subtract the column means from their estimate of M_i after each message (the authors' deep code).
 
-    By the ledger's clock (11), M_i and the compression in (12) are a node's work, all else is the server's.
+    The ledger's clock counts (11), M_i and the compression in (12) as a node's work, and the rest as the server's.
     """
     ledger = Ledger() if ledger is None else ledger
     *streams, down_stream = rng.spawn(len(nodes) + 1)
@@ -143,14 +146,11 @@ def _state(nodes: Sequence[Node], M: list[np.ndarray], G: np.ndarray, uplinks: S
 def sending(
     q: int | None, compressor: str, kept: float, u: float | str, directions: str, error_feedback: bool
 ) -> Sending:
-    """The compressors a method's parameters ask for; raises ParameterError where a value cannot work.
+    """The compressors that a method's parameters ask for.
 
     q : bits, None for no quantization. compressor : ``quantizer`` (with q and u) or ``top-k`` (with kept).
     directions : ``both``, or ``uplink`` where G is sent in full.
     """
-    one_of("compressor", compressor, ("quantizer", "top-k"))
-    one_of("directions", directions, DIRECTIONS)
-    flag("error_feedback", error_feedback)
     up: Compressor
     if compressor == "top-k":
         up = TopK(kept)
@@ -160,28 +160,19 @@ def sending(
 
 
 def compresses(params: Mapping[str, Any]) -> bool:
-    """Whether messages are quantized or cut to their largest entries."""
+    """Whether messages are quantized or sparsified."""
     return params.get("q") is not None or params.get("compressor") == "top-k"
 
 
 def exchanging(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Work:
-    """What the messages of a round and the server's step take: a J x K matrix a view up, and one down."""
+    """The work of a round's messages and the server's step: a J x K matrix up per view, and one down."""
     J, K, views = facts["J"], facts["K"], facts["I"]
     quantized = compresses(params)
-    each = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
-    return (views + 1.0) * each + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
-
-
-def check_shared(T: int, b: int | None, rho: float, center: str) -> None:
-    """Raise ParameterError where a parameter that all federated GCCA methods have cannot work."""
-    whole("T", T)
-    if b is not None:
-        whole("b", b)
-    number("rho", rho, least=0.0)
-    one_of("center", center, CENTERINGS)
+    message = Work(singles=(10.0 if quantized else 3.0) * J * K, calls=40.0 if quantized else 15.0)
+    return (views + 1.0) * message + Work(flops=4.0 * J * K * K + 60.0 * K**3, calls=60.0)
 
 
 def batch_within(b: int | None, J: int) -> None:
-    """Raise ParameterError where a minibatch would be larger than the data."""
+    """Raise ParameterError if a minibatch is larger than the data."""
     if b is not None and b > J:
         raise ParameterError("b", f"must be at most the number of rows J = {J}, not {b}; null takes the full gradient")

@@ -1,6 +1,6 @@
-"""MAX-VAR GCCA as linear algebra: its exact optimum, and the server's step from estimates of all X_i Q_i.
+"""Linear algebra of MAX-VAR GCCA: the exact optimum, and the server's step from estimates of all X_i Q_i.
 
-The optimum is spanned by the leading eigenvectors of P = sum_i X_i X_i^+, found without forming P.
+The leading eigenvectors of P = sum_i X_i X_i^+ span the optimum; they are computed without forming P.
 
 Source: Shrestha and Fu, Sec. II-A; docs/derivations/maxvar-optimum.md.
 """
@@ -18,10 +18,10 @@ from fedrepro.errors import ParameterError
 from fedrepro.multiview.aligned_views import EPS, View, leading
 
 WIDEST = 6000
-"""The widest sparse view with an exact optimum: a Cholesky factor of (N_i, N_i) is kept for each view."""
+"""Most columns of a sparse view for the exact optimum, which needs an (N_i, N_i) Cholesky factor per view."""
 
 LANCZOS = 900
-"""Lanczos vectors for the exact optimum of sparse views, whose leading eigenvalues lie close together (all near I)."""
+"""Lanczos vectors for the exact optimum of sparse views, whose leading eigenvalues are close together (all near I)."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,12 @@ class Optimum:
 
 
 def solve(views: Sequence[View], K: int) -> Optimum:
-    """The exact optimum from W = [U_1 ... U_I], U_i an orthonormal basis of the range of X_i: P = W W'.
+    """The exact optimum from P = W W' with W = [U_1 ... U_I] and U_i an orthonormal basis of the range of X_i.
 
-    lambda_k(P) = the k-th singular value of W, squared, and G = the left singular vectors; a J x J matrix is formed
-    only where it is the smaller side. Dense views take U_i from the thin SVD. Where a view is sparse, U_i is
-    X_i L^-T with L L' = X_i'X_i, applied and never formed, and Lanczos gives the singular values.
+    lambda_k(P) is the square of the k-th singular value of W, and G consists of the left singular vectors. A J x J
+    matrix is formed only if J is the smaller side of W. U_i of a dense view comes from its thin SVD. If a view is
+    sparse, U_i = X_i L^-T with L L' = X_i'X_i is applied without being formed, and Lanczos computes the singular
+    values.
     """
     bases: list[Any] = [_SparseBasis(view) if view.sparse else _DenseBasis(view) for view in views]
     if any(view.sparse for view in views):
@@ -72,7 +73,7 @@ class _DenseBasis:
 
 
 class _SparseBasis:
-    """U = X B with orthonormal columns, X kept sparse: B = L^-T, or V S^-1 where X'X is (nearly) singular."""
+    """U = X B with orthonormal columns for a sparse X: B = L^-T, or V S^-1 if X'X is (nearly) singular."""
 
     def __init__(self, view: View) -> None:
         if view.N > WIDEST:
@@ -118,7 +119,7 @@ class _SparseBasis:
 
 
 def _cholesky(gram: np.ndarray) -> np.ndarray | None:
-    """L with L L' = gram, or None where gram is too close to singular for L to be of use."""
+    """L with L L' = gram, or None if gram is too close to singular."""
     try:
         L = linalg.cholesky(gram, lower=True)
     except linalg.LinAlgError:
@@ -128,7 +129,7 @@ def _cholesky(gram: np.ndarray) -> np.ndarray | None:
 
 
 def _lanczos(bases: Sequence[Any], K: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same with W applied and never formed."""
+    """The leading eigenvalues and eigenvectors of W W', with W applied and never formed."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     ends = np.cumsum([0, *(basis.size for basis in bases)]).tolist()
@@ -164,7 +165,7 @@ def polar(Y: np.ndarray) -> np.ndarray:
     """U V' of the thin SVD of Y (J, K): the matrix with orthonormal columns nearest to Y, eq. (9), (16).
 
     Computed as Y (Y'Y)^(-1/2) where Y'Y is well conditioned (error about 1e-16 times the ratio of its extreme
-    eigenvalues, at most 1e-11), else by the SVD. Not finite where Y is not.
+    eigenvalues, at most 1e-11), otherwise by the SVD. The result is not finite if Y is not.
     """
     gram = Y.T @ Y
     if not np.isfinite(gram).all():
@@ -179,8 +180,8 @@ def polar(Y: np.ndarray) -> np.ndarray:
 def server_step(estimates: Sequence[np.ndarray], G: np.ndarray | None, rho: float, center: bool) -> np.ndarray:
     """G of eq. (14): the polar factor of Y = sum_i (I - 11'/J) Mhat_i + rho G, eq. (15), (16).
 
-    estimates : Mhat_i, (J, K) each. rho : 1 / alpha_G. center : apply the centring matrix. ``G`` is the present one,
-    None before there is one (then eq. (9), (10), discrepancy gcca.7).
+    estimates : Mhat_i, (J, K) each. G : the current one; None before round 1, eq. (9), (10), discrepancy gcca.7.
+    rho : 1 / alpha_G. center : whether to apply the centring matrix.
     """
     Y = np.array(estimates[0])
     for estimate in estimates[1:]:

@@ -1,7 +1,9 @@
-"""Compiled loops of a linear GCCA node: stochastic gradient steps on the rows of a view, dense or sparse.
+"""Compiled loops of a linear GCCA node: stochastic gradient steps on the rows of a dense or sparse view, eq. (11).
 
-The last argument ``columns`` of each kernel is any tuple of length K. Its length is part of its type, so that the loops
-over the K columns have a length known when they are compiled (a third of the time on sparse rows).
+The last argument ``columns`` of each kernel is any tuple of length K. Its length is part of its type, so the compiler
+knows the length of the loops over the K columns (a third of the time on sparse rows).
+
+Source: Shrestha and Fu, eq. (11), Sec. III-C.3; docs/derivations/gcca-steps.md.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ _jit = numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 
 
 LANES = 32
-"""Minibatches are filled up with zeros to a multiple of this: whole vector loops, no remainder."""
+"""Minibatches are padded with zeros to a multiple of this, so that vector loops have no remainder."""
 
 
 @numba.njit(cache=True)
@@ -22,7 +24,7 @@ def draw_rows(rows: np.ndarray, chosen: np.ndarray, u: np.ndarray) -> None:
     """Put b = len(u) different rows of 0 .. J-1, drawn uniformly by the uniforms ``u``, into rows[:b] in order.
 
     ``rows``: (J,) integers and ``chosen``: (J,) booleans, both overwritten. The first b steps of a Fisher-Yates
-    shuffle; visiting the drawn rows in ascending order is kinder to the cache, and a sum over rows does not mind.
+    shuffle. The drawn rows are visited in ascending order, which uses the cache better and does not change the sum.
     """
     J = rows.size
     for j in range(J):
@@ -32,11 +34,11 @@ def draw_rows(rows: np.ndarray, chosen: np.ndarray, u: np.ndarray) -> None:
         other = j + int(u[j] * (J - j))
         rows[j], rows[other] = rows[other], rows[j]
         chosen[rows[j]] = True
-    found = 0
+    count = 0
     for j in range(J):
         if chosen[j]:
-            rows[found] = j
-            found += 1
+            rows[count] = j
+            count += 1
 
 
 @_jit

@@ -1,4 +1,4 @@
-"""JAX on one thread: loaded at the first use, so that everything else works where it is not installed."""
+"""JAX on one thread, loaded at the first use, so that all other code works without JAX."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 @functools.cache
 def load() -> Any:
-    """The module ``jax``, set up so that a process computes on one thread: runs share the cores, not a run.
+    """The module ``jax``, set up to compute on one thread per process, because runs share the cores.
 
-    Sums are then taken in one order whatever the number of cores (on another CPU they may not: docs/results.md). A
-    process that imported JAX before keeps its own settings. Raises UserError where JAX or optax is not installed.
+    The order of sums then does not depend on the number of cores (it can differ on another CPU: docs/results.md). A
+    process that imported JAX before keeps its settings. Raises UserError if JAX or optax is not installed.
     """
     if "jax" not in sys.modules:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD}".strip()
@@ -39,5 +39,5 @@ def load() -> Any:
 
 
 def clients_in_parallel() -> bool:
-    """Whether clients are trained side by side (an accelerator) or one after another (a CPU, where that is faster)."""
+    """Whether clients are trained in parallel (accelerator) or one after another (CPU, where it is faster)."""
     return load().default_backend() != "cpu"

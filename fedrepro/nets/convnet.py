@@ -8,11 +8,13 @@ one of the paper's two parametric forms (perfedsi (3), (4); docs/derivations/per
 * ``mask``: :math:`f = H(G(x) \odot W_2(z))` with G the first three blocks and :math:`W_2(z) = z W`, one factor a
   channel.
 
-A network's numbers are one flat mapping from names such as ``block1.kernel`` to arrays; the part before the last dot is
-the layer. Images are (n, height, width, channels). A kernel of a convolution is (9 c_in, c_out), rows ordered by row,
-column and channel of the 3x3 window. Layers follow the defaults of PyTorch, which the paper's experiments ran in:
-kernels and biases uniform within 1/sqrt(fan-in), batch norm with eps 1e-5 and running statistics of momentum 0.1.
-Convolutions have no bias, which batch norm would cancel.
+The parameters of a network are one flat mapping from names such as ``block1.kernel`` to arrays; the part before the
+last dot is the layer. Images are (n, height, width, channels). A convolution kernel is (9 c_in, c_out), with rows
+ordered by row, column and channel of the 3x3 window. Layers follow the defaults of PyTorch, which the paper's
+experiments used: kernels and biases uniform within 1/sqrt(fan-in), batch norm with eps 1e-5 and running statistics of
+momentum 0.1. Convolutions have no bias, because batch norm would cancel it.
+
+Source: perfedsi (3), (4), section 4 and Appendix D; docs/derivations/personal-networks.md.
 """
 
 from __future__ import annotations
@@ -38,20 +40,20 @@ SIDE_NORMS = ("running", "own", "none")
 
 _EPS, _MOMENTUM = 1e-5, 0.1
 _NARROW = 8
-"""Under this many input channels a convolution gathers whole 3x3 windows."""
+"""With fewer input channels, a convolution gathers whole 3x3 windows."""
 
 
 @dataclass(frozen=True)
 class Net:
     """A network's architecture.
 
-    size, channels : pixels a side and channels of the images. classes : outputs. widths : channels of the four blocks.
-    ceil : the last pooling rounds 3 pixels up to 2 instead of down to 1. side, side_dim : how z enters, numbers in z.
-    mask : ``block`` (each entry of z switches its own share of the channels, not trained), ``learned`` (W starts at 1),
-    ``random`` (W starts at random), ``ones`` (no mask, a control). side_norm : statistics of the batch norm in the side
-    path in use, ``running``, the client's ``own``, or ``none`` (no batch norm there).
+    size, channels : pixels per side and channels of the images. classes : outputs. widths : channels of the four
+    blocks. ceil : the last pooling rounds 3 pixels up to 2 instead of down to 1. side, side_dim : how z enters, numbers
+    in z. mask : ``block`` (each entry of z switches its own share of the channels, not trained), ``learned`` (W starts
+    at 1), ``random`` (W starts at random), ``ones`` (no mask, a control). side_norm : statistics of the batch norm in
+    the side path in use, ``running``, the client's ``own``, or ``none`` (no batch norm there).
 
-    Raises ParameterError where the sizes do not fit together.
+    Raises ParameterError if the sizes do not fit together.
     """
 
     size: int
@@ -79,7 +81,7 @@ class Net:
 
     @functools.cached_property
     def sides(self) -> tuple[int, ...]:
-        """Pixels a side of the input and of each block's output."""
+        """Pixels per side of the input and of each block's output."""
         sides = [self.size]
         for block in range(1, BLOCKS + 1):
             sides.append((sides[-1] + (self.ceil and block == BLOCKS)) // 2)
@@ -87,7 +89,7 @@ class Net:
 
     @property
     def features(self) -> int:
-        """Numbers that leave the last block."""
+        """Numbers in the output of the last block."""
         return self.widths[-1] * self.sides[-1] ** 2
 
     @functools.cached_property
@@ -108,7 +110,7 @@ class Net:
 
     @functools.cached_property
     def macs(self) -> float:
-        """Multiplications of one image's forward pass, side path left out (it is passed once a batch)."""
+        """Multiplications of one image's forward pass without the side path, which runs once per batch."""
         inputs = (self.channels, *self.widths[:-1])
         convolutions = (9 * a * b * s * s for a, b, s in zip(inputs, self.widths, self.sides[:-1], strict=True))
         return float(sum(convolutions) + self.features * self.classes)
@@ -120,7 +122,7 @@ def _block_shapes(name: str, c_in: int, c_out: int) -> dict[str, tuple[int, ...]
 
 
 def trained(name: str) -> bool:
-    """Whether a named array is trained; running statistics are not, but follow their layer everywhere else."""
+    """Whether a named array is trained; running statistics are not, but otherwise belong to their layer."""
     return not name.endswith((".mean", ".var"))
 
 
@@ -132,7 +134,7 @@ def layer(name: str) -> str:
 def initial(net: Net, uniform: Callable[[str, tuple[int, ...]], np.ndarray], dtype: Any) -> dict[str, np.ndarray]:
     """An initial model; ``uniform(name, shape)`` gives numbers in [-1, 1), the same for the same name.
 
-    Networks that differ in one layer therefore start equal in all others, up to the scale that fan-in sets.
+    So networks that differ in one layer start equal in all others, up to the scale of the fan-in.
     """
     model = {}
     for name, shape in net.shapes.items():
@@ -153,7 +155,7 @@ def _fan_in(net: Net, name: str) -> int:
 
 
 def given(net: Net, init: Mapping[str, Any], dtype: Any) -> dict[str, np.ndarray]:
-    """An explicit initial model, checked against the network; raises UserError where names or shapes differ."""
+    """An explicit initial model; raises UserError if its names or shapes are not those of the network."""
     odd = sorted(set(init) ^ set(net.shapes))
     if odd:
         raise UserError(f"init: '{odd[0]}' is {'not an array of' if odd[0] in init else 'missing for'} this network")
@@ -163,13 +165,13 @@ def given(net: Net, init: Mapping[str, Any], dtype: Any) -> dict[str, np.ndarray
     return {name: np.array(init[name], dtype=dtype) for name in net.shapes}
 
 
-# The functions below are traced by JAX. ``model`` maps names to arrays; statistics come back beside the result.
+# JAX traces the functions below. ``model`` maps names to arrays; the functions also return new running statistics.
 
 
 def logits(net: Net, model: Mapping[str, Any], x: Any, z: Any, train: bool) -> tuple[Any, dict[str, Any]]:
     """Class scores (n, classes) of images x for a client with side information z (side_dim,), and new statistics.
 
-    ``train``: batch norm takes the batch's statistics and moves the running ones; else the running ones are used.
+    ``train`` : batch norm uses the batch's statistics and updates the running ones; otherwise it uses the running ones.
     """
     features, statistics = embed(net, model, x, z, train)
     scores = features @ model["head.kernel"] + model["head.bias"]
@@ -181,7 +183,7 @@ def logits(net: Net, model: Mapping[str, Any], x: Any, z: Any, train: bool) -> t
 
 
 def embed(net: Net, model: Mapping[str, Any], x: Any, z: Any, train: bool) -> tuple[Any, dict[str, Any]]:
-    """What leaves the last block, flattened: (n, features); and new statistics."""
+    """The output of the last block, flattened, (n, features), and new statistics."""
     statistics: dict[str, Any] = {}
     for block in range(1, BLOCKS + 1):
         x, new = _block(model, f"block{block}", x, train, ceil=net.ceil and block == BLOCKS)
@@ -201,7 +203,7 @@ def _mask(net: Net, model: Mapping[str, Any], z: Any) -> Any:
 
 
 def _side_path(net: Net, model: Mapping[str, Any], z: Any, train: bool, batch: int) -> tuple[Any, dict[str, Any]]:
-    """z as block 4 would see it, (1, features): once for the whole batch, whose samples all have the same z."""
+    """The side path for z, (1, features), computed once per batch, because all its samples have the same z."""
     x = z[None] @ model["side.linear.kernel"] + model["side.linear.bias"]
     x = x.reshape(1, net.sides[-2], net.sides[-2], net.widths[-2])
     own = train or net.side_norm == "own"
@@ -232,9 +234,8 @@ def _block(
 def convolve(x: Any, kernel: Any) -> Any:
     """Convolution 3x3 with zero padding 1: (n, h, w, c_in), (9 c_in, c_out) -> (n, h, w, c_out), as one matrix product.
 
-    A window's three columns are gathered before the product and its three rows summed after it, which moves a third
-    of the numbers that gathering whole windows does. A native convolution inside a compiled loop is far slower on a
-    CPU.
+    The three columns of a window are gathered before the product, and its three rows are summed after it. This moves a
+    third of the numbers of gathering whole windows. A native convolution inside a compiled loop is far slower on a CPU.
     """
     jnp = backend.load().numpy
     n, h, w, c = x.shape
@@ -251,7 +252,7 @@ def convolve(x: Any, kernel: Any) -> Any:
 
 
 def pool(x: Any, ceil: bool = False) -> Any:
-    """Max pooling 2x2 of (n, h, w, c); an odd last row and column is dropped, or kept with ``ceil``."""
+    """Max pooling 2x2 of (n, h, w, c); an odd last row or column is dropped, or kept with ``ceil``."""
     jnp = backend.load().numpy
     if ceil and x.shape[1] % 2:
         x = jnp.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0)), constant_values=-jnp.inf)

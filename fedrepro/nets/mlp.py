@@ -1,6 +1,6 @@
 r"""Fully connected networks of the deep GCCA: linear, batch norm and ReLU for every hidden layer, then linear.
 
-A network's numbers are one flat mapping from names to arrays, and say themselves what the network is: ``layer1.kernel``
+The parameters of a network are one flat mapping from names to arrays, which determines the network: ``layer1.kernel``
 (inputs, width), ``layer1.bias``, and with batch norm ``layer1.scale``, ``.shift`` and the running ``.mean`` and
 ``.var``; ..., ``head.kernel``, ``head.bias``. An empty mapping is the identity. Layers follow PyTorch's defaults, which
 the paper's program used: kernels and biases uniform within 1/sqrt(inputs), batch norm with eps 1e-5, running statistics
@@ -78,7 +78,7 @@ def initial(net: Mlp, uniform: Callable[[str, tuple[int, ...]], np.ndarray], dty
 
 
 def given(net: Mlp, init: Mapping[str, Any], dtype: Any) -> Model:
-    """An explicit initial model, checked against the network; raises UserError where names or shapes differ."""
+    """An explicit initial model; raises UserError if its names or shapes are not those of the network."""
     odd = sorted(set(init) ^ set(net.shapes))
     if odd:
         raise UserError(f"init: '{odd[0]}' is {'not an array of' if odd[0] in init else 'missing for'} this network")
@@ -91,8 +91,8 @@ def given(net: Mlp, init: Mapping[str, Any], dtype: Any) -> Model:
 def forward(model: Mapping[str, Any], x: Any, train: bool) -> tuple[Any, dict[str, Any]]:
     """Outputs (n, K) for the rows x (n, N), and new running statistics where ``train``; traced by JAX.
 
-    ``train``: batch norm takes the batch's mean and variance, and moves the running ones; else the running ones are
-    used, so that a row's output does not depend on the others.
+    ``train`` : batch norm uses the batch's mean and variance and updates the running ones. Otherwise it uses the
+    running ones, so that a row's output does not depend on other rows.
     """
     jax = backend.load()
     statistics: dict[str, Any] = {}
@@ -126,12 +126,12 @@ def _batch_norm(model: Mapping[str, Any], name: str, x: Any, train: bool) -> tup
 
 
 def computing(double: bool) -> contextlib.AbstractContextManager[Any]:
-    """A context in which JAX keeps double precision, where that is asked for."""
+    """A context in which JAX computes in double precision if ``double``."""
     return backend.load().enable_x64(True) if double else contextlib.nullcontext()
 
 
 def predict(model: Mapping[str, Any], X: Any, train: bool = False) -> np.ndarray:
-    """Outputs (n, K) in float64, with running statistics (or with those of the rows ``X`` themselves: ``train``)."""
+    """Outputs (n, K) in float64, with running statistics, or with ``train`` those of the rows ``X``."""
     if not model:
         return np.array(X, dtype=np.float64)
     dtype = np.asarray(model["head.kernel"]).dtype

@@ -1,8 +1,10 @@
-"""Local SGD and evaluation of one network on many clients, compiled once for each architecture.
+"""Local SGD and evaluation of one network on many clients, compiled once per architecture.
 
-Models of several clients are stacked: a mapping from names to arrays (clients, ...). Samples are named by their rows in
-the device's copy of the images, so that a client's data is a row of integers. One source serves both layouts: on a CPU
-clients run one after another inside a compiled loop, on an accelerator side by side.
+Models of several clients are stacked: a mapping from names to arrays (clients, ...). Samples are row numbers in the
+device's copy of the images, so a client's data is a row of integers. The same code serves both layouts: on a CPU
+clients run one after another inside a compiled loop, on an accelerator in parallel.
+
+Source: perfedsi section 2 and Appendix D; docs/derivations/personal-networks.md#local-training.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 
 from fedrepro.nets import backend
 from fedrepro.nets.convnet import Net, embed, logits, trained
+from fedrepro.seeds import Rng
 
 Model = dict[str, np.ndarray]
 
@@ -24,7 +27,7 @@ SCORED = 20
 """Images scored at a time."""
 
 STACK_BYTES = 1 << 26
-"""Models of clients are stacked up to about this size; more clients are taken in several stacks."""
+"""Size of a stack of models; more clients need several stacks."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,11 @@ class Data:
 
     @property
     def dtype(self) -> Any:
-        """The type all arithmetic is done in."""
+        """The type of all arithmetic."""
         return np.float64 if self.double else np.float32
 
     def computing(self) -> contextlib.AbstractContextManager[Any]:
-        """A context in which JAX keeps that type."""
+        """A context in which JAX computes in this type."""
         return backend.load().enable_x64(True) if self.double else contextlib.nullcontext()
 
 
@@ -65,22 +68,22 @@ def on_device(pixels: np.ndarray, labels: np.ndarray, double: bool = False) -> D
     return Data(jnp.asarray(pixels), jnp.asarray(labels, dtype=jnp.int32), double)
 
 
-def orders(rows: list[np.ndarray], rng: np.random.Generator, sgd: SGD, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Minibatches of each client: (clients, batches, batch) rows in random order, and how many batches are its own.
+def orders(rows: list[np.ndarray], rng: Rng, sgd: SGD, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Minibatches of each client, (clients, batches, batch) rows in random order, and its number of batches.
 
-    ``most`` is the largest number of samples any client may have: it fixes the shape. A client's last batch is filled
-    up with the first samples of the epoch (discrepancy perfedsi.4), so that batch norm never sees a batch of one.
+    ``most`` is the largest number of samples of a client, which determines the shape. The first samples of the epoch
+    fill up a client's last batch (discrepancy perfedsi.4), so that batch norm never has a batch of one.
     """
     steps = -(-most // sgd.batch)
-    found = np.zeros((len(rows), sgd.epochs * steps, sgd.batch), dtype=np.int32)
+    batches = np.zeros((len(rows), sgd.epochs * steps, sgd.batch), dtype=np.int32)
     counts = np.empty(len(rows), dtype=np.int32)
     for i, own in enumerate(rows):
         size = -(-len(own) // sgd.batch)
         for epoch in range(sgd.epochs):
             order = np.resize(rng.permutation(own), (size, sgd.batch))
-            found[i, epoch * size : (epoch + 1) * size] = order
+            batches[i, epoch * size : (epoch + 1) * size] = order
         counts[i] = sgd.epochs * size
-    return found, counts
+    return batches, counts
 
 
 def train(
@@ -94,9 +97,9 @@ def train(
     anchor: Model | None = None,
     frozen: frozenset[str] = frozenset(),
 ) -> Model:
-    """The stacked models after SGD on their clients' ``batches``; trained arrays named in ``frozen`` stay as they are.
+    """The stacked models after SGD on their clients' ``batches``; trained arrays named in ``frozen`` do not change.
 
-    anchor : a model that the proximal term pulls every client towards; needed where sgd.mu > 0.
+    anchor : the model to which the proximal term pulls every client; required if sgd.mu > 0.
     """
     call = _trainer(net, backend.clients_in_parallel())
     number = data.dtype
@@ -119,7 +122,7 @@ def _trainer(net: Net, parallel: bool) -> Any:
         scores, new = logits(net, {**weights, **statistics}, x, z, True)
         return optax.softmax_cross_entropy_with_integer_labels(scores, y).mean(), {**statistics, **new}
 
-    def one(client: Any, pull: Any, rates: Any, momentum: Any, mu: Any, pixels: Any, labels: Any) -> Any:
+    def train_client(client: Any, pull: Any, rates: Any, momentum: Any, mu: Any, pixels: Any, labels: Any) -> Any:
         model, z, order, count = client
 
         def step(i: Any, now: Any) -> Any:
@@ -136,18 +139,18 @@ def _trainer(net: Net, parallel: bool) -> Any:
         weights, statistics, _ = jax.lax.fori_loop(0, count, step, start)
         return {**weights, **statistics}
 
-    def many(models: Any, pull: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
-        return _each(lambda client: one(client, pull, *rest), (models, z, order, count), parallel)
+    def train_clients(models: Any, pull: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
+        return _each(lambda client: train_client(client, pull, *rest), (models, z, order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(train_clients)
 
 
 def score(
     net: Net, data: Data, models: Model, z: np.ndarray, rows: list[np.ndarray], most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each stacked model's share of right answers and mean cross-entropy on its client's ``rows``: (clients,) each.
+    """Each stacked model's accuracy and mean cross-entropy on its client's ``rows``: (clients,) each.
 
-    ``most`` is the largest number of rows any client may have. NaN where a model's scores are not finite.
+    ``most`` is the largest number of rows of a client. NaN if a model's scores are not finite.
     """
     order, counts = _padded(rows, most)
     call = _scorer(net, backend.clients_in_parallel())
@@ -162,7 +165,7 @@ def _scorer(net: Net, parallel: bool) -> Any:
     jax = backend.load()
     import optax
 
-    def one(client: Any, pixels: Any, labels: Any) -> Any:
+    def score_client(client: Any, pixels: Any, labels: Any) -> Any:
         model, z, order, count = client
 
         def step(i: Any, now: Any) -> Any:
@@ -176,14 +179,14 @@ def _scorer(net: Net, parallel: bool) -> Any:
         start = jax.numpy.zeros((), jax.numpy.int32), jax.numpy.zeros((), z.dtype)
         return jax.lax.fori_loop(0, (count + SCORED - 1) // SCORED, step, start)
 
-    def many(models: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
-        return _each(lambda client: one(client, *rest), (models, z, order, count), parallel)
+    def score_clients(models: Any, z: Any, order: Any, count: Any, *rest: Any) -> Any:
+        return _each(lambda client: score_client(client, *rest), (models, z, order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(score_clients)
 
 
 def mean_features(net: Net, data: Data, model: Model, rows: list[np.ndarray], most: int) -> np.ndarray:
-    """The mean over each client's ``rows`` of what leaves the last block of one model: (clients, features)."""
+    """The mean output of the last block of one model over each client's ``rows``: (clients, features)."""
     order, counts = _padded(rows, most)
     call = _embedder(net, backend.clients_in_parallel())
     with data.computing():
@@ -195,7 +198,7 @@ def mean_features(net: Net, data: Data, model: Model, rows: list[np.ndarray], mo
 def _embedder(net: Net, parallel: bool) -> Any:
     jax = backend.load()
 
-    def one(client: Any, model: Any, pixels: Any) -> Any:
+    def embed_client(client: Any, model: Any, pixels: Any) -> Any:
         order, count = client
         dtype = model["head.bias"].dtype
 
@@ -207,14 +210,14 @@ def _embedder(net: Net, parallel: bool) -> Any:
         zero = jax.numpy.zeros(net.features, dtype)
         return jax.lax.fori_loop(0, (count + SCORED - 1) // SCORED, step, zero)
 
-    def many(model: Any, order: Any, count: Any, pixels: Any) -> Any:
-        return _each(lambda client: one(client, model, pixels), (order, count), parallel)
+    def embed_clients(model: Any, order: Any, count: Any, pixels: Any) -> Any:
+        return _each(lambda client: embed_client(client, model, pixels), (order, count), parallel)
 
-    return jax.jit(many)
+    return jax.jit(embed_clients)
 
 
 def _each(call: Any, clients: Any, parallel: bool) -> Any:
-    """``call`` for each client: side by side on an accelerator, one after another on a CPU."""
+    """``call`` for each client: in parallel on an accelerator, one after another on a CPU."""
     jax = backend.load()
     return jax.vmap(call)(clients) if parallel else jax.lax.map(call, clients)
 
@@ -239,10 +242,10 @@ def _padded(rows: list[np.ndarray], most: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stack_length(net: Net, m: int, dtype: Any) -> int:
-    """Clients whose models are stacked: the largest divisor of m whose models fit into STACK_BYTES.
+    """The number of stacked clients: the largest divisor of m whose models fit into STACK_BYTES.
 
-    One length for all calls of a run means one compilation. It is 1 where clients are trained one after another: then
-    problems with any number of clients share what is compiled.
+    All calls of a run use the same length, so there is one compilation. The length is 1 if clients are trained one
+    after another: then problems with any number of clients share compiled programs.
     """
     if not backend.clients_in_parallel():
         return 1
@@ -252,14 +255,14 @@ def stack_length(net: Net, m: int, dtype: Any) -> int:
 
 
 def stacks(clients: np.ndarray, length: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Clients in stacks of one length, the last filled up with its last client; and how many of a stack are its own."""
+    """Stacks of clients of one length, the last padded with its last client, and the number of clients in each."""
     for first in range(0, len(clients), length):
         stack = clients[first : first + length]
         yield np.concatenate([stack, np.repeat(stack[-1:], length - len(stack))]), len(stack)
 
 
 def stacked(shared: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray], net: Net, clients: np.ndarray) -> Model:
-    """The models of ``clients``: what is their own from ``own`` (all clients, ...), everything else from ``shared``."""
+    """The models of ``clients``: arrays in ``own``, (all clients, ...), are their own, the others are ``shared``."""
     return {
         name: own[name][clients] if name in own else np.broadcast_to(shared[name], (len(clients), *shape))
         for name, shape in net.shapes.items()

@@ -1,4 +1,4 @@
-"""Pictures of points: t-SNE, after a reduction to principal components where that is asked for.
+"""Points of the plane for pictures: t-SNE, after an optional reduction to principal components.
 
 Source: van der Maaten and Hinton, "Visualizing Data using t-SNE", JMLR 9, 2008.
 """
@@ -14,11 +14,11 @@ from scipy import sparse
 def embed(
     X: Any, *, perplexity: float = 30.0, components: int | None = None, start: str = "pca", seed: int = 0
 ) -> np.ndarray:
-    """Places (n, 2) of the rows of X, (n, M), dense or CSR. One thread: the same X gives the same places.
+    """Places (n, 2) of the rows of X, (n, M), dense or CSR. It uses one thread, so the same X gives the same places.
 
     perplexity : effective number of neighbours, greater than 0 and less than n. components : principal components kept
-    before, at least 2 (all where M is not larger); None for the rows as they are. start : ``pca`` or ``random`` places;
-    sparse rows that are not reduced start at random. seed : of everything random.
+    before t-SNE, at least 2 (all if M is not larger); None for the rows as they are. start : ``pca`` or ``random``
+    places; sparse rows that are not reduced start at random. seed : seed of all random numbers.
     """
     from sklearn import manifold
     from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""What a problem on the user's own data holds back for testing, where the data do not say it."""
+"""Draws the entries or samples that a problem on the user's own data holds back for testing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fedrepro import seeds
 
 
 def drawn(problem: str, client: np.ndarray, test: float, content: Sequence[np.ndarray]) -> np.ndarray:
-    """Which entries or samples are held back, (n,) of bool: floor(test * n_p) of client p's n_p, in random order.
+    """Which entries or samples are held back, (n,) of bool: floor(test * n_p) of the n_p of client p, at random.
 
-    problem : its name. client : (n,) ids. test : the share held back, 0 .. 1. content : the arrays of the data, on
-    which alone the order depends.
+    problem : its name. client : (n,) ids. test : the share held back, from 0 to 1. content : the arrays of the data;
+    the draw depends only on them, the problem and the share.
     """
-    text = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in content)).hexdigest()
+    text = hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
     draw = seeds.generator("partition", problem=problem, test=float(test), content=text)
-    held = np.zeros(len(client), dtype=bool)
-    for one in np.unique(client):
-        own = draw.permutation(np.flatnonzero(client == one))
-        held[own[: int(test * len(own) + 1e-9)]] = True
-    return held
+    is_test = np.zeros(len(client), dtype=bool)
+    for p in np.unique(client):
+        own = draw.permutation(np.flatnonzero(client == p))
+        is_test[own[: int(test * len(own) + 1e-9)]] = True
+    return is_test

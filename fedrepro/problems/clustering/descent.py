@@ -1,8 +1,10 @@
-"""Linear algebra shared by the methods on the clustering problem: the two descent steps and what they keep up to date.
+"""The H and W steps shared by the methods on the clustering problem, and the statistics that they update.
 
-Step sizes are gamma/2 times a Lipschitz constant of the current iterate (FedMAvg's d: gamma2 times one), fixed for a
-round; FedPALM takes them anew at every inner step (docs/derivations/clustering-problem.md#step-sizes).
-Rows of ``Hs`` are columns of H (see ``fedrepro.problems.clustering``), so ``A H`` reads ``Hs A`` for symmetric A.
+Step sizes are gamma/2 times a Lipschitz constant of the current iterate (FedMAvg's d: gamma2 times the constant), fixed
+during a round; FedPALM recomputes them at every inner step (docs/derivations/clustering-problem.md#step-sizes).
+Rows of ``Hs`` are columns of H (see ``fedrepro.problems.clustering``), so ``A H`` is written ``Hs A`` for symmetric A.
+
+Source: fedmf (6), (11), (28), (30) and section V-A; fedc Algorithm 2; docs/derivations/local-loop.md.
 """
 
 from __future__ import annotations
@@ -19,22 +21,22 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 _LOST_AT_MOST = 1e3
-"""HH and XH are formed afresh once updates have moved this many times trace(HH): rounding stays under 1e-12."""
+"""HH and XH are recomputed once updates add up to this many times trace(HH), so rounding errors stay below 1e-12."""
 
 _ROWS = 512
-"""Rows stepped together: they stay in the cache over all steps, and BLAS does not split such small products."""
+"""Rows per block of steps: they stay in the cache over all steps, and BLAS does not split such small products."""
 
 
 def lambda_max(A: np.ndarray) -> float:
-    """Largest eigenvalue of a symmetric matrix; NaN where it holds a value that is not finite."""
+    """Largest eigenvalue of a symmetric matrix; NaN if an entry is not finite."""
     return float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else float("nan")
 
 
 def h_step(problem: Clustering, W: np.ndarray, rho: float, gamma: float) -> tuple[np.ndarray, float]:
-    """S and a of one H step, H <- max(0, S H + a W^T X): the same for every client.
+    """S and a of an H step, H <- max(0, S H + a W^T X), which are the same for every client.
 
     A_p and the linear term both carry 1/N_p, and c_p = gamma/2 lambda_max(A_p) with them, so N_p cancels
     (docs/derivations/clustering-problem.md#the-h-step-does-not-know-the-partition). With
@@ -49,7 +51,7 @@ def h_step(problem: Clustering, W: np.ndarray, rho: float, gamma: float) -> tupl
 
 
 def descend_H(H: np.ndarray, T: np.ndarray, S: np.ndarray, steps: int) -> None:
-    """``steps`` times H <- max(0, S H + T), in place; rows are samples. fedmf (6), (11), (28)."""
+    """Apply H <- max(0, S H + T) ``steps`` times, in place; rows are samples. fedmf (6), (11), (28)."""
     moved = np.empty((min(_ROWS, len(H)), H.shape[1]))
     for first in range(0, len(H), _ROWS):
         rows, term = H[first : first + _ROWS], T[first : first + _ROWS]
@@ -61,7 +63,7 @@ def descend_H(H: np.ndarray, T: np.ndarray, S: np.ndarray, steps: int) -> None:
 
 
 def descend_W(problem: Clustering, W: np.ndarray, G1: np.ndarray, G2: np.ndarray, d: float, steps: int) -> None:
-    """``steps`` times W <- clip(W - (W G1 - G2) / d), in place. fedmf (30)."""
+    """Apply W <- clip(W - (W G1 - G2) / d) ``steps`` times, in place. fedmf (30)."""
     if d == 0.0:  # H is zero: so are G1 and G2
         return
     S = np.eye(problem.K) - G1 / d
@@ -76,9 +78,9 @@ def descend_W(problem: Clustering, W: np.ndarray, G1: np.ndarray, G2: np.ndarray
 
 
 def update_all(problem: Clustering, state: State, gamma: float, Q1: int, *, share: bool) -> None:
-    """Q1 H steps of every client; HH afterwards belongs to the new H.
+    """Take Q1 H steps of every client and update HH.
 
-    ``share``: XH too (the clients send it), formed while a block of X is still in the cache from W^T X.
+    ``share`` : also update XH, which the clients send, while a block of X is still in the cache from W^T X.
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
     state.XH, XW = np.zeros((problem.M, problem.K)) if share else None, state.XW
@@ -94,9 +96,9 @@ def update_all(problem: Clustering, state: State, gamma: float, Q1: int, *, shar
 def update_some(
     problem: Clustering, state: State, gamma: float, clients: np.ndarray, steps: int | Mapping[int, int]
 ) -> None:
-    """H steps of ``clients`` (increasing ids); HH and XH move by what these clients changed, the others are not read.
+    """Take H steps of ``clients`` (increasing ids) and add their changes to HH and XH; other clients are not read.
 
-    ``steps`` is one number for all, or the number for each client. fedc, Algorithm 2: differences U_p and V_p.
+    ``steps`` is one number for all clients, or a number for each. fedc, Algorithm 2: differences U_p and V_p.
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
     parts = [(part, count) for ids, count in _alike(problem, clients, steps) for part in problem.blocks(ids)]
@@ -106,7 +108,7 @@ def update_some(
     counts, XW = {_first(part): count for part, count in parts}, state.XW
 
     def step(part: Rows, T: Any) -> np.ndarray:
-        H = state.Hs[part]  # of a slice a view, of numbers a copy
+        H = state.Hs[part]  # a view for a slice, a copy for row numbers
         before = H.copy()
         descend_H(H, a * (T if XW is None else XW[part]), S, counts[_first(part)])
         if not isinstance(part, slice):
@@ -124,7 +126,7 @@ def update_some(
 def _alike(
     problem: Clustering, clients: np.ndarray, steps: int | Mapping[int, int]
 ) -> list[tuple[np.ndarray | list[int], int]]:
-    """Clients that are taken together, and their number of steps."""
+    """Groups of clients with the same number of steps, and this number."""
     if not isinstance(steps, Mapping):
         return [(clients, steps)]
     if not problem.small:
@@ -138,7 +140,7 @@ def _first(part: Rows) -> int:
 
 
 def local_steps(B: np.ndarray, d: np.ndarray | float, steps: int) -> np.ndarray:
-    """sum_{i < steps} (I - B_p/d_p)^i / d_p for each B_p: what ``steps`` unprojected W steps do, in closed form.
+    """sum_{i < steps} (I - B_p/d_p)^i / d_p for each B_p: the closed form of ``steps`` unprojected W steps.
 
     V <- V - (V B - G)/d from V = W gives W + (G - W B) times this matrix. With B = U diag(lambda) U^T and
     x = lambda/d it is U diag((1 - (1 - x)^steps) / lambda) U^T, with steps/d where lambda = 0.
@@ -157,34 +159,34 @@ def local_steps(B: np.ndarray, d: np.ndarray | float, steps: int) -> np.ndarray:
 
 
 def H_steps(facts: Mapping[str, Any], rows: float, steps: float, parts: float = 0.0) -> Work:
-    """What ``steps`` steps on H take of so many samples, in ``parts`` parts (0: in as few as there can be)."""
+    """The work of ``steps`` steps on H of ``rows`` samples in ``parts`` blocks (0: as few as possible)."""
     K, parts = facts["K"], parts or rows / _ROWS + 1.0
     return Work(flops=2.0 * rows * K * K * steps, singles=0.1 * rows * K * steps, calls=3.0 * parts * steps)
 
 
 def W_steps(facts: Mapping[str, Any], steps: float) -> Work:
-    """What ``descend_W`` takes."""
+    """The work of ``descend_W``."""
     M, K = facts["M"], facts["K"]
     return Work(flops=2.0 * M * K * K * steps, singles=0.3 * M * K * steps, calls=5.0 * (M / _ROWS + 1.0) * steps)
 
 
 def at_work(facts: Mapping[str, Any], m: int | None) -> float:
-    """The clients of a round: m, or all of them."""
+    """The number of clients of a round: m, or all."""
     return float(facts["P"] if m is None else min(m, facts["P"]))
 
 
 def state_bytes(facts: Mapping[str, Any]) -> float:
-    """What a run holds of its own: H, W^T X and H0 and their kind, and a block of products."""
+    """Bytes of a run: H, W^T X, H0 and similar arrays, and a block of products."""
     return 8.0 * facts["K"] * (7.0 * facts["N"] + 10.0 * facts["M"]) + 2e6
 
 
 def finite(state: State) -> bool:
-    """Whether W is still made of numbers; a method ends after yielding a state where it is not."""
+    """Whether W is finite; a method ends after yielding a state with a W that is not."""
     return bool(np.isfinite(state.W).all())
 
 
 def replayed(clients: Any, m: int | None, P: int) -> Iterator[np.ndarray] | None:
-    """The clients given for each round (rounds x m ids), checked; None where none are given."""
+    """The checked clients of each round, (rounds, m) ids; None if ``clients`` is None."""
     if clients is None:
         return None
     if m is None or m >= P:
@@ -197,15 +199,15 @@ def replayed(clients: Any, m: int | None, P: int) -> Iterator[np.ndarray] | None
     return iter(draws)
 
 
-def drawn_once(rng: np.random.Generator, m: int, P: int) -> Iterator[np.ndarray]:
-    """m clients a round, uniform without replacement; for one generator a smaller m draws a part of the larger."""
+def drawn_once(rng: Rng, m: int, P: int) -> Iterator[np.ndarray]:
+    """m clients per round, uniform without replacement; the same generator draws a subset for a smaller m."""
     draw = streams(rng).clients
     for _ in itertools.count():
         yield draw.permutation(P)[:m]
 
 
-def drawn_again(rng: np.random.Generator, m: int, omega: np.ndarray) -> Iterator[np.ndarray]:
-    """m clients a round, independent, Pr(p) = omega_p; for one generator a smaller m draws a part of the larger."""
+def drawn_again(rng: Rng, m: int, omega: np.ndarray) -> Iterator[np.ndarray]:
+    """m clients per round, independent, Pr(p) = omega_p; the same generator draws a subset for a smaller m."""
     draw, edges = streams(rng).clients, np.cumsum(omega)
     edges[-1] = 1.0
     for _ in itertools.count():
@@ -213,5 +215,5 @@ def drawn_again(rng: np.random.Generator, m: int, omega: np.ndarray) -> Iterator
 
 
 def distinct(clients: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ids that occur, increasing, and how often each does."""
+    """The distinct ids in increasing order, and their counts."""
     return np.unique(np.asarray(clients), return_counts=True)

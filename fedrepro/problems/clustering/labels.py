@@ -1,4 +1,4 @@
-"""Cluster labels read off the assignment matrix H, and how well they agree with given classes."""
+"""Cluster labels from the assignment matrix H, and scores of their agreement with true classes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _NORMAL = float(np.finfo(np.float64).tiny)
 def from_rows(Hs: np.ndarray) -> np.ndarray:
     """The cluster of every sample: argmax_k H_kj, ties to the smallest k, an all-zero column to cluster 0.
 
-    Entries under the smallest normal number have lost their digits to underflow, and count as zero: the column of a
-    sample that is zero shrinks to nothing, and which entry goes last says nothing.
-    ``Hs`` is H transposed, (N, K): one row per sample. See docs/derivations/labels.md.
+    Entries below the smallest normal number have lost digits to underflow and count as zero: the column of a zero
+    sample shrinks towards zero, and the order in which its entries vanish has no meaning. ``Hs`` is H transposed, (N,
+    K): one row per sample. See docs/derivations/labels.md.
     """
     return np.argmax(np.where(Hs < _NORMAL, 0.0, Hs), axis=1)
 
 
-def contingency(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How many samples of class i were put into cluster j, as integers (classes, clusters)."""
-    shape = (int(labels.max()) + 1, int(found.max()) + 1)
-    return np.bincount(labels * shape[1] + found, minlength=shape[0] * shape[1]).reshape(shape)
+def contingency(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """The number of samples of class i in cluster j: integers (classes, clusters)."""
+    shape = (int(labels.max()) + 1, int(clusters.max()) + 1)
+    return np.bincount(labels * shape[1] + clusters, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def accuracy(labels: np.ndarray, found: np.ndarray) -> float:
@@ -46,7 +46,7 @@ def nmi(labels: np.ndarray, found: np.ndarray) -> float:
 
 
 def ami(labels: np.ndarray, found: np.ndarray) -> float:
-    """Mutual information adjusted for chance (what the authors' program prints as "NMI")."""
+    """Mutual information adjusted for chance (the "NMI" of the authors' program)."""
     from sklearn.metrics import adjusted_mutual_info_score
 
     return float(adjusted_mutual_info_score(labels, found))
@@ -66,4 +66,4 @@ SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "ari": ari,
     "purity": purity,
 }
-"""Score of found labels against true ones, by metric name; both are integers from 0."""
+"""Scores of cluster labels against true labels, by metric name; both are integers from 0."""

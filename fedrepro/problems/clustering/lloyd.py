@@ -1,6 +1,6 @@
-"""K-means on weighted points, nearest centres, and what the baselines that finish in one go have in common.
+"""Lloyd's algorithm on weighted points, nearest centres, and the base class of baselines without rounds.
 
-Points are rows here, as in ``problem.X``: (n, M), dense or CSR. Distances are squared Euclidean ones.
+Points are rows, as in ``problem.X``: (n, M), dense or CSR. Distances are squared Euclidean distances.
 """
 
 from __future__ import annotations
@@ -18,36 +18,31 @@ from fedrepro.ledger import Ledger
 from fedrepro.problems.clustering.problem import Clustering, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Method, Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 SEEDINGS = ("weighted", "plain")
-"""k-means++ draws seeds by weight times distance (``weighted``) or by distance (``plain``: scikit-learn until 1.2)."""
+"""k-means++ draws seeds in proportion to weight times distance (``weighted``) or distance (``plain``: scikit-learn
+until 1.2)."""
 
 _BLOCK_ENTRIES = 1 << 21
-"""Distances are formed for blocks of points, so that a block of the distance matrix stays at about 16 MB."""
+"""Entries of a block of the distance matrix: about 16 MB."""
 
 
 class OneShot(Method):
-    """A method whose subclass finds K centres once (``centres``); every sample then goes to the nearest."""
+    """A method that computes K centres once (``centres``) and assigns every sample to the nearest centre."""
 
     one_shot: ClassVar[bool] = True  # it has no rounds: predictions of its time count one
 
     @abstractmethod
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
-        """The centres, (K, M); ``draw`` is what the method draws from, ``ledger`` counts its messages."""
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
+        """The centres, (K, M); ``draw`` is the source of random numbers, and ``ledger`` counts the messages."""
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
-        """Yield one state, at round 0: W are the centres, H has a 1 where a sample is assigned, and 0 elsewhere.
+        """Yield one state, at round 0: the columns of W are the centres, and those of H are one-hot assignments.
 
-        ``init`` is left aside (the method makes its own start). All clients take part: ``clients`` must be None.
+        ``init`` is ignored. All clients take part, so ``clients`` must be None.
         """
         if clients is not None:
             raise ParameterError("clients", "every client takes part once: there is no draw to replay")
@@ -55,17 +50,17 @@ class OneShot(Method):
         yield assigned(problem, nearest(problem.X, centres)[0], centres)
 
 
-LLOYD = 30.0
-"""Iterations that Lloyd's algorithm is expected to take."""
+EXPECTED_ITERATIONS = 30.0
+"""Expected number of iterations of Lloyd's algorithm, for predictions."""
 
 
 def visiting(facts: Mapping[str, Any]) -> Work:
-    """What the distances of all samples to K centres take; sparse samples make a sparse product first."""
+    """The work of the distances of all samples to K centres; sparse samples need a sparse product first."""
     return passing(facts, facts["N"]) * (2.0 if "density" in facts else 1.0)
 
 
 def holding(facts: Mapping[str, Any], copies: float) -> float:
-    """Bytes that so many copies of the samples, and an assignment, take."""
+    """Bytes of ``copies`` copies of the samples and of an assignment."""
     return copies * Clustering.stored_bytes(facts) + 8.0 * facts["N"] * (facts["K"] + 4.0) + 2e7
 
 
@@ -77,8 +72,8 @@ def assigned(problem: Clustering, labels: np.ndarray, centres: np.ndarray) -> St
     return State(np.ascontiguousarray(centres.T), Hs, problem.order, problem.rho, np.diag(sizes))
 
 
-def random_state(draw: np.random.Generator) -> int:
-    """A seed for scikit-learn; every baseline draws it first, so that on equal points their K-means agree."""
+def random_state(draw: Rng) -> int:
+    """A seed for scikit-learn. Every baseline draws it first, so that their K-means agree on equal points."""
     return int(draw.integers(2**31))
 
 
@@ -108,16 +103,16 @@ def kmeans_seeds(points: Any, weights: np.ndarray, K: int, seed: int, seeding: s
 def _lloyd(points: Any, K: int, seed: int, weights: np.ndarray | None, start: Any, n_init: int) -> np.ndarray:
     """Lloyd's algorithm on one thread, so that the same input gives the same centres.
 
-    At most K points are the centres themselves; the first of them fills the places left over (no sample is then
-    assigned there).
+    At most K points are their own centres; copies of the first point fill up the K rows (no sample is assigned to
+    them).
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     if points.shape[0] <= K:
-        found = points.toarray() if sparse.issparse(points) else np.array(points)
-        return np.vstack([found, np.repeat(found[:1], K - len(found), axis=0)])
+        centres = points.toarray() if sparse.issparse(points) else np.array(points)
+        return np.vstack([centres, np.repeat(centres[:1], K - len(centres), axis=0)])
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than K: some clusters stay empty
         model = KMeans(K, init=start, n_init=n_init, random_state=seed)
@@ -141,7 +136,7 @@ def nearest(points: Any, centres: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def means(points: Any, labels: np.ndarray, weights: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """The weighted mean of the points of each cluster, (K, M); where a cluster has no weight, its centre as it was."""
+    """The weighted mean of the points of each cluster, (K, M); a cluster without weight keeps its centre."""
     K, n = len(centres), labels.size
     mass = np.bincount(labels, weights=weights, minlength=K)
     sums = sparse.csr_matrix((weights, (labels, np.arange(n))), shape=(K, n)) @ points
@@ -156,7 +151,7 @@ def _square_norms(points: Any) -> np.ndarray:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Rows one below the other; sparse where any part is."""
+    """The parts stacked row by row; sparse if any part is."""
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([sparse.csr_matrix(part) for part in parts], format="csr")
     return np.vstack(parts)

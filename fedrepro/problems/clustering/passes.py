@@ -1,10 +1,10 @@
-"""One pass over the samples that serves several runs at once: thin products become fat ones.
+"""Joint passes over the samples: one pass serves several runs, so that thin products become wide ones.
 
-A round's cost is reading X: ``X W`` and ``X^T L`` with K columns each. Runs on the same X that are at the same place
-can share the reading, with their W and L side by side (``runs.lockstep`` brings them together). Every run's numbers are
-to the last bit what it gets alone: a column of a product does not depend on its neighbours as long as BLAS treats all
-columns alike, which it does where every run has a multiple of four (zeros fill up). ``exact`` tries that out on the
-machine; where it fails, runs stay alone.
+The time of a round is mostly spent on reading X for ``X W`` and ``X^T L``, which have K columns each. Runs on the same
+X can share a pass if they make it at the same time, with their W and L side by side. Each run gets the same bits as in
+a solo run: a column of a product does not depend on its neighbours if BLAS treats all columns alike, which it does if
+the number of columns of each run is padded to a multiple of four. ``exact`` tests this on the machine; if it fails,
+runs are not joined.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from fedrepro.problems.clustering import sample_rows
 from fedrepro.problems.clustering.sample_rows import Rows
 
 LANES = 4
-"""Columns come in multiples of this: as many as the kernels of x86-64-v3 take at once."""
+"""Columns are padded to a multiple of this, the width of BLAS kernels on x86-64-v3."""
 
 CACHED_BYTES = 1 << 23
-"""Samples up to this size stay in the cache from one pass to the next, whoever made the last: runs do not meet."""
+"""Samples up to this size stay in the cache between passes, so runs are not joined."""
 
 
 @dataclass
 class Pass:
-    """What one run wants of a pass over X, (N, M), samples as rows.
+    """One run's part of a pass over X, (N, M), samples as rows.
 
-    parts : rows (``sample_rows.Rows``), in order. step : called with every part and its T = X[part] W, (n, K), or None
-    where W is None; what it returns, L (n, K), adds X[part]^T L to ``out``. W : (M, K) or None. out : (M, K), or None
-    where ``step`` returns nothing.
+    parts : blocks of rows (``sample_rows.Rows``), in order. step : called with every block and T = X[part] W, (n, K),
+    or None if W is None; the pass adds X[part]^T L to ``out`` for the returned L, (n, K). W : (M, K) or None.
+    out : (M, K), or None if ``step`` returns nothing.
     """
 
     parts: Sequence[Rows]
@@ -43,29 +43,29 @@ class Pass:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Passes with equal keys can be made together."""
+        """Passes with equal keys can be joined."""
         return tuple((part.start, part.stop) if isinstance(part, slice) else part.tobytes() for part in self.parts)
 
 
 def go(X: Any, passes: Sequence[Pass]) -> None:
-    """Make passes over the same parts of X together. X : (N, M) array or CSR matrix."""
-    asked = [one for one in passes if one.W is not None]
-    W, columns = _beside([one.W for one in asked])
+    """Make joint passes over the same blocks of X, an (N, M) array or CSR matrix."""
+    with_product = [run for run in passes if run.W is not None]
+    W, columns = _beside([run.W for run in with_product])
     for part in passes[0].parts:
         block = sample_rows.take(X, part)
         T = _products(block, W, columns)
-        places = {id(one): place for one, place in zip(asked, columns, strict=True)}
-        found = [one.step(part, T[:, places[id(one)]] if id(one) in places else None) for one in passes]
-        sent = [(one, L) for one, L in zip(passes, found, strict=True) if one.out is not None and L is not None]
-        if sent:
-            L, at = _beside([L for _, L in sent])
+        places = {id(run): place for run, place in zip(with_product, columns, strict=True)}
+        factors = [run.step(part, T[:, places[id(run)]] if id(run) in places else None) for run in passes]
+        adding = [(run, L) for run, L in zip(passes, factors, strict=True) if run.out is not None and L is not None]
+        if adding:
+            L, at = _beside([L for _, L in adding])
             moved = _products(block.T, L, at)
-            for (one, _), place in zip(sent, at, strict=True):
-                one.out += moved[:, place]
+            for (run, _), place in zip(adding, at, strict=True):
+                run.out += moved[:, place]
 
 
 def _beside(matrices: Sequence[Any]) -> tuple[np.ndarray | None, list[slice]]:
-    """The matrices side by side, each filled up to whole lanes with zeros, and the columns of each."""
+    """The matrices side by side, each padded with zeros to a multiple of ``LANES``, and the columns of each."""
     if not matrices:
         return None, []
     starts = np.cumsum([0, *(-(-A.shape[1] // LANES) * LANES for A in matrices)])
@@ -79,7 +79,7 @@ def _beside(matrices: Sequence[Any]) -> tuple[np.ndarray | None, list[slice]]:
 
 
 def _products(A: Any, B: np.ndarray | None, columns: Sequence[slice]) -> Any:
-    """A B. Of a single row or column BLAS makes something else, which depends on the width: they are made apart."""
+    """A B. Products with a single row or column are computed separately: there BLAS depends on the width."""
     if B is None:
         return None
     if min(A.shape) > 1 or sparse.issparse(A) or len(columns) == 1:
@@ -93,22 +93,19 @@ def _products(A: Any, B: np.ndarray | None, columns: Sequence[slice]) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def exact(n: int, M: int, K: int, runs: int = 5) -> bool:
-    """Whether ``runs`` runs together get the same bits as each alone, tried on random blocks of this size."""
+    """Whether ``runs`` joint runs get the same bits as solo runs, tested on random blocks of this size."""
     draw = np.random.default_rng(0)
     X, Ws = draw.random((n, M)), [draw.random((M, K)) for _ in range(runs)]
 
-    def made(chosen: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def products(chosen: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
         kept: list[np.ndarray] = []
         passes = [Pass([slice(0, n)], _keeper(kept), W, np.zeros((M, K))) for W in chosen]
         go(X, passes)
-        return [(T, one.out) for T, one in zip(kept, passes, strict=True) if one.out is not None]
+        return [(T, run.out) for T, run in zip(kept, passes, strict=True) if run.out is not None]
 
-    together, alone = made(Ws), [made([W])[0] for W in Ws]
-    return all(
-        np.array_equal(one, other)
-        for a, b in zip(together, alone, strict=True)
-        for one, other in zip(a, b, strict=True)
-    )
+    together, alone = products(Ws), [products([W])[0] for W in Ws]
+    pairs = zip(together, alone, strict=True)
+    return all(np.array_equal(a, b) for both in pairs for a, b in zip(*both, strict=True))
 
 
 def _keeper(kept: list[np.ndarray]) -> Callable[[slice, np.ndarray], np.ndarray]:

@@ -17,17 +17,17 @@ and :math:`F = \sum_p \omega_p F_p` with local costs
         A_p = \frac{1}{N_p} \big[ 2 W^T W + N \rho\, 1 1^T + N (\nu - \rho) I \big], \\
     \nabla_W F_p = W B_p - \frac{2}{N_p} X_p H_p^T, \quad B_p = \frac{2}{N_p} H_p H_p^T .
 
-What is recorded as ``objective`` is the scale-free :math:`\bar F = N F / \|X\|_F^2`, as in the authors' program.
+The metric ``objective`` is the scale-free :math:`\bar F = N F / \|X\|_F^2`, as in the authors' program.
 
-**Penalties.** rho and nu are given and kept *relative* to :math:`\|X\|_F^2 / N` (fedmf, section V-A); with
-``relative=False`` the given numbers are the absolute rho and nu of the formula (fedc, section V), and are converted.
+**Penalties.** rho and nu are *relative* to :math:`\|X\|_F^2 / N` (fedmf, section V-A). With ``relative=False`` they are
+the absolute rho and nu of the formula (fedc, section V), which the class converts.
 
-**Storage.** Samples are rows, ordered by client (see ``sample_rows``): ``problem.X`` is (N, M), ``state.Hs`` is H
+**Storage.** Samples are rows, ordered by client (see ``sample_rows``): ``problem.X`` is (N, M), and ``state.Hs`` is H
 transposed, (N, K), in the same order. ``state.H`` is H itself, (K, N), in the caller's order of the columns.
 
-**States.** A method yields one ``State`` object again and again, updated in place: what must outlive the next round has
-to be copied (``State.copy``). ``state.rho`` is read by every method at the start of a round and by ``objective``, so a
-procedure that raises rho between rounds (successive penalties) needs no code of the methods::
+**States.** A method yields the same ``State`` object after every round, updated in place. Use ``State.copy`` to keep a
+state. Every method reads ``state.rho`` at the start of a round, and so does ``objective``. A procedure that raises rho
+between rounds (successive penalties) therefore needs no code in the methods::
 
     for state in method.rounds(problem, rng, init=init):
         ...                               # measure: the rho in force is still state.rho
@@ -46,56 +46,50 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import clusters_fit, flag, number, one_of, whole
+from fedrepro.parameters import Flag, Number, OneOf, Range, Whole, all_of, clusters_fit, one_of, whole
 from fedrepro.problems.clustering import passes, sample_rows, stationarity
 from fedrepro.problems.clustering.labels import SCORES, from_rows
 from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
-METRICS = {
-    "objective": Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
-    "objective_raw": Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
-    "accuracy": Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
-    "nmi": Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
-    "ami": Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
-    "ari": Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
-    "purity": Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
-    "curvature_ratio": Metric(
+METRICS = by_name(
+    Metric("objective", "objective  N·F/‖X‖²", "lower", "F scaled by N/||X||^2, at the rho in force"),
+    Metric("objective_raw", "objective  F", "lower", "F itself, at the rho in force"),
+    Metric("accuracy", "clustering accuracy", "higher", "largest fraction matched one to one"),
+    Metric("nmi", "normalized mutual information", "higher", "mutual information over mean entropy"),
+    Metric("ami", "adjusted mutual information", "higher", "mutual information adjusted for chance"),
+    Metric("ari", "adjusted Rand index", "higher", "pairs that agree, adjusted for chance"),
+    Metric("purity", "purity", "higher", "fraction in the main class of their cluster"),
+    Metric(
         "curvature_ratio",
         "largest local curvature / global",
         "lower",
-        "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable while it stays under 2 gamma2",
+        "max_p lambda_max(B_p) / L_W: FedMAvg's local loop is stable below 2 gamma2",
     ),
-    "rho": Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
-    "gap_h": Metric(
-        "gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"
-    ),
-    "gap_w": Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
-    "gap_w_averaging": Metric(
-        "gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"
-    ),
-    "moves_h": Metric(
-        "moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"
-    ),
-    "moves_w": Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
-    "phi": Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
-    "zeta": Metric(
+    Metric("rho", "penalty  ρ·N/‖X‖²", "lower", "the relative penalty in force"),
+    Metric("gap_h", "G_H", "lower", "distance from stationarity in H, fedmf (21), c_p of the published program"),
+    Metric("gap_w", "G_W", "lower", "distance from stationarity in W, fedmf (22), d of gradient sharing"),
+    Metric("gap_w_averaging", "G_W  (d = 5 L_W)", "lower", "G_W of fedmf (22) with the d of model averaging, 5 L_W"),
+    Metric("moves_h", "H steps, squared", "lower", "sum_p omega_p L_Hp ||next H step||^2 of fedc (15), (75)"),
+    Metric("moves_w", "W step, squared", "lower", "L_W ||next W step||^2 of fedc (75)"),
+    Metric("phi", "‖∇_W F‖", "lower", "norm of the gradient in W, which phi of fedmf (19) bounds"),
+    Metric(
         "zeta",
         "max_p ‖∇_W F_p − ∇_W F‖",
         "lower",
-        "how far clients' gradients are apart, which zeta of fedmf (18) bounds",
+        "distance between the clients' gradients, which zeta of fedmf (18) bounds",
     ),
-    "curvature_spread": Metric(
+    Metric(
         "curvature_spread",
         "largest local curvature / smallest",
         "lower",
-        "max_p lambda_max(B_p) / min_p lambda_max(B_p): fedmf Theorem 1 asks gamma2 to grow with it",
+        "max_p lambda_max(B_p) / min_p lambda_max(B_p): gamma2 of fedmf Theorem 1 grows with it",
     ),
-}
+)
 
 PARAMETERS: dict[str, Any] = {
     "K": None,
@@ -109,7 +103,7 @@ PARAMETERS: dict[str, Any] = {
 ARTIFACTS = ("W", "H", "found", "labels", "embedding")
 
 _RESIDUAL_BELOW = 1e-4
-"""Under this share of ||X||^2 the expanded square has lost too many digits and the residual is formed instead."""
+"""Below this share of ||X||^2 the expanded square has lost too many digits, so the residual is formed instead."""
 
 _STATIONARITY: dict[str, Callable[[Any, Any], float]] = {
     "gap_h": stationarity.gap_H,
@@ -123,26 +117,26 @@ _STATIONARITY: dict[str, Callable[[Any, Any], float]] = {
 }
 
 _BLOCK_BYTES = 1 << 24
-"""Samples are passed over in blocks of about this size: read once from memory, then used from the last-level cache."""
+"""Size of a block of samples: it is read from memory once and then stays in the last-level cache."""
 
 _SMALL_BYTES = 1 << 16
-"""Clients with fewer bytes of samples on average are gathered: calling BLAS for each would cost more than the copy."""
+"""Clients with fewer bytes of samples on average are gathered: a BLAS call for each costs more than the copy."""
 
 
 class Clustering(Problem):
-    """The clustering problem held in memory.
+    """The clustering problem in memory.
 
-    X : (M, N) real array or scipy.sparse matrix, one column per sample (units are the caller's; nothing is scaled).
+    X : (M, N) real array or scipy.sparse matrix, one column per sample (in any units; nothing is scaled).
     client : (N,) integers 0 .. P-1, the client of each sample; None for a single client.
-    K : clusters, at least 1; None for the number of distinct labels. labels : (N,) class of each sample, or None.
-    rho : penalty that makes columns of H one-hot, at least 0. nu : penalty on the size of H, at least 0.
-    relative : whether rho and nu are relative to ||X||_F^2 / N; false for the absolute ones of the formula.
+    K : number of clusters; None for the number of distinct labels. labels : (N,) class of each sample, or None.
+    rho : penalty that makes columns of H one-hot. nu : penalty on the size of H.
+    relative : whether rho and nu are relative to ||X||_F^2 / N; false for the absolute values of the formula.
     w_min : lower bound of W: ``data_min`` (min X), ``zero``, or a number; the upper bound is max X.
 
     A spec has one more key. init : the initial points: ``authors``, those of the authors' program.
 
-    A dense X is copied once (not at all where its transpose is C-contiguous float64 and ordered by client), a sparse X
-    stays sparse. Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    A dense X is copied once (not at all if its transpose is C-contiguous float64 and ordered by client); a sparse X
+    stays sparse. Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering
@@ -157,6 +151,14 @@ class Clustering(Problem):
     metrics = METRICS
     default_metrics = ("objective",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "K": Whole(),
+        "rho": Number(least=0.0),
+        "nu": Number(least=0.0),
+        "relative": Flag(),
+        "w_min": Number(words=("data_min", "zero")),
+        "init": OneOf("authors"),
+    }
     stored_parameters = ()
     joins = True
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -170,7 +172,7 @@ class Clustering(Problem):
         },
     }
     meet: Callable[[Pass], None] | None = None
-    """Where runs that pass over the samples together meet; None for a run by itself."""
+    """Joins the passes of several runs over the samples; None for a solo run."""
 
     def __init__(
         self,
@@ -216,9 +218,10 @@ class Clustering(Problem):
     # Parts of the data
 
     def blocks(self, clients: Sequence[int] | np.ndarray | None = None) -> list[Rows]:
-        """Rows that together hold the samples of ``clients`` (ids in increasing order; None for all).
+        """Blocks of rows with the samples of ``clients`` (ids in increasing order; None for all).
 
-        Slices; where clients are ``small`` and not neighbours, numbers of rows, of many clients at once.
+        Blocks are slices. If clients are ``small`` and not adjacent, a block is an array of row numbers of many
+        clients.
         """
         if clients is None:
             return list(sample_rows.pieces(0, self.N, self.block))
@@ -234,35 +237,35 @@ class Clustering(Problem):
         return slice(int(self.starts[p]), int(self.starts[p + 1]))
 
     def samples(self, part: Rows) -> Any:
-        """X_p^T for the rows ``part``: (n, M), a view of a slice."""
+        """X_p^T for the rows ``part``, (n, M); a view if ``part`` is a slice."""
         return sample_rows.take(self.X, part)
 
     def over(self, wanted: Pass) -> None:
-        """Make a pass over the samples: alone, or with those of other runs on the same samples (``meet``)."""
+        """Make a pass over the samples, alone or jointly with other runs on the same samples (``meet``)."""
         if self.meet is None:
             passes.go(self.X, [wanted])
         else:
             self.meet(wanted)
 
     def together(self) -> bool:
-        """Whether runs on this problem gain by joint passes, and BLAS gives them the same bits together as alone."""
+        """Whether joint passes save time, and BLAS gives the same bits as for solo runs."""
         if sample_rows.nbytes(self.X) <= passes.CACHED_BYTES:
-            return False  # waiting for each other costs more than reading it does
+            return False  # waiting for other runs costs more than reading the samples
         return sparse.issparse(self.X) or passes.exact(min(self.block, self.N), self.M, self.K)
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """The samples: 8 bytes an entry, 12 where only those that are not zero are kept."""
+        """The samples: 8 bytes per entry, or 12 per nonzero entry of sparse ones."""
         return facts["N"] * (facts["M"] * (12.0 * facts["density"] if "density" in facts else 8.0) + 24.0)
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Sorting, sums and writing: a few passes over the stored numbers."""
+        """The cost of sorting, summing and writing: a few passes over the stored numbers."""
         return Cost(Work(singles=6.0 * facts["N"] * facts["M"] * facts.get("density", 1.0), calls=500.0))
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """The objective from statistics at hand; scores from a table of labels (scikit-learn checks them at length)."""
+        """The cost of the objective from kept statistics, and of scores from a table of labels (scikit-learn)."""
         N, K, P = facts["N"], facts["K"], facts["P"]
         scored, checked = sum(name in SCORES for name in names), bool({"nmi", "ami", "ari"} & set(names))
         grams = sum(name in names for name in ("curvature_ratio", "curvature_spread", "zeta"))
@@ -289,8 +292,8 @@ class Clustering(Problem):
         W0 = a * draw.random_sample((self.M, self.K))
         return W0, (a * draw.random_sample((self.N, self.K))).T
 
-    def start(self, init: Any, rng: np.random.Generator) -> State:
-        """The state at ``init`` = (W0, H0), (M, K) and (K, N) with H0 >= 0; at a random point where it is None."""
+    def start(self, init: Any, rng: Rng) -> State:
+        """The state at ``init`` = (W0, H0), (M, K) and (K, N) with H0 >= 0; None for a random point."""
         if init is None:
             draw, a = streams(rng).other, np.sqrt(self.abs_mean / self.K)
             init = a * draw.random((self.M, self.K)), a * draw.random((self.K, self.N))
@@ -311,7 +314,7 @@ class Clustering(Problem):
     # Statistics of a state
 
     def XW(self, state: State) -> np.ndarray:
-        """X^T W, (N, K), formed at the first call and kept in the state until W changes."""
+        """X^T W, (N, K), computed at the first call and kept in the state until W changes."""
         if state.XW is None:
             XW = np.empty((self.N, self.K))
 
@@ -323,7 +326,7 @@ class Clustering(Problem):
         return state.XW
 
     def refresh(self, state: State) -> None:
-        """Form HH and XH of the state afresh."""
+        """Recompute HH and XH of the state."""
         XH = np.zeros((self.M, self.K))
         self.over(Pass(self.blocks(), lambda part, _: state.Hs[part], out=XH))
         state.HH, state.XH, state.lost = state.Hs.T @ state.Hs, XH, 0.0
@@ -341,7 +344,7 @@ class Clustering(Problem):
     def objective(self, state: State) -> float:
         """N F(W, H) / ||X||^2 at the state's rho.
 
-        ||X - WH||^2 = ||X||^2 - 2 <W, X H^T> + <W^T W, H H^T>, from statistics the methods keep anyway.
+        ||X - WH||^2 = ||X||^2 - 2 <W, X H^T> + <W^T W, H H^T>, from statistics that the methods keep.
         """
         cross = np.vdot(state.W, state.XH) if state.XH is not None else np.vdot(self.XW(state), state.Hs)
         fit = self.norm2 - 2.0 * float(cross) + float(np.vdot(state.W.T @ state.W, state.HH))
@@ -362,7 +365,7 @@ class Clustering(Problem):
         return total
 
     def curvature_ratio(self, state: State) -> float:
-        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN where H is zero. Discrepancy fedmf.2."""
+        """max_p lambda_max(B_p) / lambda_max((2/N) H H^T), NaN if H is zero. Discrepancy fedmf.2."""
         local = np.linalg.eigvalsh(self.grams(state, range(self.P)))[:, -1] / self.sizes
         whole_ = np.linalg.eigvalsh(state.HH)[-1] / self.N
         return float(local.max() / whole_) if whole_ > 0 else float("nan")
@@ -374,14 +377,14 @@ class Clustering(Problem):
         return labels
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
-        """The value of each named metric at a state. Raises UserError for label scores where there are no labels."""
+        """The value of each named metric at a state. Raises UserError for label scores without labels."""
         values: dict[str, float] = {}
-        found = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
+        clusters = from_rows(state.Hs) if set(names) & set(SCORES) else np.empty(0, dtype=np.intp)
         for name in names:
             if name in SCORES:
                 if self.labels is None:
                     raise UserError(f"the metric '{name}' needs the samples' true labels, and this dataset has none")
-                values[name] = SCORES[name](self.labels, found)
+                values[name] = SCORES[name](self.labels, clusters)
             elif name == "objective":
                 values[name] = self.objective(state)
             elif name == "objective_raw":
@@ -397,12 +400,11 @@ class Clustering(Problem):
         return values
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays of a state to keep: ``W``, ``H``, ``found`` (clusters) and ``labels`` (true classes).
+        """Named arrays of a state: ``W``, ``H``, ``found`` (clusters), ``labels`` (true classes) and ``embedding``.
 
-        Of a state that has a picture of the samples (``tsne``) also ``embedding``. What there is not is left out.
+        Only states of ``tsne`` have an ``embedding``. Arrays that do not exist are left out.
         """
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
+        all_of("artifacts", names, ARTIFACTS)
         arrays: dict[str, np.ndarray] = {"W": state.W.copy(), "H": state.H, "found": self.found(state)}
         if self.labels is not None:
             arrays["labels"] = np.empty_like(self.labels)
@@ -411,42 +413,25 @@ class Clustering(Problem):
             arrays["embedding"] = state.embedding.copy()
         return {name: arrays[name] for name in names if name in arrays}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold N and K of the data, or None."""
-        given = {**PARAMETERS, **parameters}
-        if given["K"] is not None:
-            whole("K", given["K"])
-        number("rho", given["rho"], least=0.0)
-        number("nu", given["nu"], least=0.0)
-        flag("relative", given["relative"])
-        if isinstance(given["w_min"], str):
-            one_of("w_min", given["w_min"], ("data_min", "zero"))
-        else:
-            number("w_min", given["w_min"])
-        one_of("init", given["init"], ("authors",))
-        clusters_fit(given["K"], facts.get("N"))
-
     @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Clustering:
-        """The problem on ``Samples``; K is that of the data where it is not given."""
-        cls.check(parameters, {})
-        problem = cls.__new__(cls)
-        problem._set_up(sample_rows.arrange(data.X, client, data.labels, data.K), {**PARAMETERS, **parameters})
-        return problem
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain N of the data, or None."""
+        super().check(parameters, facts)
+        clusters_fit(parameters.get("K"), facts.get("N"))
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-        """Write ``Samples`` in the form the problem uses, block by block, for ``Clustering.stored``."""
+        """Write ``Samples`` for ``Clustering.stored``, block by block."""
         sample_rows.write(folder, data.X, client, data.labels, data.K)
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value is not finite, an objective ended above its start, H is zero.
+        """Why a run counts as diverged, or None: a value is not finite, an objective ended above its start, or H is
+        zero.
 
-        An objective that blows up and comes back is no divergence. At H = 0 the scale-free objective is 1 whatever W
-        is, and H stays there where X, and with it W^T X, is mostly negative. ``values["round"]``, where it is given,
-        holds the round of each recorded value; else they count from 0.
+        An objective that rises and falls again is not a divergence. At H = 0 the scale-free objective is 1 for any W,
+        and H stays zero if X, and so W^T X, is mostly negative. ``values["round"]`` contains the round of each recorded
+        value; without it they count from 0.
         """
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
@@ -467,10 +452,10 @@ class Clustering(Problem):
 
     @classmethod
     def raised(cls, values: Mapping[str, np.ndarray]) -> str | None:
-        """``diverged`` where rho rises: an objective above its start is that of another rho, and is passed over.
+        """``diverged`` for a rising rho: an objective above its start belongs to another rho and is ignored.
 
-        So ends a run in which a client was not drawn since rho was small: its H has more than one entry in a column,
-        and their penalty grows with rho though nothing moves any more, until ``stop`` ends the run.
+        This happens if a client has not been drawn since rho was small: its H has columns with several nonzero entries,
+        whose penalty grows with rho although H no longer changes, until ``stop`` ends the run.
         """
         ends = {name: values.get(name, np.empty(0)) for name in ("objective", "objective_raw")}
         level = {
@@ -482,13 +467,13 @@ class Clustering(Problem):
 
 
 def parts(facts: Mapping[str, Any], m: float) -> float:
-    """How many parts ``blocks`` of ``m`` clients has; 0 for as few as there can be."""
+    """The number of blocks of ``m`` clients; 0 for as few as possible."""
     gathered = Clustering.stored_bytes(facts) / facts["P"] < _SMALL_BYTES
     return 0.0 if gathered or m >= facts["P"] else m
 
 
 def passing(facts: Mapping[str, Any], rows: float, products: int = 1) -> Work:
-    """Reading ``rows`` samples once for so many products with K columns, as W^T X and X H^T are."""
+    """The work of reading ``rows`` samples once for ``products`` products with K columns, such as W^T X and X H^T."""
     entries = float(rows * facts["M"])
     if "density" in facts:
         return Work(singles=0.6 * products * entries * facts["density"] * facts["K"])
@@ -516,7 +501,7 @@ add_problem(
     ProblemEntry(
         cls=Clustering,
         data_kind="samples",
-        summary="Clustering by non-negative matrix factorization, samples shared out to clients",
+        summary="Clustering by non-negative matrix factorization, samples partitioned over clients",
         artifacts=ARTIFACTS,
     )
 )

@@ -1,8 +1,8 @@
-"""Samples as rows, one client after another: the form in which the clustering problem holds its data.
+"""The data of the clustering problem: samples as rows, ordered by client.
 
-The papers write a sample as a column of ``X`` and client ``p``'s data as the columns ``X_p``. Kept as rows and ordered
-by client, every ``X_p`` is one contiguous slice, whether X is dense (a C-contiguous array) or sparse (CSR), and it can
-be memory mapped and shared by processes. ``order`` remembers where each row came from.
+In the papers a sample is a column of ``X``, and client ``p`` holds the columns ``X_p``. With samples as rows, ordered
+by client, every ``X_p`` is one contiguous slice of a dense (C-contiguous) or sparse (CSR) array, which processes can
+memory map and share. ``order`` contains the original position of each row.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fedrepro import arrays
 from fedrepro.errors import UserError
 
 _BLOCK_BYTES = 1 << 24
-"""Copies and statistics go through X in pieces of this size, so that no second X is ever made beside the result."""
+"""Copies and statistics read X in blocks of this size, so that memory holds no second X."""
 
 
 Rows = slice | np.ndarray
-"""Rows that are taken together: neighbours, or any, by their numbers in increasing order."""
+"""A block of rows: a slice, or row numbers in increasing order."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Ordered:
 
 
 def arrange(X: Any, client: Any, labels: Any, K: int | None) -> Ordered:
-    """Order samples held in memory by client, with at most one copy (none where they are ordered already).
+    """Order samples in memory by client, with at most one copy (none if they are already ordered).
 
-    X : (M, N) array or sparse matrix, one column per sample; entries that a sparse one holds twice are added up, in a
-    copy. client : (N,) ids 0 .. P-1, None for one client.
-    Raises UserError where shapes, ids or values cannot work.
+    X : (M, N) array or sparse matrix, one column per sample; duplicate entries of a sparse one are summed, in a copy.
+    client : (N,) ids 0 .. P-1, None for one client. labels : (N,) classes, or None. K : number of classes; None for the
+    number of distinct labels. Raises UserError for invalid shapes, ids or values.
     """
     _check_matrix(X)
     order, starts = _by_client(client, X.shape[1])
@@ -75,7 +75,7 @@ def write(folder: Path, X: Any, client: Any, labels: Any, K: int | None) -> None
 
 
 def read(folder: Path) -> Ordered:
-    """What ``write`` wrote, with the samples memory mapped read-only."""
+    """Read the files of ``write``, with the samples memory mapped read-only."""
     folder = Path(folder)
     labels = np.load(folder / "labels.npy") if (folder / "labels.npy").exists() else None
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def read(folder: Path) -> Ordered:
 
 
 def take(rows: Any, part: Rows) -> Any:
-    """Rows ``part``. Of a slice a view: an array slice, or a CSR matrix on slices of the same buffers."""
+    """Rows ``part``. For a slice, a view: an array slice, or a CSR matrix on slices of the same buffers."""
     if not sparse.issparse(rows) or not isinstance(part, slice):
         return rows[part]
     first, last = rows.indptr[part.start], rows.indptr[part.stop]
@@ -134,7 +134,7 @@ def _by_client(client: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _classes(labels: Any, K: int | None, N: int) -> tuple[np.ndarray | None, int | None]:
-    """Labels as 0 .. K-1, and K (the number of distinct labels where it is not given)."""
+    """Labels as 0 .. K-1, and K (by default the number of distinct labels)."""
     if labels is None:
         return None, K
     arrays.unmasked(labels=labels)
@@ -176,9 +176,9 @@ def _in_blocks(rows: Any) -> Iterator[tuple[slice, Any]]:
 
 
 def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> dict[str, float]:
-    """Facts of all rows, given in blocks.
+    """Facts of all rows, read in blocks.
 
-    Sums are taken sample by sample in the caller's order: the same to the last bit for every partition.
+    Sums add the samples in the caller's order, so they are the same to the last bit for every partition.
     """
     N = order.size
     square, absolute = np.empty(N), np.empty(N)
@@ -206,7 +206,7 @@ def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> di
 
 
 def _write_dense(folder: Path, X: np.ndarray, order: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Write a ``.npy`` file as ``numpy.save`` would, block by block, and hand on each block."""
+    """Write a ``.npy`` file as ``numpy.save`` does, block by block, and yield each block."""
     header = {"descr": "<f8", "fortran_order": False, "shape": (X.shape[1], X.shape[0])}
     with (folder / "rows.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)

@@ -15,10 +15,10 @@ class State:
     W : (M, K). Hs : (N, K), H transposed, in the problem's order of samples. order : (N,), that order.
     rho : the relative penalty in force; may be set between rounds.
     HH : (K, K), H H^T of the current H.
-    XH : (M, K), X H^T of the current H, or None where the method does not keep it.
-    XW : (N, K), X^T W of the current W, or None until somebody needs it (``Clustering.XW``).
-    lost : sum of the traces added to and taken from HH since HH and XH were last formed afresh; times machine precision
-    it bounds what rounding may have left in them.
+    XH : (M, K), X H^T of the current H, or None if the method does not keep it.
+    XW : (N, K), X^T W of the current W, or None until it is computed (``Clustering.XW``).
+    lost : sum of the traces added to and subtracted from HH since HH and XH were last recomputed. Multiplied by the
+    machine precision, it bounds their rounding error.
     """
 
     W: np.ndarray
@@ -38,7 +38,7 @@ class State:
         return H
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         XH = None if self.XH is None else self.XH.copy()
         XW = None if self.XW is None else self.XW.copy()
         return dataclasses.replace(self, W=self.W.copy(), Hs=self.Hs.copy(), HH=self.HH.copy(), XH=XH, XW=XW)

@@ -1,4 +1,4 @@
-r"""How far a point of the clustering problem is from a stationary one: the measures that the theorems bound.
+r"""Distance of a point of the clustering problem from a stationary point: the measures that the theorems bound.
 
 With :math:`H_p^+ = [H_p - \nabla_{H_p} F_p / c_p]_+` and :math:`W^+ = [W - \nabla_W F / d]_{W_{min}}^{W_{max}}`
 
@@ -6,13 +6,13 @@ With :math:`H_p^+ = [H_p - \nabla_{H_p} F_p / c_p]_+` and :math:`W^+ = [W - \nab
     G_H = \sum_p \omega_p c_p^2 \|H_p - H_p^+\|_F^2, \qquad G_W = d^2 \|W - W^+\|_F^2,
 
 fedmf (21), (22), and :math:`\sum_p \omega_p L_{H_p} \|H_p - H_p^+\|_F^2`, :math:`L_W \|W - W^+\|_F^2` in fedc (15),
-(75). Both are zero at stationary points and nowhere else. ``c_p = GAMMA_H/2 lambda_max(A_p)`` and ``d`` a multiple of
-``L_W = lambda_max((2/N) H H^T)``: the factors are those of the authors' program whatever a method's own, so that
-methods and step sizes can be compared (c ||H - H^+|| never falls as c grows: a larger factor measures more strictly).
+(75). Both are zero exactly at stationary points. Here ``c_p = GAMMA_H/2 lambda_max(A_p)``, and ``d`` is a multiple of
+``L_W = lambda_max((2/N) H H^T)``. The factors are those of the authors' program for every method, so that methods and
+step sizes can be compared (c ||H - H^+|| does not decrease with c, so a larger factor is a stricter measure).
 
-Everything comes from W^T X, X H^T, W^T W, H H^T and H_p H_p^T; X - W H is never formed. At the end of a round the pair
-(W, H) is the point at which the next round starts: G_H is the first term of that round's sum, G_W the one that one more
-W step would add. What a state does not keep is computed and forgotten, so that measuring changes no run.
+The measures use W^T X, X H^T, W^T W, H H^T and H_p H_p^T; X - W H is never formed. The pair (W, H) at the end of a
+round is the point at which the next round starts: G_H is the first term of that round's sum, and G_W is the term that
+one more W step would add. Products that a state does not keep are computed and discarded, so measuring changes no run.
 
 Source: fedmf (18), (19), (21), (22), Theorem 1, Theorem 2; fedc (15), (75);
 docs/derivations/clustering-problem.md#stationarity.
@@ -32,7 +32,7 @@ from fedrepro.problems.clustering.state import State
 
 
 class Objective(Protocol):
-    """What the measures need of a clustering problem, by the names that ``Clustering`` gives it."""
+    """The members of ``Clustering`` that the measures use."""
 
     X: Any
     K: int
@@ -54,7 +54,7 @@ class Objective(Protocol):
 
 
 GAMMA_H = 1.02
-"""c_p = GAMMA_H/2 lambda_max(A_p): the theorems ask for a factor above 1, the authors' program has this one."""
+"""c_p = GAMMA_H/2 lambda_max(A_p): the theorems require a factor above 1; this is the authors' program's."""
 
 GAMMA_SHARING = 1.002
 """d = GAMMA_SHARING/2 L_W: fedmf Theorem 2, fedc Theorem 3, the factor of the authors' program."""
@@ -135,10 +135,10 @@ def zeta(problem: Objective, state: State) -> float:
 
 
 def curvature_spread(problem: Objective, state: State) -> float:
-    """max_p lambda_max(B_p) / min_p lambda_max(B_p), NaN where some client's H is zero.
+    """max_p lambda_max(B_p) / min_p lambda_max(B_p), NaN if some client's H is zero.
 
-    At most the ratio of the bounds on L_{W_p} of fedmf (17), which span all clients and rounds: Theorem 1 asks for
-    gamma2 >= Q2 sqrt(2 (7 + 4 ratio^2)).
+    It is at most the ratio of the bounds on L_{W_p} of fedmf (17) over all clients and rounds, for which Theorem 1
+    requires gamma2 >= Q2 sqrt(2 (7 + 4 ratio^2)).
     """
     local = np.linalg.eigvalsh(problem.grams(state, range(problem.P)))[:, -1] / problem.sizes
     return float(local.max() / local.min()) if local.min() > 0.0 else float("nan")

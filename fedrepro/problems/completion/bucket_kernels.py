@@ -1,4 +1,4 @@
-"""Kernels that put ratings into buckets (see ``observed``) by counting: nothing larger than the result is made."""
+"""Kernels that sort ratings into buckets (see ``rating_buckets``) by counting, without larger arrays."""
 
 from __future__ import annotations
 

@@ -1,20 +1,22 @@
-"""Kernels over the observed entries of a low-rank model: each touches ratings, never a dense matrix.
+"""Kernels over the observed entries of a low-rank model; they read ratings and form no dense matrix.
 
 A *bucket* holds the observed entries of one row x (r,) of a factor: the rows of the other factor P (k, r) it meets and
 the observed values. Buckets are stored one after the other: bucket t is ``index[ptr[t]:ptr[t + 1]]`` with values
-``levels[code[...]]``, so that a rating costs one byte and changing the rating scale changes ``levels`` alone. With
+``levels[code[...]]``, so that a rating takes one byte, and a change of the rating scale changes only ``levels``. With
 
     G_t = sum_e P[index_e] P[index_e]^T   (r, r),      b_t = sum_e value_e P[index_e]   (r,),
 
 the gradient of 1/2 sum_e (value_e - <x, P[index_e]>)^2 is G_t x - b_t. Buckets by user (P = V or W_i) serve the U
 steps, buckets by item (P = U_i) the W steps.
 
-Which of two equal computations is used is decided by counting multiplications. Forming G_t and b_t costs
-(r^2 + 3r)/2 an entry, once; after that a step costs r^2 a bucket and touches no rating. Evaluating the residual in
-every step costs 2r an entry and step. So N steps take the Gram form unless 4N < r + 3 (:func:`uses_gram`).
+The number of multiplications decides between two equivalent computations. Forming G_t and b_t costs (r^2 + 3r)/2 per
+entry, once; after that a step costs r^2 per bucket and reads no rating. Evaluating the residual costs 2r per entry and
+step. So N steps use the Gram form unless 4N < r + 3 (:func:`uses_gram`).
 
-All kernels release the interpreter lock and compute every bucket alone, in an order that depends on nothing but the
-bucket: results are the same bits for any way the buckets are shared out to threads.
+All kernels release the interpreter lock and process every bucket separately, in an order that depends only on the
+bucket. The results are the same bits for any distribution of the buckets over threads.
+
+Source: fedmc sections 4.1 and 5.2; docs/derivations/admm-reduction.md.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 from numba import njit
 
 LANES = 64
-"""Buckets (or entries) handled side by side: long enough a constant loop for the compiler to keep it a vector loop."""
+"""Buckets (or entries) processed together: a constant loop that is long enough for the compiler to vectorize it."""
 
 SHORT = 16
 """Up to so many entries the Gram matrix is summed entry by entry, beyond in blocks of LANES."""
@@ -35,8 +37,8 @@ _ANY_ORDER = {"contract", "reassoc", "nsz"}  # lets a sum become a vector sum
 
 in_order = njit(nogil=True, cache=True, fastmath=_FUSED)
 any_order = njit(nogil=True, cache=True, fastmath=_ANY_ORDER)
-# A helper left as a function of its own would be taken from another compilation in the process that compiles than in
-# those that load the cache, and round differently there; inlined, there is one machine code for all.
+# Helpers are inlined: a separate function would come from another compilation in the process that compiles than in
+# processes that load the cache, and could round differently there.
 in_order_part = njit(nogil=True, cache=True, fastmath=_FUSED, forceinline=True)
 any_order_part = njit(nogil=True, cache=True, fastmath=_ANY_ORDER, forceinline=True)
 
@@ -123,7 +125,7 @@ def _lane_steps(x, g, A, q, alpha, delta, scale, tau, N):
 
 @in_order_part
 def _unobserved(X, t, Q, alpha, scale, tau, N):
-    """The same N steps for a bucket without entries, where every coordinate is a scalar recurrence on its own.
+    """The same N steps for a bucket without entries, where every coordinate is a separate scalar recurrence.
 
     Without a threshold x_N = a^N x + scale q (1 + a + ... + a^(N-1)) with a = scale alpha; the geometric sum is added
     up, not divided out, because 1 - a may be as small as rounding.
@@ -180,7 +182,7 @@ def gram_steps(X, P, ptr, index, code, levels, Q, alpha, delta, scale, tau, N):
 
 @in_order
 def residual_steps(X, P, ptr, index, code, levels, Q, alpha, delta, scale, tau, N):
-    """The steps of :func:`steps` with the residual evaluated anew in every step."""
+    """The steps of :func:`steps` with the residual evaluated in every step."""
     r = X.shape[1]
     g = np.empty(r)
     for t in range(X.shape[0]):
@@ -209,11 +211,11 @@ _NO_Q = np.empty((0, 1))
 
 
 def steps(X, P, ptr, index, code, levels, *, N, alpha=1.0, delta=1.0, scale=1.0, tau=0.0, Q=None):
-    """Take N first-order steps on every row of X, in place: the one update all methods of the completion problem share.
+    """Take N first-order steps on every row of X, in place: the update of all methods on the completion problem.
 
         x_t <- soft( scale * (alpha x_t + q_t - delta (G_t x_t - b_t)), tau )
 
-    X : (k, r), one row a bucket; P : (l, r) the other factor; ptr : (k + 1,) int64; index, code : the entries;
+    X : (k, r), one row per bucket; P : (l, r) the other factor; ptr : (k + 1,) int64; index, code : the entries;
     levels : (values,) float64; Q : (k, r) or None for 0; tau >= 0 the soft threshold; N >= 0 steps.
     """
     kernel = gram_steps if uses_gram(N, X.shape[1]) else residual_steps
@@ -281,7 +283,7 @@ def _solve_rows(X, P, ptr, index, code, levels, Q, delta, mu):
 def solve_rows(X, P, ptr, index, code, levels, *, mu, delta=1.0, Q=None):
     """Replace every row of X by the solution of (delta G_t + mu I) x = delta b_t + q_t; shapes as in :func:`steps`.
 
-    mu > 0. Returns how many rows had a matrix that is not positive definite in floating point (left as they were).
+    mu > 0. Returns the number of rows whose matrix is not positive definite in floating point; they are unchanged.
     """
     return int(_solve_rows(X, P, ptr, index, code, levels, _NO_Q if Q is None else Q, float(delta), float(mu)))
 

@@ -10,29 +10,30 @@ item factors V (r x n) are shared (fedmc (1), (2), sections 5.2 and 5.3):
 
 with :math:`R_i = \frac{\lambda}{2}\|U_i\|_F^2, R = \frac{\gamma}{2}\|V\|_F^2` (``reg: l2``) or
 :math:`R_i = \lambda\|U_i\|_1, R = \gamma\|V\|_1` (``reg: l1``, no halves). The data term is not divided by the number
-of ratings. An entry is observed when the data lists it; the paper writes "M_tj != 0", which is the same for ratings
-that are never 0.
+of ratings. An entry is observed if the data lists it; the paper writes "M_tj != 0", which is the same for nonzero
+ratings.
 
-**Storage.** V and every local copy W_i are kept transposed, (n, r), one row an item. ``state.U`` is (rows, r) with the
-users of client 0 first, then those of client 1 ...; ``problem.user`` holds the caller's user of each row. A user whom
-the partition leaves out (client -1) has no row. A row or item without training ratings is legitimate: nothing but the
-regulariser moves it.
+**Storage.** V and every local copy W_i are stored transposed, (n, r), one row per item. ``state.U`` is (rows, r), with
+the users of client 0 first, then those of client 1, and so on; ``problem.user`` contains the caller's user of each row.
+A user whom the partition leaves out (client -1) has no row. A row or item without training ratings is allowed; only the
+regulariser changes it.
 
-**Scales.** ``scale: raw`` keeps ratings as they are; ``zscore`` subtracts the mean and divides by the standard
-deviation (n - 1) of all ratings, training and test, as the released program does (discrepancy fedmc.3). ``rmse`` and
-``rmse_train`` are in rating units under both.
+**Scales.** ``scale: raw`` keeps the ratings; ``zscore`` subtracts the mean and divides by the standard deviation (n -
+1) of all ratings, training and test, as the released program does (discrepancy fedmc.3). ``rmse`` and ``rmse_train``
+are in rating units in both cases.
 
 **The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1``,
-``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets; what it plots is
+``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets. It plots
 ``objective_local`` and ``rmse_truncated`` (docs/derivations/admm-reduction.md#the-released-programs-choices).
 
-**Cost of a measurement.** V changes in every round and with it the residual of every rating, so nothing kept per client
-can be reused. Keeping sum_t u_t u_t^T per item instead, and updating it for the clients that worked, would take
-(r^2 + 3r)/2 multiplications twice for a tenth of the ratings, against r for all of them: no less from r = 7 on. The
-residuals are therefore summed directly, once over the training and once over the test ratings, in float64.
+**Cost of a measurement.** V changes in every round, and so does the residual of every rating, so no result per client
+can be reused. Keeping sum_t u_t u_t^T per item and updating it for the clients that worked would need (r^2 + 3r)/2
+multiplications twice for a tenth of the ratings, instead of r for all of them: not less from r = 7 on. The residuals
+are therefore summed directly, once over the training and once over the test ratings, in float64.
 
-**Threads.** Kernels release the interpreter lock; ``threads`` clients (or blocks of rows) are worked on at a time: one
-by default, or as the environment variable FEDREPRO_THREADS says. Results are the same bits for any number of threads.
+**Threads.** Kernels release the interpreter lock. ``threads`` clients (or blocks of rows) are processed at a time: by
+default one, or the value of the environment variable FEDREPRO_THREADS. Results are the same bits for any number of
+threads.
 
 Source: fedmc (1), (2) and sections 5.2, 5.3; docs/derivations/admm-reduction.md#the-released-programs-choices.
 """
@@ -51,58 +52,50 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one_of, whole
 from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
-from fedrepro.seeds import generator
+from fedrepro.seeds import Rng, generator
 
-METRICS = {
-    m.name: m
-    for m in (
-        Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
-        Metric(
-            "objective_local",
-            "objective at local copies",
-            "lower",
-            "what the released program plots: data term at (U_i, W_i), regularisers halved for l1 too",
-        ),
-        Metric("rmse", "test RMSE", "lower", "root mean square error of the test ratings at (U, V), rating units"),
-        Metric("rmse_train", "training RMSE", "lower", "the same of the training ratings"),
-        Metric(
-            "rmse_truncated",
-            "test RMSE, truncated targets",
-            "lower",
-            "what the released program plots: targets cut to integers after scaling, in the problem's rating scale",
-        ),
-        Metric("nnz", "nonzero entries", "lower", "fractions of nonzero entries of U and of V, averaged"),
-        Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
-        Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
-        Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
-        Metric(
-            "work",
-            "inner passes",
-            "lower",
-            "inner passes so far: half the number of U and W steps that a working client has taken in its rounds",
-        ),
-        Metric(
-            "gap",
-            "dist(0, ∂Φ)²",
-            "lower",
-            "squared distance from stationarity of fedmc (51): at V and what one more U step makes of U",
-        ),
-        Metric(
-            "beta_scale",
-            "max L_U² / min L_U",
-            "lower",
-            "over clients, L_U = ||U_i^T U_i||_F; 8 (8 + N)/m times it is at most the 2nd bound of fedmc Theorem 4.7",
-        ),
-        Metric("users", "users", "higher", "users of the data, whatever the state"),
-        Metric("items", "items", "higher", "items of the data, whatever the state"),
-        Metric("ratings", "ratings", "higher", "ratings of the data, training and test, whatever the state"),
-    )
-}
+METRICS = by_name(
+    Metric("objective", "objective  F(U, V)", "lower", "F at the server's V, in the problem's rating scale"),
+    Metric(
+        "objective_local",
+        "objective at local copies",
+        "lower",
+        "as released: data term at (U_i, W_i), l1 norms halved too",
+    ),
+    Metric("rmse", "test RMSE", "lower", "root mean square error of the test ratings at (U, V), rating units"),
+    Metric("rmse_train", "training RMSE", "lower", "the same of the training ratings"),
+    Metric(
+        "rmse_truncated",
+        "test RMSE, truncated targets",
+        "lower",
+        "as released: scaled targets truncated to integers, problem's scale",
+    ),
+    Metric("nnz", "nonzero entries", "lower", "fractions of nonzero entries of U and of V, averaged"),
+    Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
+    Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
+    Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
+    Metric("work", "inner passes", "lower", "half the number of U and W steps that a working client has taken so far"),
+    Metric(
+        "gap",
+        "dist(0, ∂Φ)²",
+        "lower",
+        "squared distance from stationarity, fedmc (51), at V and U after one more U step",
+    ),
+    Metric(
+        "beta_scale",
+        "max L_U² / min L_U",
+        "lower",
+        "L_U = ||U_i^T U_i||_F; the 2nd bound of fedmc Theorem 4.7 is at least 8 (8 + N)/m times it",
+    ),
+    Metric("users", "users", "higher", "users of the data, whatever the state"),
+    Metric("items", "items", "higher", "items of the data, whatever the state"),
+    Metric("ratings", "ratings", "higher", "ratings of the data, training and test, whatever the state"),
+)
 
 PARAMETERS: dict[str, Any] = {
     "r": 5,
@@ -122,20 +115,21 @@ T = TypeVar("T")
 
 
 class Completion(Problem):
-    """The completion problem held in memory.
+    """The completion problem in memory.
 
     data : ``fedrepro.datasets.types.Ratings``, ids from 0. client : (users,) the client 0 .. p-1 of each *user*, -1 for
     a user who is left out; None for a single client.
     r : rank, 1 .. min(rows, items). reg : the regularisers, ``l2`` (squared) or ``l1``. lam : weight of the regulariser
-    of U, at least 0. gam : weight of the regulariser of V, at least 0. scale : of the ratings: ``raw``, or ``zscore``
-    for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
-    train : fraction of each client's ratings, rounded down, in the training set, in (0, 1]. range : [lowest, highest]
-    rating allowed, or None. items : ``rated``, or ``all`` for the ids up to the file's largest
-    (``data.facts["last_item_id"]``): items nobody rated have no residuals, but count in R(V), in the Gram matrices of V
-    and W_i that set the U steps, and in messages.
-    rng : draws the split; None derives it from ``client``. threads : clients worked on at a time; None for the default.
+    of U. gam : weight of the regulariser of V. scale : scale of the ratings: ``raw``, or ``zscore`` for mean 0 and
+    standard deviation 1. init : the entries of the initial factors are uniform in [0, init].
+    train : fraction of each client's ratings in the training set, rounded down. range : allowed ratings,
+    [lowest, highest], or None. items : ``rated``, or ``all`` for all ids up to the largest of the file
+    (``data.facts["last_item_id"]``). Items without ratings have no residuals, but they count in R(V), in the Gram
+    matrices of V and W_i that set the U steps, and in messages.
+    rng : source of the split; None derives it from ``client``. threads : clients processed at a time; None for the
+    default.
 
-    Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     >>> import numpy as np
     >>> from fedrepro import Completion, Ratings
@@ -151,6 +145,16 @@ class Completion(Problem):
     metrics = METRICS
     default_metrics = ("objective", "rmse")
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "r": Whole(),
+        "reg": OneOf("l2", "l1"),
+        "lam": Number(least=0.0),
+        "gam": Number(least=0.0),
+        "scale": OneOf("raw", "zscore"),
+        "init": Number(above=0.0),
+        "train": Number(above=0.0, most=1.0),
+        "items": OneOf("rated", "all"),
+    }
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {
             "dataset": {"name": "movielens-1m", "users": 600},
@@ -165,7 +169,7 @@ class Completion(Problem):
         data: Any,
         client: Any = None,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng | None = None,
         threads: int | None = None,
         **parameters: Any,
     ) -> None:
@@ -173,8 +177,8 @@ class Completion(Problem):
         if unknown:
             one_of("parameters", unknown[0], tuple(PARAMETERS))
         Completion.check(parameters, {})
-        given = {**PARAMETERS, **parameters}
-        self._set_up(_arrange(data, client, given, rng), given, threads)
+        values = {**PARAMETERS, **parameters}
+        self._set_up(_arrange(data, client, values, rng), values, threads)
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any], threads: int | None = None) -> Completion:
@@ -220,13 +224,13 @@ class Completion(Problem):
 
     @functools.cached_property
     def columns(self) -> rating_buckets.Buckets:
-        """Training buckets by item over all clients, index = row; made when the centralised method first asks."""
+        """Training buckets by item over all clients, index = row; computed at the first use by a centralised method."""
         columns = rating_buckets.all_columns(self.train, self.n)
         _freeze(*columns.arrays)
         return columns
 
     def blocks(self, buckets: rating_buckets.Buckets) -> list[slice]:
-        """All buckets, cut into ``threads`` pieces with about the same number of entries."""
+        """All buckets in ``threads`` slices with about the same number of entries."""
         ptr, count = buckets.ptr, buckets.ptr.size - 1
         cuts = np.searchsorted(ptr, [buckets.count * b // self.threads for b in range(1, self.threads)])
         edges = [0, *np.minimum(cuts, count).tolist(), count]
@@ -236,24 +240,24 @@ class Completion(Problem):
         """``function`` of every task, in order, ``threads`` at a time."""
         if self.threads == 1 or len(tasks) < 2:
             return [function(task) for task in tasks]
-        settings = [contextvars.copy_context() for _ in tasks]  # numpy.errstate would not reach the threads by itself
+        settings = [contextvars.copy_context() for _ in tasks]  # carries numpy.errstate to the threads
         return list(_pool(self.threads).map(lambda setting, task: setting.run(function, task), settings, tasks))
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """Each rating by its user, those to train with by item too, 3 bytes each; where clients' items begin."""
+        """3 bytes per rating by user and per training rating by item, and the start of each client's items."""
         return facts["ratings"] * (3.0 + 3.0 * facts["train"]) + 8.0 * facts["P"] * facts["items"]
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Counting and sorting every rating a few times."""
+        """The cost of counting and sorting all ratings a few times."""
         return Cost(
             Work(singles=60.0 * facts["ratings"], calls=4000.0), holds=40.0 * facts["ratings"], libraries=("numba",)
         )
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """Products with every rating: one pass over those to train with, one over the others."""
+        """The cost of the residuals of all ratings: one pass over the training and one over the test ratings."""
         kinds = sum(
             bool(set(names) & group) for group in ({"objective", "data_term", "rmse_train"}, {"objective_local"})
         )
@@ -275,12 +279,12 @@ class Completion(Problem):
         whole("trial", trial, 0)
         return self._uniform(generator("init", problem="completion", trial=trial))
 
-    def _uniform(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _uniform(self, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
         V0 = self.init * rng.random((self.n, self.r))  # fedmc section 5: uniform over [0, 1]
         return self.init * rng.random((self.users, self.r)), V0
 
-    def start(self, init: Any, rng: np.random.Generator) -> State:
-        """The state at ``init`` = (U0, V0), (users, r) and (n, r); at a point drawn by ``rng`` where it is None."""
+    def start(self, init: Any, rng: Rng) -> State:
+        """The state at ``init`` = (U0, V0), (users, r) and (n, r); None for a point drawn by ``rng``."""
         U0, V0 = self._uniform(rng) if init is None else (np.asarray(a, dtype=np.float64) for a in init)
         for name, part, shape in (("U0", U0, (self.users, self.r)), ("V0", V0, (self.n, self.r))):
             if part.shape != shape:
@@ -306,11 +310,11 @@ class Completion(Problem):
 
         out = np.empty(self.rows)
 
-        def one(i: int) -> None:
+        def add_client(i: int) -> None:
             b = self.client(i)
             squared_residuals(out[b], U[b], W[i], *self.by_user(b))
 
-        self.each(one, range(self.p))
+        self.each(add_client, range(self.p))
         return float(out.sum())
 
     def penalty(self, U: np.ndarray, V: np.ndarray, half_l1: bool = False) -> float:
@@ -322,35 +326,25 @@ class Completion(Problem):
         return half * (self.lam * norms[0] / self.p + self.gam * norms[1])
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
-        """The value of each named metric at a state; inf or NaN where the state is not finite."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        """The value of each named metric at a state; inf or NaN if the state is not finite."""
+        all_of("metrics", names, tuple(METRICS))
         with np.errstate(over="ignore", invalid="ignore"):
             seen = _Measured(self, state)
             return {name: float(getattr(seen, name)) for name in names}
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Arrays of a state to keep: ``U`` (users, r) in the caller's order, NaN for users left out; ``V`` (n, r)."""
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
+        """Arrays of a state: ``U`` (users, r) in the caller's order, NaN for users left out; ``V`` (n, r)."""
+        all_of("artifacts", names, ARTIFACTS)
         U = np.full((self.users, self.r), np.nan)
         U[self.user] = state.U
         arrays = {"U": U, "V": state.V.copy()}
         return {name: arrays[name] for name in names}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
-        given = {**PARAMETERS, **parameters}
-        whole("r", given["r"])
-        one_of("reg", given["reg"], ("l2", "l1"))
-        number("lam", given["lam"], least=0.0)
-        number("gam", given["gam"], least=0.0)
-        one_of("scale", given["scale"], ("raw", "zscore"))
-        number("init", given["init"], above=0.0)
-        number("train", given["train"], above=0.0, most=1.0)
-        one_of("items", given["items"], ("rated", "all"))
-        bounds = given["range"]
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain ``users`` and ``items``, or None."""
+        super().check(parameters, facts)
+        bounds, r = parameters.get("range"), parameters.get("r", PARAMETERS["r"])
         if bounds is not None:
             if not isinstance(bounds, list | tuple) or len(bounds) != 2:
                 raise ParameterError("range", f"must be null or [lowest, highest], not {bounds!r}")
@@ -358,13 +352,8 @@ class Completion(Problem):
             number("range", bounds[1], least=bounds[0])
         for name in ("users", "items"):
             count = facts.get(name)
-            if count is not None and given["r"] > count:
+            if count is not None and r > count:
                 raise ParameterError("r", f"must be at most {count}, as {count} {name} carry no higher rank")
-
-    @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Completion:
-        """The problem on ``Ratings``; ``client`` is that of each *user*."""
-        return cls(data, client, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -373,12 +362,12 @@ class Completion(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite, or a fit that ended worse than it started.
+        """Why a run counts as diverged, or None: a value is not finite, or the fit ended worse than it started.
 
-        Worse means that all of ``objective``, ``data_term`` and ``rmse`` that are recorded ended more than a hundredth
-        above their starts. One of them alone may do so in a healthy run: the objective by its regulariser (a large gam
-        and a small initial point), the data term by a collapse to zero, the test error by overfitting.
-        ``values["round"]``, where given, holds the round of each recorded value; else they count from 0.
+        Worse means that all recorded metrics of ``objective``, ``data_term`` and ``rmse`` ended more than 1 % above
+        their starts. One of them alone can do so in a healthy run: the objective because of its regulariser (a large
+        gam and a small initial point), the data term by a collapse to zero, the test error by overfitting.
+        ``values["round"]`` contains the round of each recorded value; without it they count from 0.
         """
         rounds = values.get("round")
         for name, column in values.items():
@@ -394,7 +383,7 @@ class Completion(Problem):
 
 
 class _Measured:
-    """The metrics at one state; passes over the ratings are made when asked for, and once."""
+    """The metrics at one state; each pass over the ratings is made at most once."""
 
     def __init__(self, problem: Completion, state: State) -> None:
         self.problem, self.state, self.work = problem, state, state.work
@@ -471,17 +460,17 @@ class _Measured:
 
 
 def bucketing(facts: Mapping[str, Any], share: float, rows: float, steps: float) -> Work:
-    """What ``steps`` steps on so many rows of a factor take, and the Gram matrices of a share of the ratings."""
+    """The work of ``steps`` steps on ``rows`` rows of a factor, and of the Gram matrices of a share of the ratings."""
     r, entries = facts["r"], share * facts["ratings"] * facts["train"]
     rows = min(rows, entries)  # those without ratings are passed over
     return Work(singles=entries * (0.15 * r * r + 1.5 * r) + 0.3 * steps * rows * r * r + rows * r, calls=20.0)
 
 
-def client_draws(draw: np.random.Generator, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
-    """The clients of each round, in increasing order: m of p, uniform without replacement (first m of a permutation).
+def client_draws(draw: Rng, m: int, p: int, clients: Any = None) -> Iterator[list[int]]:
+    """The clients of each round in increasing order: m of p, uniform without replacement (first m of a permutation).
 
-    For one generator ``draw`` a smaller m draws a part of the larger. ``clients`` : ids to take instead of drawing, one
-    sequence a round; they end the run.
+    The same generator ``draw`` draws a subset for a smaller m. ``clients`` : the ids of each round, instead of drawing
+    them; the run ends after the last.
     """
     if clients is not None:
         for k, ids in enumerate(clients, start=1):
@@ -496,7 +485,7 @@ def client_draws(draw: np.random.Generator, m: int, p: int, clients: Any = None)
 
 
 def _freeze(*arrays: np.ndarray) -> None:
-    """Read-only like memory-mapped arrays: kernels are compiled for one of the two kinds alone."""
+    """Make arrays read-only like memory-mapped ones, so that kernels are compiled for one kind only."""
     for array in arrays:
         array.flags.writeable = False
 
@@ -513,17 +502,15 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _arrange(
-    data: Any, client: Any, given: Mapping[str, Any], rng: np.random.Generator | None
-) -> rating_buckets.Stored:
-    return rating_buckets.arrange(data, client, given["train"], rng, given["range"], given["items"])
+def _arrange(data: Any, client: Any, values: Mapping[str, Any], rng: Rng | None) -> rating_buckets.Stored:
+    return rating_buckets.arrange(data, client, values["train"], rng, values["range"], values["items"])
 
 
 add_problem(
     ProblemEntry(
         cls=Completion,
         data_kind="ratings",
-        summary="Matrix completion with private user factors and shared item factors, users shared out to clients",
+        summary="Matrix completion with private user factors and shared item factors, users partitioned over clients",
         artifacts=ARTIFACTS,
     )
 )

@@ -1,9 +1,9 @@
-r"""Matrix completion with the split that the data name: ``completion`` on training and test ratings of the user's own.
+r"""Matrix completion with a split given by the data: ``completion`` on the user's own training and test ratings.
 
-Everything is as in ``fedrepro.problems.completion`` but for what is drawn there: which of a client's ratings are to
-train with stands in the data (``SplitRatings.test``). A client may have none to test with, or none to train with.
+The problem is that of ``fedrepro.problems.completion``, except that the split is not drawn: ``SplitRatings.test`` marks
+the test ratings. A client may have no test ratings, or no training ratings.
 
-Source: fedmc (1), (2) and section 5.1, whose split is a random one.
+Source: fedmc (1), (2) and section 5.1, whose split is random.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import one_of
 from fedrepro.problems.completion import problem as completion
 from fedrepro.problems.completion import rating_buckets
 from fedrepro.problems.completion.problem import Completion
@@ -28,16 +27,14 @@ PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() i
 
 
 class SplitCompletion(Completion):
-    """The completion problem held in memory, with a given split.
+    """The completion problem in memory, with a given split.
+
+    The parameters are those of ``Completion`` without ``train``, ``items`` and ``rng``.
 
     data : ``SplitRatings`` with ``test``. client : (users,) the client 0 .. p-1 of each *user*, -1 for a user who is
     left out; None for a single client.
-    r : rank, 1 .. min(rows, items). reg : the regularisers, ``l2`` (squared) or ``l1``. lam : weight of the regulariser
-    of U, at least 0. gam : weight of the regulariser of V, at least 0. scale : of the ratings: ``raw``, or ``zscore``
-    for mean 0 and deviation 1. init : entries of the initial factors are uniform in [0, init], greater than 0.
-    range : [lowest, highest] rating allowed, or None. threads : clients worked on at a time; None for the default.
 
-    Raises UserError where data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -56,15 +53,8 @@ class SplitCompletion(Completion):
 
     def __init__(self, data: Any, client: Any = None, *, threads: int | None = None, **parameters: Any) -> None:
         SplitCompletion.check(parameters, {})
-        given = {**PARAMETERS, **parameters}
-        self._set_up(arrange(data, client, given["range"]), given, threads)
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold ``users`` and ``items``, or None."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        Completion.check(parameters, facts)
+        values = {**PARAMETERS, **parameters}
+        self._set_up(arrange(data, client, values["range"]), values, threads)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -73,9 +63,9 @@ class SplitCompletion(Completion):
 
 
 def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
-    """Put ``SplitRatings`` into buckets, training and test ratings as they say; arguments as for ``rating_buckets``.
+    """Arrange ``SplitRatings`` in buckets with their own split; arguments as for ``rating_buckets.arrange``.
 
-    Raises UserError where no split is given, or it leaves no rating to train with.
+    Raises UserError if the data has no split, and ParameterError if the split leaves no training rating.
     """
     test = getattr(data, "test", None)
     if test is None:
@@ -89,21 +79,21 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
     row = np.repeat(np.arange(whole.train.ptr.size - 1), np.diff(whole.train.ptr))
     row_of = np.full(data.users, -1, dtype=np.int64)
     row_of[whole.user] = np.arange(whole.user.size)
-    wanted = (row_of[np.asarray(data.user)] * data.items + np.asarray(data.item))[test]
-    held = np.isin(row * data.items + whole.train.index.astype(np.int64), wanted)
-    train, rest = (_select(*whole.train.arrays, mask) for mask in (~held, held))
+    test_pairs = (row_of[np.asarray(data.user)] * data.items + np.asarray(data.item))[test]
+    is_test = np.isin(row * data.items + whole.train.index.astype(np.int64), test_pairs)
+    train, test_buckets = (_select(*whole.train.arrays, mask) for mask in (~is_test, is_test))
     if train.count == 0:
         raise ParameterError("split", "leaves no rating to train with")
     columns = _columns(train, whole.starts, data.items)
     ptr, rows, codes = columns
-    return dataclasses.replace(whole, train=train, test=rest, col_ptr=ptr, col_row=rows, col_code=codes)
+    return dataclasses.replace(whole, train=train, test=test_buckets, col_ptr=ptr, col_row=rows, col_code=codes)
 
 
 add_problem(
     ProblemEntry(
         cls=SplitCompletion,
         data_kind="split-ratings",
-        summary="Matrix completion with training and test ratings as the data name them",
+        summary="Matrix completion with training and test ratings given by the data",
         artifacts=ARTIFACTS,
     )
 )

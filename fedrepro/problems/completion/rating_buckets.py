@@ -1,8 +1,8 @@
-"""Ratings in buckets by user and by item, one client after another: the form the completion problem holds its data in.
+"""The data of the completion problem: ratings in buckets by user and by item, ordered by client.
 
-A client's users are neighbouring rows, so that U_i and everything about client i is one contiguous slice, and can be
-memory mapped and shared by processes. Ids take two bytes where they fit and a rating takes one: its number in
-``levels``, the sorted distinct values. ``user`` remembers where each row came from.
+The users of a client are adjacent rows, so U_i and all other data of client i are contiguous slices, which processes
+can memory map and share. An id takes two bytes if it fits, and a rating takes one: its index in ``levels``, the sorted
+distinct values. ``user`` contains the original user of each row.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 
 from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.seeds import generator
+from fedrepro.seeds import Rng, generator
 
 _CHUNK = 1 << 20
-"""Values are numbered in pieces of this size, so that no second copy of all of them is ever made."""
+"""Values are numbered in chunks of this size, so that memory holds no second copy of all of them."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,14 @@ class Stored:
     facts: dict[str, Any]
 
 
-def arrange(
-    data: Any, client: Any, train: float, rng: np.random.Generator | None, scale: Any = None, items: str = "rated"
-) -> Stored:
-    """Put ``Ratings`` into buckets and split them into training and test ratings.
+def arrange(data: Any, client: Any, train: float, rng: Rng | None, scale: Any = None, items: str = "rated") -> Stored:
+    """Arrange ``Ratings`` in buckets and split them into training and test ratings.
 
     client : (users,) ids 0 .. p-1, or -1 for a user who is left out; None for one client. train : the fraction of every
-    client's ratings, rounded down, that a uniform random permutation puts into the training set. rng : draws the
-    permutations; None derives them from ``client``, so that equal assignments have equal splits. scale : (lowest,
-    highest) rating allowed, or None. items : ``all`` appends items up to ``facts["last_item_id"]`` that nobody rated.
-    Raises UserError where the data cannot work, naming the first offender, and ParameterError where a parameter cannot.
+    client's ratings, rounded down, that a uniform random permutation puts into the training set. rng : source of the
+    permutations; None derives them from ``client``, so that equal assignments have equal splits. scale : allowed
+    ratings, (lowest, highest), or None. items : ``all`` appends items without ratings up to ``facts["last_item_id"]``.
+    Raises UserError for the first invalid rating, and ParameterError if a parameter cannot work.
     """
     from fedrepro.problems.completion import bucket_kernels as buckets
 
@@ -136,7 +134,7 @@ def _checked(data: Any, scale: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def _last_item(data: Any) -> int:
     last = data.facts.get("last_item_id")
     if last is None:
-        raise ParameterError("items", "all needs data that tells its largest raw item id; use items: rated")
+        raise ParameterError("items", "all needs data with its largest raw item id; use items: rated")
     return max(int(last), data.items)
 
 
@@ -181,11 +179,11 @@ def _narrow(count: int) -> type:
     return np.uint16 if count <= 1 << 16 else np.uint32
 
 
-def _split_generator(client: np.ndarray) -> np.random.Generator:
+def _split_generator(client: np.ndarray) -> Rng:
     return generator("partition", split=hashlib.sha256(client.astype("<i8").tobytes()).hexdigest())
 
 
-def _split(ptr: np.ndarray, starts: np.ndarray, train: float, rng: np.random.Generator) -> np.ndarray:
+def _split(ptr: np.ndarray, starts: np.ndarray, train: float, rng: Rng) -> np.ndarray:
     """True for training ratings: per client the first floor(train * count) of a permutation (discrepancy fedmc.28)."""
     keep = np.zeros(ptr[-1], dtype=np.bool_)
     for first, last in zip(ptr[starts[:-1]], ptr[starts[1:]], strict=True):
@@ -237,7 +235,7 @@ def write(folder: Path, stored: Stored) -> None:
 
 
 def read(folder: Path) -> Stored:
-    """What ``write`` wrote, memory mapped read-only."""
+    """Read the files of ``write``, memory mapped read-only."""
     folder = Path(folder)
 
     def mapped(name: str) -> np.ndarray:

@@ -9,10 +9,10 @@ import numpy as np
 
 @dataclass
 class State:
-    """One point of a run, updated in place from round to round: what must outlive a round has to be copied.
+    """One point of a run, updated in place from round to round; copy the arrays to keep them.
 
     U : (rows, r) user factors. V : (n, r) the server's item factors. W, Y : (p, n, r) local copies and duals, or None
-    where the method keeps none. work : inner passes so far. beta : the penalty in force, where the method has one.
+    if the method has none. work : inner passes so far. beta : the penalty in force, or None.
     """
 
     U: np.ndarray

@@ -1,13 +1,13 @@
-r"""How far a point of the completion problem is from a stationary one: the measure that fedmc Theorem 4.8 bounds.
+r"""Distance of a point of the completion problem from a stationary point: the measure that fedmc Theorem 4.8 bounds.
 
 .. math::
     \mathrm{dist}(0, \partial\Phi(\bar U, V))^2 = \sum_i \Big\| \tfrac1p [\nabla_U f_i(\bar U_i, V) + r_i] \Big\|_F^2
         + \Big\| \tfrac1p \sum_i \nabla_V f_i(\bar U_i, V) + r \Big\|_F^2,
 
-with the subgradients :math:`r_i \in \partial R_i(\bar U_i), r \in \partial R(V)` that make it least. :math:`\bar U_i`
-is what one step (14) of client i makes of U_i, against its local copy W_i (against V where a method keeps no copies):
-fedmc (19), for all clients, drawn or not. Where U and V have constraint sets the paper's measure takes them in; there
-are none in its experiments, nor here.
+with the subgradients :math:`r_i \in \partial R_i(\bar U_i), r \in \partial R(V)` that minimize it. :math:`\bar U_i`
+is U_i after one step (14) of client i with its local copy W_i (with V if the method has no copies): fedmc (19), for all
+clients, drawn or not. The paper's measure includes constraint sets of U and V; its experiments have none, and neither
+does this code.
 
 Source: fedmc (14), (19), (51), Theorem 4.7, Theorem 4.8.
 """
@@ -22,7 +22,7 @@ from fedrepro.problems.completion.state import State
 
 
 class Objective(Protocol):
-    """What the measures need of a completion problem, by the names that ``Completion`` gives it."""
+    """The members of ``Completion`` that the measures use."""
 
     p: int
     reg: str
@@ -40,7 +40,7 @@ class Objective(Protocol):
 
 
 LEAST = 1e-12
-"""Least value of the curvatures ||W_i W_i^T||_F and ||U_i^T U_i||_F, as of the method."""
+"""Least value of the curvatures ||W_i W_i^T||_F and ||U_i^T U_i||_F, as in the method."""
 
 
 def gap(problem: Objective, state: State) -> float:

@@ -1,4 +1,4 @@
-"""Linear nodes of federated GCCA, their initial points, and what CuteMaxVar and AltMaxVar share.
+"""Linear nodes of federated GCCA, their initial points, and the code shared by CuteMaxVar and AltMaxVar.
 
 Source: Shrestha and Fu, eq. (3a), (11), Sec. III-C.1 and III-C.3; step size of Sec. V-A.4;
 docs/derivations/gcca-steps.md, docs/derivations/initial-points.md#gcca.
@@ -15,21 +15,21 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.multiview.aligned_views import View
-from fedrepro.parameters import flag, number, one_of, whole
+from fedrepro.parameters import OneOf
 from fedrepro.problems.gcca.methods.mvlsa import mvlsa, truncating
 from fedrepro.problems.gcca.problem import GCCA, Factors, RandomStart, multiplying
 from fedrepro.protocols import Cost, Work
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
-STARTS = ("warm", "randn", "randn-raw")
+STARTS = OneOf("warm", "randn", "randn-raw")
 AFFINE = 512
-"""Dense views of at most this many columns take all T full-gradient steps of a round as one affine map."""
+"""For dense views of at most this many columns, one affine map computes all T full-gradient steps of a round."""
 
 
 class LinearNode:
-    """A node with a view X (J, N) and Q (N, K), M = X Q: T gradient steps on 1/2 ||X Q - G||_F^2 a round, eq. (11).
+    """A node with a view X (J, N) and Q (N, K), M = X Q: T gradient steps on 1/2 ||X Q - G||_F^2 per round, eq. (11).
 
-    b : rows of a minibatch, drawn from ``rng`` without replacement, afresh in every step; None for the full gradient.
+    b : rows per minibatch, drawn from ``rng`` without replacement in every step; None for the full gradient.
     step : alpha in units of 1 / lambda_max(X'X). unbiased : the factor J / b that makes the stochastic gradient
     unbiased (Fact 3, discrepancy gcca.9).
     """
@@ -38,7 +38,7 @@ class LinearNode:
         self,
         view: View,
         Q: np.ndarray,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         T: int,
         b: int | None,
@@ -61,7 +61,7 @@ class LinearNode:
         return self.view.product(self._Q)
 
     def parameters(self) -> np.ndarray:
-        """Q, never changed afterwards."""
+        """Q; later updates do not change the array."""
         return self._Q
 
     def update(self, G: np.ndarray) -> None:
@@ -91,7 +91,7 @@ class LinearNode:
 
 
 def collapses(sparse: bool, N: int) -> bool:
-    """Whether T full-gradient steps on a view of N columns are taken as one map."""
+    """Whether T full-gradient steps on a view of N columns are computed by one map."""
     return not sparse and N <= AFFINE
 
 
@@ -109,15 +109,15 @@ def affine_steps(gram: np.ndarray, alpha: float, T: int) -> tuple[np.ndarray, np
 
 
 def rounds(
-    method: Any, sending: federated.Sending, problem: GCCA, rng: np.random.Generator, ledger: Ledger | None, init: Any
+    method: Any, sending: federated.Sending, problem: GCCA, rng: Rng, ledger: Ledger | None, init: Any
 ) -> Iterator[federated.State]:
-    """Run CuteMaxVar or AltMaxVar (``method`` holds their shared parameters) on a problem; see ``federated_rounds``."""
+    """Run CuteMaxVar or AltMaxVar, given by their parameters ``method``, on a problem; see ``federated_rounds``."""
     federated.batch_within(method.b, problem.J)
     ledger = Ledger() if ledger is None else ledger
     drawn = streams(rng)
     Q, G = starting_point(problem, method, drawn.other, ledger, init)
 
-    def node(view: View, Q_i: np.ndarray, stream: np.random.Generator) -> LinearNode:
+    def node(view: View, Q_i: np.ndarray, stream: Rng) -> LinearNode:
         return LinearNode(view, Q_i, stream, T=method.T, b=method.b, step=method.step, unbiased=method.unbiased)
 
     nodes = ledger.clock.each(node, problem.views, Q, drawn.minibatch.spawn(problem.I))
@@ -127,11 +127,11 @@ def rounds(
 
 
 def starting_point(
-    problem: GCCA, method: Any, rng: np.random.Generator, ledger: Ledger, init: Any
+    problem: GCCA, method: Any, rng: Rng, ledger: Ledger, init: Any
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
     """Q_i^(0) and G^(0) (None: the polar factor of sum_i X_i Q_i, eq. (9)), Sec. III-C.1.
 
-    ``init``: explicit ``Factors``, taken as they are whatever ``method.start`` says, or ``RandomStart``.
+    ``init`` : explicit ``Factors``, which override ``method.start``, or ``RandomStart``.
     """
     K = problem.K
     if isinstance(init, Factors):
@@ -161,26 +161,15 @@ def _explicit(problem: GCCA, init: Factors) -> tuple[list[np.ndarray], np.ndarra
     return Q, G
 
 
-def check_parameters(method: Any) -> None:
-    """Raise ParameterError where a parameter that both linear methods have cannot work."""
-    federated.check_shared(method.T, method.b, method.rho, method.center)
-    number("step", method.step, above=0.0)
-    flag("unbiased", method.unbiased)
-    one_of("start", method.start, STARTS)
-    whole("m", method.m)
-    if method.randn_std is not None:
-        number("randn_std", method.randn_std, above=0.0)
-
-
 def collapsed(method: Any, facts: Mapping[str, Any]) -> bool:
-    """Whether all nodes take their steps as one map, on views with so many columns N; sparse ones have a density."""
+    """Whether one map computes the steps of all nodes, given the columns N of the views and a density if sparse."""
     N = facts.get("N")
     widest = max(N) if isinstance(N, Sequence) else N
     return method.b is None and widest is not None and collapses("density" in facts, widest)
 
 
 def check_shape(method: Any, J: int | None, N: int | None, K: int | None) -> None:
-    """Raise ParameterError where parameters cannot work for I views (J, N) and K."""
+    """Raise ParameterError if parameters cannot work for views (J, N) and K."""
     if J is not None:
         federated.batch_within(method.b, J)
     if method.start != "warm":
@@ -192,7 +181,7 @@ def check_shape(method: Any, J: int | None, N: int | None, K: int | None) -> Non
 
 
 def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-    """Of CuteMaxVar and AltMaxVar: the nodes' steps, as ``LinearNode`` takes them, and what is sent."""
+    """The cost of CuteMaxVar and AltMaxVar: the steps of ``LinearNode`` and the messages."""
     J, N, K, views, T, b = facts["J"], facts["N"], facts["K"], facts["I"], params["T"], params["b"]
     density = facts.get("density")
     start = views * (multiplying(facts) + Work(calls=300.0))
@@ -207,8 +196,8 @@ def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
     else:
         own = Work(flops=4.0 * T * J * N * K, bytes=16.0 * T * J * N)
     warm = params["start"] == "warm"
-    held = 8.0 * (J * K * (7.0 * views + 10.0) + 4.0 * N * K * views)
-    held += 20.0 * J * params["m"] * views if warm else 0.0
+    memory = 8.0 * (J * K * (7.0 * views + 10.0) + 4.0 * N * K * views)
+    memory += 20.0 * J * params["m"] * views if warm else 0.0
     numba = ("numba",) if b is not None or density is not None or federated.compresses(params) else ()
     round_ = views * (own + multiplying(facts)) + federated.exchanging(params, facts)
-    return Cost(start, round_, held, numba, truncating(facts, params["m"]) if warm else Work())
+    return Cost(start, round_, memory, numba, truncating(facts, params["m"]) if warm else Work())

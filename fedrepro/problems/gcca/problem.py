@@ -1,4 +1,4 @@
-r"""MAX-VAR generalized canonical correlation analysis of I aligned views, and what is measured on its iterates.
+r"""MAX-VAR generalized canonical correlation analysis of I aligned views, and the measures of its iterates.
 
 .. math::  \min_{Q_1, \dots, Q_I, G}\ f = \sum_{i=1}^I \tfrac12 \|X_i Q_i - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K
@@ -27,8 +27,8 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import FULL_BITS
 from fedrepro.multiview.aligned_views import View, check_columns, check_views, decomposing
 from fedrepro.multiview.maxvar import Optimum, solve
-from fedrepro.parameters import flag, one_of, whole
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.parameters import Flag, Range, Whole, all_of, check
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 
@@ -55,43 +55,43 @@ class RandomStart:
         return seeds.generator("init", problem="gcca", key=self.key, view="G").standard_normal((J, K))
 
 
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
-    "optimum": Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
-    "ratio": Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
-    "consensus": Metric(
+METRICS = by_name(
+    Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||X_i Q_i - G||_F^2, of the true X_i Q_i and G"),
+    Metric("optimum", "optimal cost", "lower", "v*, the exact global optimum: the same at every state"),
+    Metric("ratio", "cost / optimal cost", "lower", "f / v*"),
+    Metric(
         "consensus", "consensus residual", "lower", "(sum_i ||M_i - mean M||^2 / sum_i ||M_i||^2)^(1/2), M_i = X_i Q_i"
     ),
-    "lag": Metric(
+    Metric(
         "lag", "estimation error", "lower", "distance of the links' estimates from M_i and G, relative to their norm"
     ),
-    "stationarity": Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
-    "subspace": Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
-    "ac": Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
-    "ac_one_way": Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
-}
+    Metric("stationarity", "KKT residual", "lower", "||Phi(Q, G)||_F, eq. (23)"),
+    Metric("subspace", "subspace distance", "lower", "dist(R(G), R(U_1)) of Theorem 3"),
+    Metric("ac", "alignment accuracy", "higher", "AC on the held-out rows, both directions of every pair"),
+    Metric("ac_one_way", "alignment accuracy", "higher", "the same over pairs i < m, one direction"),
+)
 
 PARAMETERS: dict[str, Any] = {"K": 5, "center": False, "test": None, "optimum": True}
-"""K, center: as for ``GCCA``. test: rows held out at the end, by default what the dataset says (none for most).
+"""K, center: as for ``GCCA``. test: rows held out at the end, by default the dataset's number (none for most).
 optimum: whether the exact optimum is computed with the data, for the metrics optimum, ratio and subspace."""
 
 
 class GCCA(Problem):
-    """MAX-VAR GCCA on views held in memory.
+    """MAX-VAR GCCA on views in memory.
 
     views : I matrices (J, N_i), rows aligned: NumPy arrays or scipy.sparse matrices, real and finite, none zero
         everywhere and none with a constant column (empty columns of a sparse view are allowed; their rows of Q stay).
     K : dimension of the common representation, 1 .. the smallest rank of a view.
-    center : subtract the column means from the (dense) views first (discrepancy gcca.11; 1'G = 0 is then implied
-        where nothing is quantized).
-    test : how many last rows are held out for the alignment accuracy, at least 0; J counts the others. In a spec None
-        for what the dataset says (none for most).
+    center : whether to subtract the column means from the (dense) views first (discrepancy gcca.11; this implies
+        1'G = 0 without quantization).
+    test : number of last rows held out for the alignment accuracy; J counts the others. In a spec, None stands for the
+        dataset's number (none for most).
 
     A spec has one more key. optimum : whether the exact optimum is computed with the data, for the metrics optimum,
     ratio and subspace.
 
-    Raises UserError or ParameterError where these do not hold. ``views`` are ``View`` objects, one a node; ``kept``
-    is where results that several methods ask for are kept (the warm start).
+    Raises UserError or ParameterError if these conditions do not hold. ``views`` are ``View`` objects, one per node;
+    ``kept`` contains results that several methods use (the warm start).
 
     >>> import numpy as np
     >>> from fedrepro import GCCA
@@ -109,6 +109,7 @@ class GCCA(Problem):
     metrics = METRICS
     default_metrics = ("cost",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"K": Whole(), "center": Flag(), "test": Whole(0), "optimum": Flag()}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "dense": {"dataset": {"name": "gcca-synthetic", "J": 500, "N": 50, "D": 20}, "problem": {"test": 50}},
         "sparse": {
@@ -138,7 +139,7 @@ class GCCA(Problem):
 
     @classmethod
     def restore(cls, views: list[View], test_views: list[View], K: int, optimum: Optimum | None) -> GCCA:
-        """A problem whose parts were checked before."""
+        """A problem from parts that are already checked."""
         problem = cls.__new__(cls)
         problem.views, problem.test_views, problem.K, problem._optimum = views, test_views, int(K), optimum
         problem.kept = {}
@@ -161,10 +162,10 @@ class GCCA(Problem):
 
     @property
     def optimum(self) -> Optimum:
-        """The exact global optimum, computed when it is first asked for.
+        """The exact global optimum, computed at its first use.
 
-        Raises ParameterError where a sparse view is wider than ``WIDEST``: the reference is then the value of a long
-        run of the uncompressed method, as in the released program for Fig. 9 (discrepancy gcca.35), and no optimum.
+        Raises ParameterError if a sparse view has more columns than ``WIDEST``. The reference is then the value of a
+        long run of the uncompressed method, as in the released program for Fig. 9 (discrepancy gcca.35).
         """
         if self._optimum is None:
             with threadpool_limits(limits=1):  # as above
@@ -198,64 +199,63 @@ class GCCA(Problem):
         return alignment_accuracy([view.product(Q_i) for view, Q_i in zip(self.test_views, Q, strict=True)])
 
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Arrays to keep of a final state: ``G`` (J, K), ``M`` (I, J, K)."""
+        """Arrays of a state: ``G`` (J, K), ``M`` (I, J, K)."""
         kept = {"G": lambda: state.G, "M": lambda: np.stack(state.M)}
-        for name in names:
-            one_of("artifacts", name, tuple(kept))
+        all_of("artifacts", names, tuple(kept))
         return {name: kept[name]() for name in names}
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-        _check_parameters(parameters)
-        wanted = {**PARAMETERS, **parameters}
-        J, N = shape.get("J"), shape.get("N")
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain J and N, or None."""
+        super().check(parameters, facts)
+        values = {**PARAMETERS, **parameters}
+        J, N = facts.get("J"), facts.get("N")
         for most, what in ((N, "columns of a view"), (J, "rows")):
-            if most is not None and wanted["K"] > most:
-                raise ParameterError("K", f"must be at most the number of {what}, {most}, not {wanted['K']}")
-        if J is not None and (wanted["test"] or 0) >= J:
-            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
+            if most is not None and values["K"] > most:
+                raise ParameterError("K", f"must be at most the number of {what}, {most}, not {values['K']}")
+        if J is not None and (values["test"] or 0) >= J:
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {values['test']}")
 
     def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
-        """The named metrics of a state (``multiview.federated.State``): state.M holds X_i Q_i, the true ones."""
+        """The named metrics of a state (``multiview.federated.State``), whose M contains the true X_i Q_i."""
         M, G = state.M, state.G
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         if "cost" in names or "ratio" in names:
-            found["cost"] = self.cost(M, G)
+            values["cost"] = self.cost(M, G)
         if "optimum" in names or "ratio" in names:
-            found["optimum"] = self.optimum.value
+            values["optimum"] = self.optimum.value
         if "ratio" in names:
-            found["ratio"] = found["cost"] / found["optimum"] if found["optimum"] > 0 else float("nan")
-        found |= agreement(state, [name for name in ("consensus", "lag") if name in names])
+            values["ratio"] = values["cost"] / values["optimum"] if values["optimum"] > 0 else float("nan")
+        values |= agreement(state, [name for name in ("consensus", "lag") if name in names])
         if "stationarity" in names:
-            found["stationarity"] = self.stationarity(M, G)
+            values["stationarity"] = self.stationarity(M, G)
         if "subspace" in names:
-            found["subspace"] = self.subspace(G)
+            values["subspace"] = self.subspace(G)
         if "ac" in names or "ac_one_way" in names:
-            found["ac"], found["ac_one_way"] = self.alignment(state.Q)
-        return {name: found[name] for name in names}
+            values["ac"], values["ac_one_way"] = self.alignment(state.Q)
+        return {name: values[name] for name in names}
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """The views: 8 bytes an entry, 12 where only those that are not zero are kept; the optimum."""
+        """The views, with 8 bytes per entry or 12 per nonzero entry of sparse ones, and the optimum."""
         J, N, views = facts["J"], facts["N"], facts["I"]
         entry = 12.0 * facts["density"] if "density" in facts else 8.0
         return views * ((J + (facts.get("test") or 0)) * N * entry + 8.0 * facts["K"] * N) + 8.0 * J * facts["K"]
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """The spectrum of each view, and the exact optimum where it is wanted."""
+        """The cost of the spectrum of each view, and of the exact optimum if it is requested."""
         J, N, K, views, density = facts["J"], facts["N"], facts["K"], facts["I"], facts.get("density")
         work = views * (decomposing(J, N, density, K) + Work(calls=500.0))
-        held = 16.0 * J * max(2 * K + 1, 20) if density is not None else 16.0 * J * N
+        memory = 16.0 * J * max(2 * K + 1, 20) if density is not None else 16.0 * J * N
         if facts.get("optimum"):
             work += optimizing(J, N, density, views)
-            held += 16.0 * N * N * views if density is not None else 16.0 * J * N * views
-        return Cost(work, holds=held)
+            memory += 16.0 * N * N * views if density is not None else 16.0 * J * N * views
+        return Cost(work, holds=memory)
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """Sums over the representations; distances between all held-out rows of every two views for ``ac``."""
+        """The cost of sums over the representations, and of distances between held-out rows of all pairs of views."""
         J, K, views = facts["J"], facts["K"], facts["I"]
         work = Work(singles=2.0 * J * K * views, calls=10.0 * views + 20.0)
         if {"ac", "ac_one_way"} & set(names):
@@ -266,19 +266,19 @@ class GCCA(Problem):
         return Cost(round=work)
 
     def initial(self, trial: int) -> RandomStart:
-        """The random draws of this trial; a method with a warm start has no use for them."""
+        """The random draws of this trial; methods with a warm start ignore them."""
         return RandomStart(trial)
 
     @classmethod
     def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> GCCA:
-        """The problem on ``Views``; the rows held out are as many as the data say, where ``test`` is not given."""
-        wanted = {**PARAMETERS, **parameters}
-        test = data.facts.get("test", 0) if wanted["test"] is None else wanted["test"]
-        return cls(data.views, wanted["K"], center=wanted["center"], test=test)
+        """The problem on ``Views``; without ``test``, the data determine the number of held-out rows."""
+        values = {**PARAMETERS, **parameters}
+        test = data.facts.get("test", 0) if values["test"] is None else values["test"]
+        return cls(data.views, values["K"], center=values["center"], test=test)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
-        """Write checked (and centred) views, what their spectra say, and the exact optimum, for ``stored``."""
+        """Write checked (and centred) views, their largest eigenvalues and the exact optimum, for ``stored``."""
         problem, folder = cls.of(data, client, parameters), Path(folder)
         for name, views in (("view", problem.views), ("test", problem.test_views)):
             for i, view in enumerate(views):
@@ -295,7 +295,7 @@ class GCCA(Problem):
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> GCCA:
-        """What ``prepare`` wrote, views memory mapped read-only."""
+        """The problem that ``prepare`` wrote, with views memory mapped read-only."""
         folder = Path(folder)
         facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
         count = len(facts["largest"])
@@ -310,7 +310,7 @@ class GCCA(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """A run diverges where its cost is no longer finite. One that grows (q = 2 does) is a result, and drawn."""
+        """A run diverges if its cost is not finite. A growing cost (as for q = 2) is a result and is plotted."""
         cost = values.get("cost", values.get("ratio"))
         if cost is None or np.isfinite(cost).all():
             return None
@@ -318,7 +318,7 @@ class GCCA(Problem):
 
 
 def multiplying(facts: Mapping[str, Any]) -> Work:
-    """What the product of one view with K columns takes."""
+    """The work of the product of one view with K columns."""
     entries = float(facts["J"]) * facts["N"]
     if "density" in facts:
         return Work(singles=entries * facts["density"] * facts["K"], calls=20.0)
@@ -326,7 +326,7 @@ def multiplying(facts: Mapping[str, Any]) -> Work:
 
 
 def optimizing(J: float, N: float, density: float | None, views: float) -> Work:
-    """What the exact optimum takes (``solve``): SVDs and the spectrum of their bases; Lanczos on sparse views."""
+    """The work of the exact optimum (``solve``): SVDs and the spectrum of their bases; Lanczos on sparse views."""
     if density is None:
         columns = views * min(J, N)
         small = min(J, columns)
@@ -336,20 +336,20 @@ def optimizing(J: float, N: float, density: float | None, views: float) -> Work:
 
 
 def agreement(state: Any, names: Sequence[str]) -> dict[str, float]:
-    """``consensus`` and ``lag`` of a state of the linear or the deep problem, as METRICS explains them."""
+    """``consensus`` and ``lag`` of a state of the linear or the deep problem, as defined in METRICS."""
     M, G = state.M, state.G
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if "consensus" in names:
         mean = np.mean(M, axis=0)
-        found["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
+        values["consensus"] = float(np.sqrt(sum(_square(M_i - mean) for M_i in M) / sum(_square(M_i) for M_i in M)))
     if "lag" in names:
         pairs = [*zip(state.far, M, strict=True), (state.G_far, G)]
-        found["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
-    return found
+        values["lag"] = float(np.sqrt(sum(_square(a - b) for a, b in pairs) / sum(_square(b) for _, b in pairs)))
+    return values
 
 
 def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
-    """AC of Sec. V-A.5: how often a sample's nearest neighbour in another view is itself; 0 .. 1.
+    """AC of Sec. V-A.5: the share of samples that are their own nearest neighbour in another view, from 0 to 1.
 
     Z : I representations (n, K) of the same n samples. For views i, m and sample p: 1 if ||Z_i(p) - Z_m(p)|| <=
     ||Z_i(p) - Z_m(q)|| for all q. Returns the mean over ordered pairs i != m (the paper), and over pairs i < m, one
@@ -367,7 +367,7 @@ def alignment_accuracy(Z: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _nearest_is_own(A: np.ndarray, B: np.ndarray, block: int = 1000) -> tuple[float, float]:
-    """The share of rows p for which no row of B is nearer to A(p) than B(p), and the same with A and B exchanged."""
+    """The share of rows p such that no row of B is nearer to A(p) than B(p), and the same with A and B exchanged."""
     from scipy.spatial.distance import cdist
 
     own = np.square(A - B).sum(axis=1)
@@ -395,11 +395,11 @@ def bits_per_variable_sent(uplink_bits: Any, downlink_bits: Any, I: int, J: int,
 
 
 def rounds_to(cost: Any, level: float, *, rounds: Any = None, base: int = 1) -> float:
-    """The number of the first recorded point at which a curve lies strictly below ``level``; infinite where none does.
+    """The number of the first recorded point of a curve strictly below ``level``; infinite if there is none.
 
     cost : (n,), the initial point first. rounds : (n,) the round of each point; without it every round is recorded.
-    base : what the initial point counts, 1 in the authors' code (so that the paper's numbers are rounds + 1,
-    discrepancy gcca.26), 0 to count rounds.
+    base : the number of the initial point: 1 in the authors' code (so the paper's numbers are rounds + 1, discrepancy
+    gcca.26), 0 to count rounds.
     """
     below = np.flatnonzero(np.asarray(cost) < level)
     if not below.size:
@@ -418,12 +418,12 @@ def compression_ratio(
     base: int = 1,
     per_trial: bool = False,
 ) -> Any:
-    """CR = 1 - q R_C / (32 R_A), Sec. V-A.3, where R is the number of iterations to get below factor v*.
+    """CR = 1 - q R_C / (32 R_A), Sec. V-A.3, where R is the number of iterations until the cost is below factor v*.
 
     cost_C, cost_A : (trials, n) of the quantized and the uncompressed method, the initial point first. optimum :
     (trials,) v*. rounds : (n,) the round of each point of both; without it every round is recorded. By default R is
-    read off the mean curve against the mean v*, as the authors do; ``per_trial`` gives (trials,) ratios. NaN where
-    either never gets there.
+    computed from the mean curve and the mean v*, as in the authors' code; ``per_trial`` gives (trials,) ratios. NaN if
+    either curve does not get there.
     """
     cost_C, cost_A = np.atleast_2d(cost_C), np.atleast_2d(cost_A)
     levels = factor * np.broadcast_to(np.asarray(optimum, dtype=np.float64), len(cost_C))
@@ -446,7 +446,7 @@ def _square(A: np.ndarray) -> float:
 
 
 def _centered(train: list[Any], held_out: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Dense views less the column means of their training rows."""
+    """Dense views minus the column means of their training rows."""
     for i, X in enumerate(train, start=1):
         if sparse.issparse(X):
             raise ParameterError(
@@ -479,12 +479,11 @@ def _read_view(stem: Path, largest: float | None = None) -> View:
 
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
-    wanted = {**PARAMETERS, **parameters}
-    whole("K", wanted["K"])
-    flag("center", wanted["center"])
-    if wanted["test"] is not None:
-        whole("test", wanted["test"], least=0)
-    flag("optimum", wanted["optimum"])
+    values = {**PARAMETERS, **parameters}
+    for name in ("K", "center", "optimum"):
+        check(name, values[name], GCCA.ranges[name])
+    if values["test"] is not None:
+        check("test", values["test"], GCCA.ranges["test"])
 
 
 add_problem(

@@ -1,11 +1,12 @@
-r"""Deep nodes of federated GCCA, and what CuteMaxVar-Deep and AltMaxVar-Deep share.
+r"""Deep nodes of federated GCCA, and the code shared by CuteMaxVar-Deep and AltMaxVar-Deep.
 
 .. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
 
-Q(X_i; theta_i) is a network's output divided by s: (J, K). A node trains its own network on its own view; nothing else
-of it is read. Source: Shrestha and Fu, eq. (4), (5), (7), (11), Sec. III-C.3 and V-B; discrepancy gcca.11, discrepancy
-gcca.12, discrepancy gcca.29.
+Q(X_i; theta_i) is the output of a network divided by s: (J, K). A node trains its own network on its own view.
+
+Source: Shrestha and Fu, eq. (4), (5), (7), (11), Sec. III-C.3 and V-B; discrepancy gcca.11, discrepancy gcca.12,
+discrepancy gcca.29.
 """
 
 from __future__ import annotations
@@ -23,34 +24,30 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
-from fedrepro.parameters import Number, flag, one_of, whole
+from fedrepro.parameters import Number, OneOf, Whole, whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import streams
-
-UNITS = ("epoch", "step")
-LOSSES = ("squared", "norm")
-SCALES = ("rows", "none")
-OPTIMIZERS = ("adam", "sgd")
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class DeepParameters(Method):
-    """What both deep methods have; defaults are those of the 2-D example (Sec. V-B.2).
+    """The parameters of both deep methods; the defaults are those of the 2-D example (Sec. V-B.2).
 
     hidden : widths of the hidden layers, first to last, at least 1 each.
-    T : epochs or steps of a node in a round, at least 1. inner_unit : what T counts: ``epoch`` or ``step``. The paper
-        says 10 iterations; its program for the example makes 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
-    b : rows of a minibatch, 1 .. J; None for all. Steps draw rows afresh without replacement; epochs take all of them,
-        the last batch filled up with the first rows.
-    shuffle : whether an epoch takes the rows in a new random order, instead of the data's own as the released program.
-    lr : step size of the optimizer, greater than 0. optimizer : ``adam``, whose state persists over rounds, or ``sgd``,
-        no momentum.
+    T : epochs or steps per node and round. inner_unit : the unit of T: ``epoch`` or ``step``. The paper says 10
+        iterations; its program for the example runs 10 epochs, the one for EHR 10 steps (discrepancy gcca.12).
+    b : rows per minibatch, 1 .. J; None for all. A step draws rows without replacement; an epoch uses all rows, and the
+        first rows fill up its last batch.
+    shuffle : whether every epoch uses a new random order of the rows, instead of the data's order as in the released
+        program.
+    lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd`` without
+        momentum.
     loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
         part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
         together by a factor that Adam all but cancels.
-    target_scale : s = sqrt(J) with ``rows``, so that the targets of a network have entries of size one and not
-        1/sqrt(J); ``none`` for s = 1. Nothing else of the method depends on s.
+    target_scale : ``rows`` for s = sqrt(J), so that the targets of a network have entries of size 1 instead of
+        1/sqrt(J); ``none`` for s = 1. Nothing else in the method depends on s.
     batch_norm : whether the network has batch norm. bias : whether its layers have biases. double : whether it computes
         in float64, as in the released program.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
@@ -59,19 +56,19 @@ class DeepParameters(Method):
     """
 
     hidden: Sequence[int] = (128, 64)
-    T: int = 10
-    inner_unit: str = "epoch"
-    b: int | None = 1000
+    T: Annotated[int, Whole()] = 10
+    inner_unit: Annotated[str, OneOf("epoch", "step")] = "epoch"
+    b: Annotated[int | None, Whole()] = 1000
     shuffle: bool = False
     lr: Annotated[float, Number(above=0.0)] = 1e-3
-    optimizer: str = "adam"
-    loss: str = "squared"
-    target_scale: str = "rows"
+    optimizer: Annotated[str, OneOf("adam", "sgd")] = "adam"
+    loss: Annotated[str, OneOf("squared", "norm")] = "squared"
+    target_scale: Annotated[str, OneOf("rows", "none")] = "rows"
     batch_norm: bool = True
     bias: bool = True
     double: bool = True
-    rho: float = 0.0
-    center: str = "estimate"
+    rho: Annotated[float, Number(least=0.0)] = 0.0
+    center: Annotated[str, federated.CENTERINGS] = "estimate"
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -83,13 +80,6 @@ class DeepParameters(Method):
         for width in self.hidden:
             whole("hidden", width)
         object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
-        federated.check_shared(self.T, self.b, self.rho, self.center)
-        for name, choices in (
-            ("inner_unit", UNITS), ("loss", LOSSES), ("target_scale", SCALES), ("optimizer", OPTIMIZERS)
-        ):  # fmt: skip
-            one_of(name, getattr(self, name), choices)
-        for name in ("shuffle", "batch_norm", "bias", "double"):
-            flag(name, getattr(self, name))
 
     def check(self, *, J: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the parameters cannot work for J rows."""
@@ -98,7 +88,7 @@ class DeepParameters(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both passes of every step, one forward pass of all rows, and what is sent; two programs to compile."""
+        """Both passes of every step, one forward pass of all rows, and the messages; two programs to compile."""
         J, N, K, views = facts["J"], facts["N"], facts["K"], facts["I"]
         net = Mlp(N, tuple(params["hidden"]), K)
         batch = J if params["b"] is None else params["b"]
@@ -106,20 +96,17 @@ class DeepParameters(Method):
         width = 2.0 if params["double"] else 1.0
         passes = Work(network=width * (6.0 * batch * net.macs + 40.0 * batch * sum(net.hidden) + 30.0 * net.macs))
         forward = Work(network=width * J * (2.0 * net.macs + 10.0 * sum(net.hidden)), calls=300.0)
-        held = (
-            1.1e8
-            + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
-            + 16.0 * batch * (N + 4.0 * sum(net.hidden))
-        )
+        memory = 1.1e8 + 8.0 * views * (J * (10.0 * K + 2.0 * N) + 6.0 * net.macs)
+        memory += 16.0 * batch * (N + 4.0 * sum(net.hidden))
         round_ = views * (steps * passes + forward) + federated.exchanging(params, facts)
         libraries = ("jax", "numba") if federated.compresses(params) else ("jax",)
-        return Cost(Work(calls=1e4), round_, held, libraries, Work(programs=2.0))
+        return Cost(Work(calls=1e4), round_, memory, libraries, Work(programs=2.0))
 
 
 class DeepNode:
-    """A node with a view X (J, N) and a network: T epochs or steps on its loss a round, eq. (11)."""
+    """A node with a view X (J, N) and a network: T epochs or steps on its loss per round, eq. (11)."""
 
-    def __init__(self, X: np.ndarray, model: Model, rng: np.random.Generator, method: DeepParameters) -> None:
+    def __init__(self, X: np.ndarray, model: Model, rng: Rng, method: DeepParameters) -> None:
         self.method = method
         self.J = len(X)
         self.s = math.sqrt(self.J) if method.target_scale == "rows" else 1.0
@@ -136,7 +123,7 @@ class DeepNode:
         return mlp.predict(self._model, self._X) / self.s
 
     def parameters(self) -> Model:
-        """The network's arrays, statistics included; never changed afterwards."""
+        """The network's arrays with statistics; later updates do not change them."""
         return self._model
 
     def update(self, G: np.ndarray) -> None:
@@ -180,7 +167,7 @@ def _optimizer(name: str) -> Any:
 
 @functools.cache
 def _trainer(loss: str, optimizer: str) -> Any:
-    """All steps of a round as one compiled loop; nodes with views of one shape share the compiled program."""
+    """All steps of a round as one compiled loop, which nodes with views of the same shape share."""
     jax = backend.load()
     direction = _optimizer(optimizer)
 
@@ -210,18 +197,18 @@ def rounds(
     method: DeepParameters,
     sending: federated.Sending,
     problem: DeepGCCA,
-    rng: np.random.Generator,
+    rng: Rng,
     ledger: Ledger | None,
     init: Any,
 ) -> Iterator[federated.State]:
-    """Run a deep method on a problem; see ``federated_rounds``. Raises UserError where JAX is not installed."""
+    """Run a deep method on a problem; see ``federated_rounds``. Raises UserError if JAX is not installed."""
     backend.load()
     federated.batch_within(method.b, problem.J)
     ledger = Ledger() if ledger is None else ledger
     drawn = streams(rng)
     models = starting_models(method, problem, drawn.other, init)
 
-    def node(X: np.ndarray, model: Model, stream: np.random.Generator) -> DeepNode:
+    def node(X: np.ndarray, model: Model, stream: Rng) -> DeepNode:
         return DeepNode(X, model, stream, method)
 
     nodes = ledger.clock.each(node, problem.views, models, drawn.minibatch.spawn(problem.I))
@@ -230,8 +217,8 @@ def rounds(
     )
 
 
-def starting_models(method: DeepParameters, problem: DeepGCCA, rng: np.random.Generator, init: Any) -> list[Model]:
-    """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays a view."""
+def starting_models(method: DeepParameters, problem: DeepGCCA, rng: Rng, init: Any) -> list[Model]:
+    """theta_i^(0): random (``NetStart``), or explicit, one mapping from names to arrays per view."""
     dtype = np.float64 if method.double else np.float32
     nets = [Mlp(N, tuple(method.hidden), problem.K, method.batch_norm, method.bias) for N in problem.N]
     if init is None or isinstance(init, NetStart):

@@ -1,11 +1,11 @@
-r"""Deep MAX-VAR GCCA: a network for every view, one common representation, and what is measured on it.
+r"""Deep MAX-VAR GCCA: a network for every view, one common representation, and its measures.
 
 .. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ f = \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
 
-X_i: (J, N_i), G: (J, K). Rows that were not trained on get a common representation as the server would form it: the
-polar factor of the centred sum of their networks' outputs. Where a classifier or a clustering looks at G, it is
-multiplied by the root of its number of rows, so that entries have size one whatever the number of rows.
+X_i: (J, N_i), G: (J, K). The common representation of rows that were not trained on is computed like the server's: the
+polar factor of the centred sum of the networks' outputs. Classifiers and clusterings use G times the root of its number
+of rows, so that its entries have size 1 for any number of rows.
 
 Source: Shrestha and Fu, eq. (4), (5), (7), Sec. V-B; discrepancy gcca.16, discrepancy gcca.17,
 discrepancy gcca.33.
@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -30,14 +30,12 @@ from fedrepro.multiview.aligned_views import check_views, read_only
 from fedrepro.multiview.maxvar import server_step
 from fedrepro.nets import mlp
 from fedrepro.numerics.embedding import embed
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, check, one_of
 from fedrepro.problems.gcca import problem as gcca
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 PARTS = ("validation", "test", "cluster")
-CLASSIFIERS = ("linear", "rbf")
-EVALUATIONS = ("running", "batch")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class NetStart:
 
 @dataclass(frozen=True)
 class Raw:
-    """A state without networks: every view is its own representation, and ``view`` (from 0) the common one."""
+    """A state without networks: every view is its own representation, and ``view`` (from 0) is the common one."""
 
     view: int
 
@@ -66,47 +64,43 @@ class Part:
     labels: np.ndarray | None
 
 
-METRICS = {
-    "cost": Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
-    "accuracy": Metric(
-        "accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"
-    ),
-    "accuracy_code": Metric(
-        "accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"
-    ),
-    "cluster_accuracy": Metric(
+METRICS = by_name(
+    Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
+    Metric("accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"),
+    Metric("accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"),
+    Metric(
         "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
     ),
-    "cluster_accuracy_code": Metric(
+    Metric(
         "cluster_accuracy_code",
         "clustering as released",
         "higher",
         "the same on G not rescaled, as the released program",
     ),
-    "consensus": gcca.METRICS["consensus"],
-    "lag": gcca.METRICS["lag"],
-}
+    gcca.METRICS["consensus"],
+    gcca.METRICS["lag"],
+)
 
 PARAMETERS: dict[str, Any] = {"K": 2, "test": None, "classifier": "linear", "evaluation": "running", "gamma": 5.0}
-"""K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data that names none."""
+"""K, classifier, evaluation, gamma: as for ``DeepGCCA``. test: rows held out at random, for data without test rows."""
 
 
 class DeepGCCA(Problem):
-    """Deep MAX-VAR GCCA on views held in memory.
+    """Deep MAX-VAR GCCA on views in memory.
 
     views : I dense matrices (J, N_i), rows aligned, real and finite. K : dimension of the common representation,
-    1 .. J - 1. labels : (J,) classes, used by no method, only by measures.
-    parts : further rows by name: ``test`` for classification; ``validation``, which the released program fits its
-        classifier on; ``cluster`` for clustering and pictures.
+    1 .. J - 1. labels : (J,) classes, used only by measures.
+    parts : further rows by name: ``test`` for classification; ``validation``, to which the released program fits its
+        classifier; ``cluster`` for clustering and pictures.
     classifier : support vector machine, ``linear`` (Fig. 11) or ``rbf`` (Fig. 12, 13).
-    evaluation : batch norm of rows not trained on, with ``running`` statistics or those of the ``batch`` of these rows
+    evaluation : batch norm statistics for rows not trained on: ``running``, or those of the ``batch`` of these rows
         (the released programs, discrepancy gcca.16).
-    gamma : of the clustering's kernel exp(-gamma d^2), greater than 0.
+    gamma : coefficient of the clustering's kernel exp(-gamma d^2).
 
-    A spec has one more key. test : rows held out at random, at least 1 and fewer than there are, where the data names
-    none; None for none.
+    A spec has one more key. test : number of rows held out at random, fewer than there are, for data without test rows;
+    None for none.
 
-    Raises UserError or ParameterError where these do not hold.
+    Raises UserError or ParameterError if these conditions do not hold.
 
     >>> import numpy as np
     >>> from fedrepro import DeepGCCA
@@ -121,6 +115,13 @@ class DeepGCCA(Problem):
     metrics = METRICS
     default_metrics = ("accuracy",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "K": Whole(),
+        "test": Whole(),
+        "classifier": OneOf("linear", "rbf"),
+        "evaluation": OneOf("running", "batch"),
+        "gamma": Number(above=0.0),
+    }
     stored_parameters = ("test",)
 
     def __init__(
@@ -161,7 +162,7 @@ class DeepGCCA(Problem):
         return [int(X.shape[1]) for X in self.views]
 
     def part(self, name: str) -> Part:
-        """The rows of one part, with labels; raises UserError where there are none."""
+        """The rows of one part, with labels; raises UserError if there are none."""
         if name not in self.parts:
             more = "; set the problem's test to how many rows to hold out" if name == "test" else ""
             raise UserError(f"the data has no {name} rows, which this measure needs{more}")
@@ -172,35 +173,35 @@ class DeepGCCA(Problem):
         return 0.5 * sum(float(np.vdot(M_i - G, M_i - G)) for M_i in M)
 
     def outputs(self, state: Any, views: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Each network's outputs (n, K) for further rows; of a ``Raw`` state, the rows themselves."""
+        """Each network's outputs (n, K) for further rows; for a ``Raw`` state, the rows themselves."""
         if isinstance(state, Raw):
             return [np.asarray(X) for X in views]
         batch = self.evaluation == "batch"
         return [mlp.predict(theta, X, batch) for theta, X in zip(state.theta, views, strict=True)]
 
     def common(self, state: Any, views: Sequence[np.ndarray] | None = None, center: bool = True) -> np.ndarray:
-        """G for further rows, orthonormal columns; without ``views`` for the training rows, as the method has it."""
+        """G for further rows, with orthonormal columns; without ``views``, the method's G for the training rows."""
         if isinstance(state, Raw):
             return np.asarray((self.views if views is None else views)[state.view])
         return state.G if views is None else server_step(self.outputs(state, views), None, 0.0, center)
 
     def features(self, state: Any, views: Sequence[np.ndarray] | None = None) -> np.ndarray:
-        """``common``, with entries of size one; a raw view as it is."""
+        """``common`` with entries of size 1; a raw view is not scaled."""
         G = self.common(state, views)
         return G if isinstance(state, Raw) else G * np.sqrt(len(G))
 
     def accuracy(self, state: Any) -> float:
-        """Share of test rows that a classifier of G, fitted to the training rows, gets right."""
+        """Accuracy on the test rows of a classifier of G, fitted to the training rows."""
         test = self.part("test")
         return self._classify(
             self.features(state), _labels(self.labels), self.features(state, test.views), _labels(test.labels)
         )
 
     def accuracy_code(self, state: Any) -> float:
-        """The same as the released programs have it.
+        """The accuracy as the released programs compute it.
 
-        Example: fitted to ``validation`` and scored on ``test`` rows of one polar factor of both, neither centred nor
-        rescaled. Where there are no validation rows (EHR): as ``accuracy``, but G not rescaled.
+        For the example, the classifier is fitted to ``validation`` rows and scored on ``test`` rows of one polar factor
+        of both, neither centred nor rescaled. Without validation rows (EHR): as ``accuracy``, but G is not rescaled.
         """
         test = self.part("test")
         if "validation" not in self.parts:
@@ -220,22 +221,22 @@ class DeepGCCA(Problem):
         return float(np.mean(machine.fit(A, a).predict(B) == b))
 
     def clustering(self, points: np.ndarray, labels: np.ndarray) -> float:
-        """Share of points in the majority class of their cluster; spectral clustering, as many clusters as classes."""
+        """Share of points in the majority class of their spectral cluster; there are as many clusters as classes."""
         from sklearn.cluster import SpectralClustering
 
         if not np.isfinite(points).all():
             return float("nan")
         classes = np.unique(labels)
-        found = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
-        right = sum(max(np.sum(labels[found == c] == k) for k in classes) for c in np.unique(found))
+        clusters = SpectralClustering(len(classes), gamma=self.gamma, random_state=100).fit_predict(points)
+        right = sum(max(np.sum(labels[clusters == c] == k) for k in classes) for c in np.unique(clusters))
         return float(right / len(labels))
 
     def artifacts(self, state: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Arrays to keep of a final state.
+        """Arrays of a final state.
 
-        On the clustering rows: ``view1`` ... ``viewI``, each network's outputs (n, K), of a raw view its rows; ``G``,
-        the common representation with entries of size one; ``labels``. On the training rows: ``embedding``, t-SNE of G
-        with scikit-learn's defaults (J, 2), and ``groups``, their labels.
+        For the clustering rows: ``view1`` ... ``viewI``, each network's outputs (n, K) or the rows of a raw view;
+        ``G``, the common representation with entries of size 1; ``labels``. For the training rows: ``embedding``, t-SNE
+        of G with scikit-learn's defaults (J, 2), and ``groups``, their labels.
         """
         pictured = {f"view{i + 1}": i for i in range(self.I)}
         kept: dict[str, np.ndarray] = {}
@@ -252,36 +253,36 @@ class DeepGCCA(Problem):
                 kept[name] = _labels(self.labels if name == "groups" else self.part("cluster").labels)
         return kept
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], shape: Mapping[str, int | None]) -> None:
-        """Raise ParameterError where the problem's parameters cannot work for data of this shape."""
-        _check_parameters(parameters)
-        wanted, J = {**PARAMETERS, **parameters}, shape.get("J")
-        rows = None if J is None else J - (wanted["test"] or 0)
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain J, or None."""
+        super().check(parameters, facts)
+        values, J = {**PARAMETERS, **parameters}, facts.get("J")
+        rows = None if J is None else J - (values["test"] or 0)
         if rows is not None and rows < 2:
-            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {wanted['test']}")
-        if rows is not None and wanted["K"] >= rows:
-            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {wanted['K']}")
+            raise ParameterError("test", f"must be fewer than the {J} rows there are, not {values['test']}")
+        if rows is not None and values["K"] >= rows:
+            raise ParameterError("K", f"must be less than the number of rows, {rows}, not {values['K']}")
 
     def measure(self, state: Any, names: Sequence[str]) -> dict[str, float]:
         """The named metrics of a state (``fedrepro.multiview.federated.State``, or ``Raw``) of a ``DeepGCCA``."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         if shared := [name for name in ("cost", "consensus", "lag") if name in names]:
             if isinstance(state, Raw):
                 raise ParameterError("metrics", f"a raw view has no {shared[0]}: nothing was minimized")
-            found |= gcca.agreement(state, shared)
+            values |= gcca.agreement(state, shared)
             if "cost" in shared:
-                found["cost"] = self.cost(state.M, state.G)
+                values["cost"] = self.cost(state.M, state.G)
         if "accuracy" in names:
-            found["accuracy"] = self.accuracy(state)
+            values["accuracy"] = self.accuracy(state)
         if "accuracy_code" in names:
-            found["accuracy_code"] = self.accuracy_code(state)
+            values["accuracy_code"] = self.accuracy_code(state)
         if "cluster_accuracy" in names or "cluster_accuracy_code" in names:
             rows = self.part("cluster")
             for name, points in (("cluster_accuracy", self.features), ("cluster_accuracy_code", self.common)):
                 if name in names:
-                    found[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
-        return {name: found[name] for name in names}
+                    values[name] = self.clustering(points(state, rows.views), _labels(rows.labels))
+        return {name: values[name] for name in names}
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
@@ -290,12 +291,12 @@ class DeepGCCA(Problem):
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """A copy of the rows."""
+        """The cost of copying the rows."""
         return Cost(Work(singles=5.0 * facts["I"] * facts["N"] * facts["J"], calls=500.0))
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """Sums over the representations; classifiers fitted to all rows; spectral clustering of the last part."""
+        """The cost of sums over the representations, classifiers fitted to all rows, and spectral clustering."""
         J, K, n = facts["J"], facts["K"], facts.get("cluster") or 0
         work = Work(singles=2.0 * J * K * facts["I"], calls=100.0)
         fits = sum(name in names for name in ("accuracy", "accuracy_code"))
@@ -309,26 +310,15 @@ class DeepGCCA(Problem):
         return NetStart(trial)
 
     @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> DeepGCCA:
-        """The problem on ``Views``, rows split as ``prepare`` says."""
-        wanted = {**PARAMETERS, **parameters}
-        views = _dense(data.views)
-        labels = None if data.labels is None else np.asarray(data.labels)
-        rows = split(views, data.labels, data.facts.get("parts", {}), wanted.pop("test"))
-        parts = {n: Part([X[at] for X in views], None if labels is None else labels[at]) for n, at in rows.items()}
-        train = parts.pop("train")
-        return cls(train.views, labels=train.labels, parts=parts, **wanted)
-
-    @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Split the rows and write them for ``stored``.
 
-        The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random,
-        by a draw that depends on the data alone, so that all methods and processes hold out the same.
+        The last rows are those of the data's own parts (facts: ``parts``). ``test`` further rows are drawn at random.
+        The draw depends only on the data, so all methods and processes hold out the same rows.
         """
-        wanted = {**PARAMETERS, **parameters}
+        values = {**PARAMETERS, **parameters}
         views = _dense(data.views)
-        rows = split(views, data.labels, data.facts.get("parts", {}), wanted["test"])
+        rows = split(views, data.labels, data.facts.get("parts", {}), values["test"])
         for name, chosen in rows.items():
             for i, X in enumerate(views):
                 np.save(Path(folder) / f"{name}{i}.npy", X[chosen])
@@ -339,7 +329,7 @@ class DeepGCCA(Problem):
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> DeepGCCA:
-        """What ``prepare`` wrote, memory mapped read-only."""
+        """The problem that ``prepare`` wrote, memory mapped read-only."""
         folder = Path(folder)
         facts = json.loads((folder / "views.json").read_text(encoding="utf-8"))
 
@@ -349,12 +339,12 @@ class DeepGCCA(Problem):
 
         parts = {name: rows(name) for name in facts["parts"]}
         train = parts.pop("train")
-        wanted = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
-        return DeepGCCA(train.views, labels=train.labels, parts=parts, **wanted)
+        values = {k: v for k, v in {**PARAMETERS, **parameters}.items() if k != "test"}
+        return DeepGCCA(train.views, labels=train.labels, parts=parts, **values)
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """A run diverges where a number is no longer finite."""
+        """A run diverges if a number is not finite."""
         for name, column in values.items():
             if not np.isfinite(column).all():
                 return (
@@ -403,13 +393,11 @@ def split(
 
 
 def _check_parameters(parameters: Mapping[str, Any]) -> None:
-    wanted = {**PARAMETERS, **parameters}
-    whole("K", wanted["K"])
-    if wanted["test"] is not None:
-        whole("test", wanted["test"])
-    one_of("classifier", wanted["classifier"], CLASSIFIERS)
-    one_of("evaluation", wanted["evaluation"], EVALUATIONS)
-    number("gamma", wanted["gamma"], above=0.0)
+    values = {**PARAMETERS, **parameters}
+    for name in ("K", "classifier", "evaluation", "gamma"):
+        check(name, values[name], DeepGCCA.ranges[name])
+    if values["test"] is not None:
+        check("test", values["test"], DeepGCCA.ranges["test"])
 
 
 add_problem(

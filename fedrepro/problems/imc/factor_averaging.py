@@ -1,11 +1,13 @@
 r"""FedAvg for factor models on the problem ``imc``: local steps on single entries, factors averaged by the server.
 
-A client with input z (its side information, or what stands for it) takes tau steps on sampled items i of its own:
+A client with input z (its side information, or a substitute) takes tau steps on items i sampled from its own:
 
     e = u_i . (V^T z) - L*[i, m],    u_i <- u_i - eta e V^T z,    V <- V - eta e z u_i^T      perfedsi (11), (12)
 
-with the old u_i and V on both right-hand sides, and the single-entry gradient as it stands: it lacks the factor d that
-would make it unbiased, so eta here is d times the eta of an unbiased step (docs/derivations/imc-step.md).
+with the old u_i and V on both right-hand sides. The gradient of a single entry lacks the factor d that would make it
+unbiased, so eta here is d times the eta of an unbiased step.
+
+Source: perfedsi (11), (12), Appendix C.1; docs/derivations/imc-step.md.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from fedrepro.errors import UserError
 from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.imc.problem import IMC
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import Streams
+from fedrepro.seeds import Rng, Streams
 
 
 @dataclass(frozen=True)
 class FactorAveraging(Method):
-    """What both methods have.
+    """The parameters of both methods.
 
-    eta : step size, greater than 0. tau : local steps of a client, at least 1. m : clients of a round, 1 .. M; None for
-    all. replacement : draw each of them from all clients, as perfedsi Assumption C.1 has it; one that is drawn twice
-    takes part as two, each with steps of its own.
+    eta : step size. tau : local steps per client and round. m : clients per round, 1 .. M; None for all.
+    replacement : whether clients are drawn with replacement, as in perfedsi Assumption C.1; a client drawn twice takes
+    part as two clients, each with its own steps.
 
     The paper states none of the first three (discrepancy perfedsi.13, docs/derivations/imc-instances.md#settings); for
     the last see discrepancy perfedsi.23.
@@ -41,27 +43,27 @@ class FactorAveraging(Method):
     replacement: bool = False
 
     def check(self, *, M: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where more clients would be drawn than there are."""
+        """Raise ParameterError if a round draws more clients than there are."""
         clients_at_most(self.m, M)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Steps on single entries, whose calls take longer than their arithmetic."""
+        """The cost of steps on single entries, whose calls take longer than their arithmetic."""
         m = facts["M"] if params["m"] is None else params["m"]
         return Cost(Work(calls=200.0), Work(singles=m * facts["N"] * 20.0, calls=18.0 * params["tau"] + 70.0), 1e6)
 
     def draws(self, problem: IMC, streams: Streams, clients: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each round the clients, (m,), and the items of their steps, (m, tau); ends where given clients do."""
+        """The clients of each round, (m,), and the items of their steps, (m, tau); ends after the given clients."""
         m = problem.M if self.m is None else self.m
-        given = None if clients is None else iter(_checked(clients, m, problem.M))
+        replayed = None if clients is None else iter(_checked(clients, m, problem.M))
         while True:
-            drawn = self._drawn(streams.clients, problem.M, m) if given is None else next(given, None)
+            drawn = self._drawn(streams.clients, problem.M, m) if replayed is None else next(replayed, None)
             if drawn is None:
                 return
             place = streams.minibatch.integers(problem.items.shape[1], size=(m, self.tau))
             yield drawn, np.take_along_axis(problem.items[drawn], place, axis=1)
 
-    def _drawn(self, rng: np.random.Generator, M: int, m: int) -> np.ndarray:
+    def _drawn(self, rng: Rng, M: int, m: int) -> np.ndarray:
         return rng.integers(M, size=m) if self.replacement else rng.permutation(M)[:m]
 
 
@@ -83,10 +85,10 @@ def local_steps(
     eta: float,
     learn_V: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The local steps of m clients side by side: their U, (m, d, r), and g, (m, r), with client's V = V + z g^T.
+    """The local steps of m clients in parallel: their U, (m, d, r), and g, (m, r), where a client's V is V + z g^T.
 
-    z : (m, q). items, targets : (m, tau), the items of the steps and the entries of L* there. Every step moves V along
-    z alone, so that g says all about it and V^T z moves by |z|^2 g.
+    z : (m, q). items, targets : (m, tau), the items of the steps and their entries of L*. Every step changes V only
+    along z, so g determines the change of V, and V^T z changes by |z|^2 g.
     """
     m, tau = items.shape
     Us, g = np.repeat(U[None], m, axis=0), np.zeros((m, U.shape[1]))

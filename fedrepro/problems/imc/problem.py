@@ -1,11 +1,11 @@
 r"""Inductive matrix completion over clients: the simulation of ``perfedsi`` (section 3, Appendix C.4).
 
-Client m knows its side information z_m and a few entries of column m of :math:`L_* = M_* Z^T`. Wanted are
+Client m knows its side information z_m and a few entries of column m of :math:`L_* = M_* Z^T`. The problem is to find
 :math:`U \in R^{d \times r}, V \in R^{k \times r}` with :math:`U V^T \approx M_*`:
 
 .. math:: L(U, V) = \frac{1}{2M} \|(U V^T - M_*) Z^T\|_F^2
 
-This is perfedsi (5) with the factor 1/2 on which its two sides differ, as (10) has it (discrepancy perfedsi.17).
+This is perfedsi (5) with the factor 1/2 of (10); the two sides of (5) differ in it (discrepancy perfedsi.17).
 Methods without side information predict with another Z: see ``fedrepro.problems.imc.methods.imc_plain``.
 
 Source: perfedsi (5), (10), section 3 and Appendix C.4; discrepancy perfedsi.17.
@@ -26,16 +26,17 @@ from fedrepro import seeds
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
-from fedrepro.parameters import flag, number, one_of, whole
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.parameters import Flag, Number, Range, all_of, whole
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.seeds import Rng
 
-METRICS = {
-    "error": Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
-    "loss": Metric("loss", "loss  L(U, V)", "lower", "squared error over 2M, over all entries"),
-    "observed_error": Metric("observed_error", "relative error, observed entries", "lower", "over the entries seen"),
-    "lam_min": Metric("lam_min", "conditioning  λmin", "higher", "of the instance; 0 where L* is not determined"),
-}
+METRICS = by_name(
+    Metric("error", "relative error  ‖UVᵀZᵀ − L*‖ / ‖L*‖", "lower", "over all entries, also the unseen ones"),
+    Metric("loss", "loss  L(U, V)", "lower", "squared error over 2M, over all entries"),
+    Metric("observed_error", "relative error, observed entries", "lower", "over the entries seen"),
+    Metric("lam_min", "conditioning  λmin", "higher", "of the instance; 0 where L* is not determined"),
+)
 
 PARAMETERS: dict[str, Any] = {"fresh": False, "init": 0.1, "truth": False}
 
@@ -49,13 +50,13 @@ class State:
     Z: np.ndarray
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         return State(self.U.copy(), self.V.copy(), self.Z)
 
 
 @dataclass(frozen=True)
 class Start:
-    """The initial point number ``trial``: entries ``scale`` N(0, 1), the same for the same name and shape."""
+    """The initial point number ``trial``: ``scale`` times N(0, 1) entries, which depend on the name and shape."""
 
     trial: int
     scale: float
@@ -67,12 +68,12 @@ class Start:
 
 
 class IMC(Problem):
-    """The problem held in memory.
+    """The inductive completion problem in memory.
 
-    instance : what is to be completed. fresh : every client may look at any entry of its column at any step (the
-    theorem's setting, a control) instead of its fixed few (the simulation's). init : size of the initial entries,
-    greater than 0. truth : these entries are added to U* and V*, for a start near the truth (perfedsi Definition 3.1),
-    which methods that learn from side information alone can have.
+    instance : the matrices and the observed entries. fresh : whether the steps of a client may use any entry of its
+    column (the theorem's setting, a control) instead of its few observed ones (the simulation). init : size of the
+    initial entries. truth : whether these entries are added to U* and V*, for a start near the truth (perfedsi
+    Definition 3.1); only methods with side information can start there.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, Instance
@@ -88,6 +89,7 @@ class IMC(Problem):
     metrics = METRICS
     default_metrics = ("error",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"fresh": Flag(), "init": Number(above=0.0), "truth": Flag()}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "imc"}}}
 
     def __init__(self, instance: Instance, *, fresh: bool = False, init: float = 0.1, truth: bool = False) -> None:
@@ -108,16 +110,16 @@ class IMC(Problem):
         whole("trial", trial, 0)
         return Start(trial, self.init)
 
-    def start(self, init: Any, U: tuple[int, int], V: tuple[int, int], rng: np.random.Generator) -> list[np.ndarray]:
-        """U and V at the start: from a ``Start``, explicit matrices of these shapes, or random where it is None."""
+    def start(self, init: Any, U: tuple[int, int], V: tuple[int, int], rng: Rng) -> list[np.ndarray]:
+        """U and V at the start: from a ``Start``, explicit matrices of these shapes, or random for None."""
         if init is None:
             init = Start(int(rng.integers(2**31)), self.init)
         if isinstance(init, Start):
             return self._drawn(init, U, V)
-        given = [np.array(part, dtype=np.float64) for part in init]
-        if [part.shape for part in given] != [U, V]:
-            raise UserError(f"init: U and V must have shapes {U} and {V}, not {[part.shape for part in given]}")
-        return given
+        factors = [np.array(part, dtype=np.float64) for part in init]
+        if [part.shape for part in factors] != [U, V]:
+            raise UserError(f"init: U and V must have shapes {U} and {V}, not {[part.shape for part in factors]}")
+        return factors
 
     def _drawn(self, init: Start, U: tuple[int, int], V: tuple[int, int]) -> list[np.ndarray]:
         parts = [init.draw("U", U), init.draw("V", V)]
@@ -139,8 +141,7 @@ class IMC(Problem):
             "observed_error": float(np.linalg.norm(E[seen]) / np.linalg.norm(self.L[seen])),
             "lam_min": self.lam_min,
         }
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         return {name: values[name] for name in names}
 
     @staticmethod
@@ -150,37 +151,24 @@ class IMC(Problem):
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Writing them."""
+        """The cost of writing them."""
         return Cost(Work(calls=1000.0))
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """The whole matrix U V^T Z^T."""
+        """The cost of the whole matrix U V^T Z^T."""
         return Cost(round=Work(singles=6.0 * facts["M"] * facts["N"], calls=45.0))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``U`` and ``V``."""
-        for name in names:
-            one_of("artifacts", name, ("U", "V"))
+        """Named arrays of a state: ``U`` and ``V``."""
+        all_of("artifacts", names, ("U", "V"))
         return {name: getattr(state, name).copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        values = {**PARAMETERS, **parameters}
-        flag("fresh", values["fresh"])
-        flag("truth", values["truth"])
-        number("init", values["init"], above=0.0)
-
-    @classmethod
-    def of(cls, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> IMC:
-        """The problem on an ``Instance``; every column is a client's."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Instance, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write an ``Instance``, for ``stored``."""
         arrays = {"U": data.U, "V": data.V, "Z": data.Z, "observed": data.observed}
+        unmasked(**arrays)
         for name, array in arrays.items():
             np.save(folder / f"{name}.npy", array)
         (folder / "facts.json").write_text(json.dumps(data.facts), encoding="utf-8")
@@ -193,7 +181,7 @@ class IMC(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite. Not converging is no divergence."""
+        """Why a run counts as diverged, or None: a value is not finite."""
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:

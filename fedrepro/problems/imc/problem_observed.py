@@ -1,15 +1,15 @@
-r"""Inductive matrix completion from observed entries alone: ``imc`` on data of the user's own.
+r"""Inductive matrix completion from observed entries: ``imc`` on the user's own data.
 
-Client m knows its side information z_m and a few entries of its column of a matrix; the true factors are nobody's. The
-methods of ``fedrepro.problems.imc`` fit :math:`U V^T z_m` to the entries to train with (perfedsi (4), (11), (12)); what
-is measured is the error on entries that were held back, and on those trained with.
+Client m knows its side information z_m and a few entries of its column of a matrix; the true factors are unknown. The
+methods of ``fedrepro.problems.imc`` fit :math:`U V^T z_m` to the training entries (perfedsi (4), (11), (12)). The
+metrics are the errors on the entries held back and on the training entries.
 
-**Numbers of entries.** Steps sample a client's own entries uniformly. Where clients have different numbers of them,
-each client's are repeated in turn to a common length, ``CHANCES`` times the largest number, or to the least common
-multiple where that is shorter: an entry's chance is then off by at most one part in ``CHANCES``.
+**Numbers of entries.** Steps sample a client's entries uniformly. If clients have different numbers of entries, those
+of each client are repeated in turn to a common length: ``CHANCES`` times the largest number, or the least common
+multiple if that is shorter. The probability of an entry is then off by at most one part in ``CHANCES``.
 
-**Units.** eta depends on the size of z and of the entries, as the steps are gradient steps; the paper's z have norm 1
-(``rows: unit`` of the dataset ``entries-file``).
+**Units.** eta depends on the size of z and of the entries, because the steps are gradient steps; the paper's z have
+norm 1 (``rows: unit`` of the dataset ``entries-file``).
 
 Source: perfedsi (4), (11), (12), section 3 and Appendix C.4.
 """
@@ -28,32 +28,30 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Entries
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
-from fedrepro.parameters import number, one_of, whole
+from fedrepro.parameters import Number, Range, Whole, all_of
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.protocols import Metric
+from fedrepro.protocols import Metric, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
 CHANCES = 50
 
-METRICS = {
-    "rmse": Metric("rmse", "RMSE, held-back entries", "lower", "root mean square error of the entries held back"),
-    "rmse_train": Metric("rmse_train", "RMSE, entries trained with", "lower", "the same of the entries trained with"),
-    "error": Metric("error", "relative error, held-back entries", "lower", "‖error‖ / ‖entries‖ of those held back"),
-    "observed_error": Metric(
-        "observed_error", "relative error, entries trained with", "lower", "the same of the entries trained with"
-    ),
-}
+METRICS = by_name(
+    Metric("rmse", "RMSE, held-back entries", "lower", "root mean square error of the entries held back"),
+    Metric("rmse_train", "RMSE, entries trained with", "lower", "the same of the entries trained with"),
+    Metric("error", "relative error, held-back entries", "lower", "‖error‖ / ‖entries‖ of those held back"),
+    Metric("observed_error", "relative error, entries trained with", "lower", "the same of the entries trained with"),
+)
 
 PARAMETERS: dict[str, Any] = {"r": 2, "test": 0.2, "init": 0.1}
 
 
 class ObservedIMC(IMC):
-    """The problem held in memory.
+    """The problem in memory.
 
-    entries : ``Entries``. r : rank, 1 .. min(items, k). test : share of each client's entries held back, rounded down,
-    0 .. 0.99; not used where the data say which. init : size of the initial entries, greater than 0.
+    entries : ``Entries``. r : rank, 1 .. min(items, k). test : share of each client's entries held back, rounded down;
+    ignored if the data mark the test entries. init : size of the initial entries.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -70,6 +68,11 @@ class ObservedIMC(IMC):
     metrics = METRICS
     default_metrics = ("rmse_train",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "r": Whole(),
+        "test": Number(least=0.0, most=0.99),
+        "init": Number(above=0.0),
+    }
     stored_parameters = ("test",)
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
 
@@ -104,61 +107,51 @@ class ObservedIMC(IMC):
         counts = np.bincount(client[~held], minlength=self.M)
         if not counts.all():
             raise UserError(f"entries: client {int(np.argmin(counts))} has none to train with; leave it out")
-        self.L = np.full((self.d, self.M), np.nan)  # what nobody saw is no number, and no step looks at it
+        self.L = np.full((self.d, self.M), np.nan)  # unobserved entries are NaN, and no step reads them
         self.L[item, client] = value
         self.items = _even(client[~held], item[~held], counts)
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         with np.errstate(over="ignore", invalid="ignore"):
             W = state.Z @ state.V
             error = np.einsum("nr,nr->n", state.U[self.item], W[self.client]) - self.value
-            found = {}
+            values = {}
             for name in names:
                 chosen = self.held if name in ("rmse", "error") else ~self.held
                 if not chosen.any():
                     raise ParameterError("test", f"leaves no entry to measure '{name}' on; hold some back")
                 size = float(np.linalg.norm(error[chosen]))
                 scale = math.sqrt(chosen.sum()) if "rmse" in name else float(np.linalg.norm(self.value[chosen]))
-                found[name] = size / scale
-        return found
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the items N and k, or None."""
-        values = {**PARAMETERS, **parameters}
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        whole("r", values["r"])
-        number("test", values["test"], least=0.0, most=0.99)
-        number("init", values["init"], above=0.0)
-        for name, what in (("N", "items"), ("k", "numbers of z")):
-            if facts.get(name) and values["r"] > facts[name]:
-                raise ParameterError("r", f"must be at most the {facts[name]} {what}, not {values['r']}")
+                values[name] = size / scale
+        return values
 
     @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> ObservedIMC:
-        """The problem on ``Entries``; every column is a client's."""
-        return cls(data, **parameters)
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain the items N and k, or None."""
+        super().check(parameters, facts)
+        r = parameters.get("r", PARAMETERS["r"])
+        for name, what in (("N", "items"), ("k", "numbers of z")):
+            if facts.get(name) and r > facts[name]:
+                raise ParameterError("r", f"must be at most the {facts[name]} {what}, not {r}")
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Entries`` and which of them are held back, for ``stored``."""
-        made = cls(data, r=1, test={**PARAMETERS, **parameters}["test"])
+        problem = cls(data, r=1, test={**PARAMETERS, **parameters}["test"])
         for name in _FILES:
-            np.save(folder / f"{name}.npy", getattr(made, name))
-        (folder / "facts.json").write_text(json.dumps({"d": made.d}), encoding="utf-8")
+            np.save(folder / f"{name}.npy", getattr(problem, name))
+        (folder / "facts.json").write_text(json.dumps({"d": problem.d}), encoding="utf-8")
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> ObservedIMC:
         """The problem in a folder written by ``prepare``."""
-        values, made = {**PARAMETERS, **parameters}, cls.__new__(cls)
+        values, problem = {**PARAMETERS, **parameters}, cls.__new__(cls)
         facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
         client, item, value, Z, held = (np.load(folder / f"{name}.npy") for name in _FILES)
-        made._set_up(client, item, value, Z, facts["d"], held, values["r"], values["init"])
-        return made
+        problem._set_up(client, item, value, Z, facts["d"], held, values["r"], values["init"])
+        return problem
 
 
 _FILES = ("client", "item", "value", "Z", "held")
@@ -166,7 +159,7 @@ _FILES = ("client", "item", "value", "Z", "held")
 
 def _check(entries: Entries) -> None:
     unmasked(client=entries.client, item=entries.item, value=entries.value, Z=entries.Z)
-    client, item, value = (np.asarray(one) for one in (entries.client, entries.item, entries.value))
+    client, item, value = (np.asarray(array) for array in (entries.client, entries.item, entries.value))
     if not client.shape == item.shape == value.shape or client.ndim != 1 or not client.size:
         raise UserError(
             "entries: client, item and value must be arrays of one length of at least 1, not of shapes "
@@ -184,7 +177,7 @@ def _check(entries: Entries) -> None:
         raise UserError(f"test: must hold true or false of each entry, {client.shape}, not {np.shape(entries.test)}")
     pairs = client.astype(np.int64) * int(entries.items) + item
     if len(np.unique(pairs)) < len(pairs):
-        raise UserError("entries: a pair of client and item stands there more than once; keep one entry a pair")
+        raise UserError("entries: a pair of client and item occurs more than once; keep one entry per pair")
 
 
 def _even(client: np.ndarray, item: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -13,23 +13,23 @@ SHIFTS = ((1, 3.0), (2, 6.0), (3, 9.0), (0, 0.0))
 def shifted(pixels: np.ndarray, turns: int, degrees: float) -> np.ndarray:
     """Square images (n, size, size, channels) uint8, turned clockwise about their centre, then sheared along x.
 
-    Clockwise shear moves the top to the right, by tan(degrees) pixels a row, with bilinear interpolation; what comes
-    from outside the image is 0. The paper names neither axis, fill nor interpolation (discrepancy perfedsi.21).
+    Clockwise shear moves the top to the right, by tan(degrees) pixels per row, with bilinear interpolation; pixels from
+    outside the image are 0. The paper names neither axis, fill nor interpolation (discrepancy perfedsi.21).
     """
     turned = np.rot90(pixels, -turns, axes=(1, 2))
     if degrees == 0.0:
         return np.ascontiguousarray(turned)
     size = pixels.shape[1]
     slope, centre = math.tan(math.radians(degrees)), (size - 1) / 2
-    found = np.empty_like(pixels)
+    sheared = np.empty_like(pixels)
     for row in range(size):
         source = np.arange(size) + slope * (row - centre)
         left = np.floor(source).astype(int)
         right_part = (source - left).astype(np.float32)[:, None]
         line = turned[:, row].astype(np.float32)
         mixed = (1 - right_part) * _columns(line, left) + right_part * _columns(line, left + 1)
-        found[:, row] = np.rint(mixed)
-    return found
+        sheared[:, row] = np.rint(mixed)
+    return sheared
 
 
 def _columns(line: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -1,15 +1,16 @@
-"""One engine for the methods on the problem ``personal``: FedAvg over what is shared, local training of all the rest.
+"""The rounds of all methods on the problem ``personal``: FedAvg over shared layers, local training of personal layers.
 
 A round (perfedsi section 2, "Algorithm", and Appendix D; docs/derivations/personal-networks.md#local-training):
 
     the server draws m clients uniformly without replacement and sends them the shared arrays
     each drawn client   joins them with its own arrays, trains all of them for one local epoch of minibatch SGD,
                         keeps its own and sends the shared ones back
-    the server          averages what it was sent
+    the server          averages the arrays that it receives
 
 Running statistics of batch norm belong to their layer and are shared or kept with it. Side information z_m is an input
-of client m's network: it is read where the client trains and is in no message. Every method draws the same clients and
-the same minibatches in the same trial.
+of client m's network and is in no message. In one trial all methods draw the same clients and minibatches.
+
+Source: perfedsi section 2 and Appendix D; docs/derivations/personal-networks.md.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
 from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.personal.problem import Personal, State, network, train_images
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.seeds import Streams
+from fedrepro.seeds import Rng, Streams
 
 
 @dataclass(frozen=True)
 class LocalTraining(Method):
-    """Parameters that all methods have.
+    """Parameters of all methods.
 
-    lr : step size, greater than 0. fraction : share of the clients drawn in a round, in (0, 1]. momentum : of the local
-    training, 0 .. 0.999, reset every round. batch : samples of a minibatch, at least 1. epochs : local epochs of a
-    round, at least 1. weighting : of the average over the clients drawn, ``uniform`` (the paper's algorithm) or
-    ``samples`` (the paper's objective (2), by number of train images).
+    lr : step size. fraction : share of the clients drawn per round. momentum : momentum of the local training, reset
+    every round. batch : samples per minibatch. epochs : local epochs per round. weighting : weights of the average over
+    the drawn clients: ``uniform`` (the paper's algorithm) or ``samples`` (the paper's objective (2), by number of train
+    images).
     """
 
     lr: Annotated[float, Number(above=0.0)] = 0.05
@@ -64,19 +65,23 @@ class LocalTraining(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both passes over the drawn clients' images, and the step on all arrays after every minibatch.
+        """The cost of both passes over the drawn clients' images, and of the step after every minibatch.
 
-        ``mu``: Ditto trains two models. ``alternate``: two passes. Layers a client keeps are held once a client.
+        With ``mu``, Ditto trains two models. With ``alternate`` there are two passes. Personal layers are stored once
+        per client.
         """
         net, P = network(facts), facts["P"]
         numbers = float(sum(math.prod(shape) for shape in net.shapes.values()))
-        m, each = max(1, round(params["fraction"] * P)), math.ceil(train_images(facts) / P / params["batch"])
+        m, batches_per_client = (
+            max(1, round(params["fraction"] * P)),
+            math.ceil(train_images(facts) / P / params["batch"]),
+        )
         passes = params["epochs"] * (1 + ("mu" in params) + bool(params.get("alternate")))
-        batches = m * each * passes
+        batches = m * batches_per_client * passes
         training = Work(network=batches * (6.0 * net.macs * params["batch"] + 60.0 * numbers), calls=60.0 * batches)
         own = P if "mu" in params or params.get("personal", "none") != "none" else 0
-        held = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
-        return Cost(Work(calls=2e4), training, held, ("jax",), Work(programs=9.5))
+        memory = 3e7 + 4.0 * numbers * (own + 3.0 * min(m, 64)) + facts["images"] * facts["size"] ** 2 * net.channels
+        return Cost(Work(calls=2e4), training, memory, ("jax",), Work(programs=9.5))
 
 
 def own_names(net: Net, personal: str) -> frozenset[str]:
@@ -87,18 +92,16 @@ def own_names(net: Net, personal: str) -> frozenset[str]:
     if personal in ("all", "none"):
         return frozenset(net.shapes if personal == "all" else ())
     layers = tuple(dict.fromkeys(layer(name) for name in net.shapes))
-    for one in personal.split():
-        if one not in layers:
-            raise ParameterError("personal", f"'{one}' is not a layer of this network (layers: {', '.join(layers)})")
+    for chosen in personal.split():
+        if chosen not in layers:
+            raise ParameterError("personal", f"'{chosen}' is not a layer of this network (layers: {', '.join(layers)})")
     return frozenset(name for name in net.shapes if layer(name) in personal.split())
 
 
-def begin(
-    problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: np.random.Generator
-) -> State:
-    """The state at the initial point: what is a client's own starts at the same values for all clients.
+def begin(problem: Personal, method: LocalTraining, net: Net, own: frozenset[str], init: Any, rng: Rng) -> State:
+    """The state at the initial point: personal arrays start at the same values for all clients.
 
-    ``rng`` is used only where init is None.
+    ``rng`` is used only if init is None.
     """
     model = problem.start(net, init, rng)
     mine = {name: np.repeat(model.pop(name)[None], problem.M, axis=0) for name in list(model) if name in own}
@@ -119,17 +122,19 @@ def run(
     ledger: Ledger | None,
     clients: Any,
 ) -> Iterator[State]:
-    """Draw clients, count the messages that carry ``sent``, and let ``visit`` train them; yields the state."""
+    """Draw clients, count the messages with the arrays ``sent``, train them with ``visit``, and yield the state."""
     ledger = Ledger() if ledger is None else ledger
     m = method.drawn(problem.M)
-    given = None if clients is None else _replayed(clients, m, problem.M)
+    replayed = None if clients is None else _replayed(clients, m, problem.M)
     weights = sum(v.size for name, v in sent.items() if trained(name))
     statistics = sum(v.size for name, v in sent.items() if not trained(name))
     yield state
     while True:
-        if given is not None and state.round >= len(given):
+        if replayed is not None and state.round >= len(replayed):
             return
-        drawn = np.sort(draws.clients.choice(problem.M, m, replace=False)) if given is None else given[state.round]
+        drawn = (
+            np.sort(draws.clients.choice(problem.M, m, replace=False)) if replayed is None else replayed[state.round]
+        )
         batches = problem.orders(drawn, draws.minibatch, state.sgd)
         for way in (ledger.down, ledger.up):
             for kind, size in (("shared weights", weights), ("shared batch norm statistics", statistics)):
@@ -159,10 +164,10 @@ def average(
     weights: np.ndarray,
     frozen: tuple[frozenset[str], ...] = (frozenset(),),
 ) -> None:
-    """One round of FedAvg on what is shared; what is the clients' own is trained with it and stays with them.
+    """One round of FedAvg on the shared arrays; the clients' own arrays are trained with them and are not sent.
 
-    ``frozen`` names for each local pass in turn the arrays it leaves alone. A weighted sum is taken in double precision
-    in the order of the clients, whatever the size of the stacks.
+    ``frozen`` contains for each local pass the arrays that it does not change. The weighted sum is computed in double
+    precision in the order of the clients, for any size of the stacks.
     """
     total = {name: np.zeros(v.shape) for name, v in state.shared.items()}
     place = 0
@@ -176,7 +181,7 @@ def average(
             if name in state.own:
                 state.own[name][stack] = values
             else:
-                for i, one in enumerate(values):
-                    total[name] += weights[place + i] * one  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
+                for i, client_values in enumerate(values):
+                    total[name] += weights[place + i] * client_values  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
         place += count
     state.shared = {name: v.astype(problem.dtype) for name, v in total.items()}

@@ -1,19 +1,20 @@
 r"""Federated image classification with personalised clients: the problem of ``perfedsi``, section 4.
 
-Client m holds train and test images and side information :math:`z_m` that never leaves it. All clients share one set of
-classes and one architecture (``fedrepro.nets.convnet``); what differs between methods is which layers are shared.
-Accuracy is the mean over *all* clients of the share of the client's own test images that its model gets right, among
-all classes (discrepancy perfedsi.5):
+Client m holds train and test images and side information :math:`z_m`, which is never sent. All clients have the same
+classes and the same architecture (``fedrepro.nets.convnet``); methods differ in the layers that clients share. Accuracy
+is the mean over *all* clients of the accuracy of the client's model on its own test images, among all classes
+(discrepancy perfedsi.5):
 
-* ``accuracy`` (reading E1): the model the client holds right after a download: what is shared, and what is its own;
-* ``accuracy_tuned`` (reading E2): that model after one more local epoch.
+* ``accuracy`` (reading E1): the client's model after a download of the shared layers;
+* ``accuracy_tuned`` (reading E2): this model after one more local epoch.
 
 **Side information.** ``side="group"``: a classifier of the images' groups (Omniglot: alphabets) is trained on all
-clients' train images; z_m is the mean over client m's train images of what leaves its last block. ``side="shift"``: the
-one-hot number of the client's affine shift. **Shifts.** ``shift="affine"`` applies shift m mod 4 to client m's images.
+clients' train images; z_m is the mean of the output of its last block over client m's train images. ``side="shift"``:
+the number of the client's affine shift, one-hot. **Shifts.** ``shift="affine"`` applies shift m mod 4 to the images of
+client m.
 
-Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"``
-is there to check derivatives with.
+Arithmetic is in single precision, PyTorch's default (the paper names none); ``precision="double"`` is for checks of
+derivatives.
 
 Source: perfedsi section 4 and Appendix D; docs/derivations/personal-networks.md.
 """
@@ -26,7 +27,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,22 +37,21 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, given, initial
 from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
-from fedrepro.parameters import one_of, whole
+from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.seeds import Rng
 
-METRICS = {
-    "accuracy": Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
-    "accuracy_tuned": Metric(
-        "accuracy_tuned", "test accuracy after one local epoch", "higher", "the same after one more local epoch"
-    ),
-    "train_accuracy": Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
-    "loss": Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
-    "clients": Metric("clients", "clients", "higher", "number of clients M"),
-    "train_samples": Metric("train_samples", "train images a client", "higher", "mean over clients"),
-    "test_samples": Metric("test_samples", "test images a client", "higher", "mean over clients"),
-}
+METRICS = by_name(
+    Metric("accuracy", "test accuracy", "higher", "mean over clients, of the model after a download"),
+    Metric("accuracy_tuned", "test accuracy after one local epoch", "higher", "the same after one more local epoch"),
+    Metric("train_accuracy", "train accuracy", "higher", "mean over clients, on their train images"),
+    Metric("loss", "test cross-entropy", "lower", "mean over clients, on their test images"),
+    Metric("clients", "clients", "higher", "number of clients M"),
+    Metric("train_samples", "train images per client", "higher", "mean over clients"),
+    Metric("test_samples", "test images per client", "higher", "mean over clients"),
+)
 
 PARAMETERS: dict[str, Any] = {
     "widths": [64, 64, 64, 256],
@@ -65,12 +65,12 @@ PARAMETERS: dict[str, Any] = {
 ARTIFACTS = ("client_accuracy", "side")
 
 _CLASSIFIER = SGD(lr=0.02, momentum=0.9, batch=32)
-"""Training of the group classifier, which the paper leaves open (discrepancy perfedsi.22)."""
+"""Training of the group classifier, which the paper does not specify (discrepancy perfedsi.22)."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The initial point number ``trial``: each named array is drawn by itself, so networks share what both have."""
+    """The initial point number ``trial``: each named array has its own draw, so networks share their common arrays."""
 
     trial: int
 
@@ -102,7 +102,7 @@ class State:
         return stacked(self.shared, self.own, self.net, clients)
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         shared, own = ({name: v.copy() for name, v in part.items()} for part in (self.shared, self.own))
         anchor = None if self.anchor is None else {name: v.copy() for name, v in self.anchor.items()}
         return dataclasses.replace(self, shared=shared, own=own, anchor=anchor)
@@ -110,7 +110,7 @@ class State:
 
 @dataclass
 class _Arrays:
-    """What ``prepare`` writes: images, and the rows of each client's train and test images one client after another."""
+    """The arrays that ``prepare`` writes: images, and the rows of train and test images, ordered by client."""
 
     pixels: np.ndarray
     labels: np.ndarray
@@ -126,17 +126,17 @@ _FILES = ("pixels", "labels", "train", "train_starts", "test", "test_starts", "z
 
 
 class Personal(Problem):
-    """The problem held in memory.
+    """The problem in memory.
 
     images : ``Images``. client : (n, 2) integers, the client of each image (-1: none) and its part (0 train, 1
-    test); or (n,) clients where ``images.split`` says the part. Every client needs both kinds.
-    widths : channels of the network's four blocks, at least 1 each. last_pool : how the last pooling rounds an odd
-    size, ``floor`` or ``ceil``. shift : what is done to the images: ``none``, or ``affine``, shift m mod 4 to those of
+    test); or (n,) clients if ``images.split`` contains the part. Every client needs both parts.
+    widths : channels of the network's four blocks, at least 1 each. last_pool : rounding of an odd size in the last
+    pooling, ``floor`` or ``ceil``. shift : transformation of the images: ``none``, or ``affine``, shift m mod 4 for
     client m. side : side information z_m: ``none``; ``group``, features of the images' groups; ``shift``, the client's
-    shift, one-hot. side_epochs : epochs of the classifier of the groups, at least 1.
-    precision : of all arithmetic: ``single`` or ``double``.
+    shift, one-hot. side_epochs : epochs of the classifier of the groups. precision : precision of all arithmetic,
+    ``single`` or ``double``.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal
@@ -152,6 +152,13 @@ class Personal(Problem):
     metrics = METRICS
     default_metrics = ("accuracy",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "last_pool": OneOf("floor", "ceil"),
+        "shift": OneOf("none", "affine"),
+        "side": OneOf("none", "group", "shift"),
+        "side_epochs": Whole(),
+        "precision": OneOf("single", "double"),
+    }
 
     def __init__(self, images: Images, client: Any, **parameters: Any) -> None:
         self._set_up(_arrays(images, client, {**PARAMETERS, **parameters}), parameters)
@@ -167,7 +174,7 @@ class Personal(Problem):
 
     def _set_up(self, arrays: _Arrays, parameters: Mapping[str, Any]) -> None:
         Personal.check(parameters, {})
-        given_ = {**PARAMETERS, **parameters}
+        values = {**PARAMETERS, **parameters}
         self.pixels, self.labels, self.z = arrays.pixels, arrays.labels, np.asarray(arrays.z)
         self.train_rows = np.split(np.asarray(arrays.train), arrays.train_starts[1:-1])
         self.test_rows = np.split(np.asarray(arrays.test), arrays.test_starts[1:-1])
@@ -175,14 +182,14 @@ class Personal(Problem):
         self.sizes = np.array([len(rows) for rows in self.train_rows])
         self.most_train = _room(int(self.sizes.max()))
         self.most_test = _room(max(len(rows) for rows in self.test_rows))
-        self.double = given_["precision"] == "double"
+        self.double = values["precision"] == "double"
         self.dtype = np.float64 if self.double else np.float32
         self.plain = Net(
             size=self.pixels.shape[1],
             channels=self.pixels.shape[3],
             classes=int(arrays.facts["classes"]),
-            widths=tuple(given_["widths"]),
-            ceil=given_["last_pool"] == "ceil",
+            widths=tuple(values["widths"]),
+            ceil=values["last_pool"] == "ceil",
         )
 
     @functools.cached_property
@@ -195,25 +202,24 @@ class Personal(Problem):
         whole("trial", trial, 0)
         return Start(trial)
 
-    def start(self, net: Net, init: Any, rng: np.random.Generator) -> Model:
-        """The initial model of a network: from a ``Start``, from arrays by name, or random where it is None."""
+    def start(self, net: Net, init: Any, rng: Rng) -> Model:
+        """The initial model of a network: from a ``Start``, from arrays by name, or random for None."""
         if init is None:
             init = Start(int(rng.integers(2**31)))
         return initial(net, init.uniform, self.dtype) if isinstance(init, Start) else given(net, init, self.dtype)
 
-    def orders(self, clients: np.ndarray, rng: np.random.Generator, sgd: SGD) -> tuple[np.ndarray, np.ndarray]:
+    def orders(self, clients: np.ndarray, rng: Rng, sgd: SGD) -> tuple[np.ndarray, np.ndarray]:
         """The minibatches of one local training of each of ``clients``."""
         return orders([self.train_rows[m] for m in clients], rng, sgd, self.most_train)
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
-        """The value of each named metric at a state. Accuracies of models that are no longer finite are NaN."""
+        """The value of each named metric at a state. Accuracies of models that are not finite are NaN."""
         values: dict[str, float] = {
             "clients": float(self.M),
             "train_samples": float(self.sizes.mean()),
             "test_samples": float(np.mean([len(rows) for rows in self.test_rows])),
         }
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         if {"accuracy", "loss"} & set(names):
             right, lost = self.scores(state)
             values |= {"accuracy": float(right.mean()), "loss": float(lost.mean())}
@@ -231,25 +237,25 @@ class Personal(Problem):
         rows = self.test_rows if on == "test" else self.train_rows
         most = max(self.most_test, self.most_train)  # one shape for both: compiled once
         rng = seeds.generator("tuned", round=state.round)
-        found = []
+        parts = []
         for clients, count in stacks(np.arange(self.M), state.length):
             models, z = state.models(clients), state.z[clients]
             if tuned:
                 batches = self.orders(clients, rng, state.sgd)
                 models = train(state.net, self.data, models, z, batches, state.sgd, anchor=state.anchor)
             both = score(state.net, self.data, models, z, [rows[m] for m in clients], most)
-            found.append([values[:count] for values in both])
-        right, lost = zip(*found, strict=True)
+            parts.append([values[:count] for values in both])
+        right, lost = zip(*parts, strict=True)
         return np.concatenate(right), np.concatenate(lost)
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """The images, a byte a value, and who holds which."""
+        """The images, one byte per value, and their clients."""
         return facts["images"] * (facts["size"] ** 2 * network(facts).channels + 16.0)
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Writing the images; for side information of their groups a network is trained on all of them."""
+        """The cost of writing the images, and of training a network on all of them for ``side="group"``."""
         values = facts["images"] * facts["size"] ** 2 * network(facts).channels
         writing = Work(singles=values * (4.0 if facts["shift"] == "affine" else 1.0), calls=1000.0)
         if facts["side"] != "group":
@@ -260,7 +266,7 @@ class Personal(Problem):
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """A forward pass of the images to test on, or to train on; one more epoch for ``accuracy_tuned``."""
+        """The cost of a forward pass of the test or train images, and of one more epoch for ``accuracy_tuned``."""
         train, macs = train_images(facts), network(facts).macs
         test = train * facts["test"] / facts["train"]
         passes = ("accuracy" in names or "loss" in names) * test + ("train_accuracy" in names) * train
@@ -270,36 +276,23 @@ class Personal(Problem):
         return Cost(Work(), work, 0.0, ("jax",) if passes else (), Work(programs=programs))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
-        for name in names:
-            one_of("artifacts", name, ARTIFACTS)
-        found = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
-        return found | ({"side": self.z} if "side" in names else {})
+        """Named arrays of a state: ``client_accuracy`` (M,), and the side information ``side`` (M, side_dim)."""
+        all_of("artifacts", names, ARTIFACTS)
+        arrays = {"client_accuracy": self.scores(state)[0]} if "client_accuracy" in names else {}
+        return arrays | ({"side": self.z} if "side" in names else {})
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain the ``size`` of the images."""
+        super().check(parameters, facts)
         values = {**PARAMETERS, **parameters}
-        unknown = sorted(set(values) - set(PARAMETERS))
-        if unknown:
-            one_of("parameter", unknown[0], tuple(PARAMETERS))
         if not isinstance(values["widths"], (list, tuple)):
             raise ParameterError("widths", f"must be a list of the channels of four blocks, not {values['widths']!r}")
         for width in values["widths"]:
             whole("widths", width)
-        one_of("last_pool", values["last_pool"], ("floor", "ceil"))
-        one_of("shift", values["shift"], ("none", "affine"))
-        one_of("side", values["side"], ("none", "group", "shift"))
-        whole("side_epochs", values["side_epochs"])
-        one_of("precision", values["precision"], ("single", "double"))
         if values["side"] == "shift" and values["shift"] == "none":
-            raise ParameterError("side", "'shift' tells the clients' shifts apart; it needs shift: affine")
+            raise ParameterError("side", "'shift' is the number of a client's shift; it needs shift: affine")
         Net(facts.get("size") or 28, 1, 1, tuple(values["widths"]), values["last_pool"] == "ceil")
-
-    @classmethod
-    def of(cls, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Personal:
-        """The problem on ``Images``."""
-        return cls(data, client, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Images, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
@@ -311,7 +304,7 @@ class Personal(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite."""
+        """Why a run counts as diverged, or None: a value is not finite."""
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -326,7 +319,7 @@ def network(facts: Mapping[str, Any]) -> Net:
 
 
 def train_images(facts: Mapping[str, Any]) -> float:
-    """How many images all clients have to train with; those of drawings share out so many of every character's."""
+    """The number of train images of all clients; datasets of drawings give a share of each character's images."""
     if "per_alphabet" in facts:
         return float(facts["images"] * facts["per_alphabet"] * facts["train"] / facts["drawings"])
     return float(facts["train"])
@@ -368,7 +361,7 @@ def _owners(images: Images, client: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _by_client(owner: np.ndarray, chosen: np.ndarray, M: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The chosen images' rows, one client after another, and where each client's begin: (M + 1,)."""
+    """The rows of the chosen images, ordered by client, and the start of each client's rows, (M + 1,)."""
     rows = np.flatnonzero(chosen & (owner >= 0))
     rows = rows[np.argsort(owner[rows], kind="stable")]
     counts = np.bincount(owner[rows], minlength=M)
@@ -378,15 +371,15 @@ def _by_client(owner: np.ndarray, chosen: np.ndarray, M: int, name: str) -> tupl
 
 
 def _shifted(pixels: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    found = np.array(pixels)
+    moved = np.array(pixels)
     for number, (turns, degrees) in enumerate(SHIFTS):
         members = np.flatnonzero((owner >= 0) & (owner % len(SHIFTS) == number))
-        found[members] = shifted(pixels[members], turns, degrees)
-    return found
+        moved[members] = shifted(pixels[members], turns, degrees)
+    return moved
 
 
 def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, Any]) -> np.ndarray:
-    """z_m: the mean over client m's train images of what leaves the last block of a classifier of the groups.
+    """z_m: the mean output of the last block of a classifier of the groups, over client m's train images.
 
     perfedsi Appendix D: the same network with a head for the groups, trained centrally on all clients' train images.
     """
@@ -414,7 +407,7 @@ def _group_features(images: Images, arrays: _Arrays, parameters: Mapping[str, An
 
 
 def _room(most: int) -> int:
-    """Rows to make room for, at least ``most``: one of few numbers, so that partitions share what is compiled."""
+    """A number of rows of at least ``most``, from few possible ones, so that partitions share compiled programs."""
     room = 1024
     while room < most:
         room *= 4

@@ -1,7 +1,8 @@
-r"""Personalised image classification with side information that the data give: ``personal`` on data of the user's own.
+r"""Personalised image classification with given side information: ``personal`` on the user's own data.
 
-Everything is as in ``fedrepro.problems.personal`` but for z_m, which is not made from the images: it stands in the data
-(``ClientImages.side``), a row of numbers for each client. Networks take it as it is; numbers of size one suit them.
+The problem is that of ``fedrepro.problems.personal``, except that z_m is not computed from the images: it is part of
+the data (``ClientImages.side``), a row of numbers per client. Networks use it without scaling; numbers of size 1 suit
+them.
 
 Source: perfedsi (3), (4), section 4.
 """
@@ -17,7 +18,6 @@ import numpy as np
 
 from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import one_of
 from fedrepro.problems.personal import problem as personal
 from fedrepro.problems.personal.problem import _FILES, ARTIFACTS, Personal, _Arrays, _arrays
 from fedrepro.registry import ProblemEntry, add_problem
@@ -26,16 +26,15 @@ PARAMETERS = {name: default for name, default in personal.PARAMETERS.items() if 
 
 
 class PersonalSide(Personal):
-    """The problem held in memory.
+    """The problem in memory.
+
+    The parameters are those of ``Personal`` without ``side`` and ``side_epochs``.
 
     images : ``ClientImages`` with ``side``, a row for each client. client : (n, 2) integers, the client of each image
-    (-1: none) and its part (0 train, 1 test); or (n,) clients where ``images.split`` says the part. Every client needs
-    both kinds.
-    widths : channels of the network's four blocks, at least 1 each. last_pool : how the last pooling rounds an odd
-    size, ``floor`` or ``ceil``. shift : what is done to the images: ``none``, or ``affine``, shift m mod 4 to those of
-    client m. precision : of all arithmetic: ``single`` or ``double``.
+    (-1: none) and its part (0 train, 1 test); or (n,) clients if ``images.split`` contains the part. Every client needs
+    both parts.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -54,12 +53,10 @@ class PersonalSide(Personal):
         PersonalSide.check(parameters, {"size": np.shape(images.pixels)[1]})
         self._set_up(_with_side(images, client, parameters), parameters)
 
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` may hold the ``size`` of the images."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        Personal.check(parameters, facts)
+    @classmethod
+    def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Raise ParameterError if a parameter cannot work; ``facts`` may contain ``images``, ``size`` and ``side``."""
+        super().check(parameters, facts)
         if facts.get("images") is not None and facts.get("side") is None:
             raise ParameterError("side", "these data have no side information of their own; use the problem personal")
 
@@ -91,7 +88,7 @@ add_problem(
     ProblemEntry(
         cls=PersonalSide,
         data_kind="images",
-        summary="Federated image classification with side information that the data give",
+        summary="Federated image classification with side information from the data",
         artifacts=ARTIFACTS,
     )
 )

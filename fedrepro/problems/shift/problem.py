@@ -6,8 +6,8 @@ Client m has n samples of :math:`y = \langle \theta_*, x \rangle + b_m + \zeta`.
 .. math:: \mathcal E_m = \tfrac12 \|\theta_m - \theta_*\|^2 + \tfrac12 (c_m - b_m)^2 .
 
 One global model has at best :math:`c_m = \bar b`, hence on average :math:`\tfrac12 Var(b)` even with infinitely many
-samples (perfedsi (8); the text after it drops the 1/2 of its own definition, discrepancy perfedsi.20). With
-b_m = <w, z_m>, Model 1 with a linear H reaches 0. ``sigma_b`` is the biases' standard deviation over clients: the
+samples (perfedsi (8); the text after it omits the 1/2 of its own definition, discrepancy perfedsi.20). With
+b_m = <w, z_m>, Model 1 with a linear H reaches 0. ``sigma_b`` is the standard deviation of the biases over clients, the
 heterogeneity.
 
 Source: perfedsi (8), Appendix B; docs/derivations/shift-regression.md.
@@ -26,16 +26,16 @@ from threadpoolctl import threadpool_limits
 from fedrepro.arrays import unmasked
 from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
-from fedrepro.parameters import number, one_of, whole
-from fedrepro.protocols import Cost, Metric, Problem, Work
+from fedrepro.parameters import Number, Range, all_of, whole
+from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "excess_risk": Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
-    "theta_risk": Metric("theta_risk", "excess risk of θ", "lower", "the part of it that theta has"),
-    "bias_risk": Metric("bias_risk", "excess risk of the bias", "lower", "the part of it that the bias has"),
-    "half_variance": Metric("half_variance", "½ Var(b)", "lower", "what one global model cannot get below"),
-}
+METRICS = by_name(
+    Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
+    Metric("theta_risk", "excess risk of θ", "lower", "the part caused by theta"),
+    Metric("bias_risk", "excess risk of the bias", "lower", "the part caused by the bias"),
+    Metric("half_variance", "½ Var(b)", "lower", "the least excess risk of one global model"),
+)
 
 PARAMETERS: dict[str, Any] = {"sigma_b": 1.0}
 
@@ -50,14 +50,14 @@ class State:
     c: np.ndarray
 
     def copy(self) -> State:
-        """A state that later rounds leave alone."""
+        """A copy that later rounds do not change."""
         return State(self.theta.copy(), self.c.copy())
 
 
 class Shift(Problem):
-    """The problem held in memory, with the biases of ``data`` times ``sigma_b``.
+    """The problem in memory, with the biases of ``data`` times ``sigma_b``.
 
-    data : ``Biased``. sigma_b : standard deviation of the clients' biases, at least 0.
+    data : ``Biased``. sigma_b : standard deviation of the clients' biases.
 
     >>> import numpy as np
     >>> from fedrepro import Biased, Shift
@@ -73,6 +73,7 @@ class Shift(Problem):
     metrics = METRICS
     default_metrics = ("excess_risk",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"sigma_b": Number(least=0.0)}
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"dense": {"dataset": {"name": "shift"}}}
 
     def __init__(self, data: Biased, *, sigma_b: float = 1.0) -> None:
@@ -85,21 +86,21 @@ class Shift(Problem):
         (self.M, self.n, self.d), self.k = self.x.shape, self.z.shape[1]
 
     def initial(self, trial: int) -> str:
-        """Every method starts at zero: the losses are convex quadratics."""
+        """The initial point of every method is zero, because the losses are convex quadratics."""
         whole("trial", trial, 0)
         return "zero"
 
     def start(self, init: Any, size: int) -> np.ndarray:
-        """The parameters at the start: zero, or an explicit vector of that size."""
+        """The initial parameters: zero, or an explicit vector of this size."""
         if init is None or isinstance(init, str):
             return np.zeros(size)
-        given = np.array(init, dtype=np.float64)
-        if given.shape != (size,):
-            raise UserError(f"init: must have shape ({size},), not {given.shape}")
-        return given
+        parameters = np.array(init, dtype=np.float64)
+        if parameters.shape != (size,):
+            raise UserError(f"init: must have shape ({size},), not {parameters.shape}")
+        return parameters
 
     def design(self, side: bool) -> np.ndarray:
-        """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used (perfedsi (3))."""
+        """Inputs of the linear model, (M, n, p): x, 1, and z if ``side`` information is used (perfedsi (3))."""
         parts = [self.x, np.ones((self.M, self.n, 1))]
         if side:
             parts.append(np.repeat(self.z[:, None], self.n, axis=1))
@@ -113,8 +114,7 @@ class Shift(Problem):
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         theta_risk = float(0.5 * np.square(np.atleast_2d(state.theta) - self.theta).sum(axis=1).mean())
         bias_risk = float(0.5 * np.square(state.c - self.b).mean())
         values = {
@@ -132,34 +132,24 @@ class Shift(Problem):
 
     @staticmethod
     def preparing(facts: Mapping[str, Any]) -> Cost:
-        """Writing them."""
+        """The cost of writing them."""
         return Cost(Work(calls=1000.0))
 
     @staticmethod
     def measuring(names: Sequence[str], facts: Mapping[str, Any]) -> Cost:
-        """Sums over d and M numbers."""
+        """The cost of sums over d and M numbers."""
         return Cost(round=Work(calls=40.0))
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``c``, the biases predicted, and ``b``, the true ones, (M,)."""
-        for name in names:
-            one_of("artifacts", name, ("b", "c"))
+        """Named arrays of a state: ``c``, the predicted biases, and ``b``, the true ones, (M,)."""
+        all_of("artifacts", names, ("b", "c"))
         arrays = {"b": self.b, "c": state.c}
         return {name: arrays[name].copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        number("sigma_b", {**PARAMETERS, **parameters}["sigma_b"], least=0.0)
-
-    @classmethod
-    def of(cls, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Shift:
-        """The problem on ``Biased``; it says which sample is whose."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Biased, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Biased``, for ``stored``."""
+        unmasked(x=data.x, noise=data.noise, theta=data.theta, b=data.b, z=data.z)
         for name in _FILES:
             np.save(folder / f"{name}.npy", getattr(data, name))
 
@@ -171,7 +161,7 @@ class Shift(Problem):
 
     @staticmethod
     def diverged(values: Mapping[str, np.ndarray]) -> str | None:
-        """Why a run counts as diverged, or None: a value that is not finite."""
+        """Why a run counts as diverged, or None: a value is not finite."""
         for name, column in values.items():
             bad = np.flatnonzero(~np.isfinite(column))
             if bad.size:
@@ -183,7 +173,7 @@ add_problem(
     ProblemEntry(
         cls=Shift,
         data_kind="shift",
-        summary="Linear regression whose clients differ in a bias that side information tells",
+        summary="Linear regression whose clients differ in a bias that side information determines",
         artifacts=("b", "c"),
     )
 )

@@ -1,4 +1,4 @@
-r"""Linear regression with side information on data of the user's own: ``shift`` without its true parameters.
+r"""Linear regression with side information on the user's own data: ``shift`` without its true parameters.
 
 Client m has :math:`n_m` samples (x, y) and side information z_m. The methods of ``fedrepro.problems.shift`` minimize
 (perfedsi (8), with clients of any size)
@@ -6,12 +6,12 @@ Client m has :math:`n_m` samples (x, y) and side information z_m. The methods of
 .. math:: \frac{1}{2M} \sum_m \frac{1}{n_m} \sum_j (\langle \theta, x_{mj} \rangle + c + \langle w, z_m \rangle -
     y_{mj})^2 ,
 
-with w = 0 where they use no side information. What the generated data are measured by (theta and the biases) nobody
-knows here: measured is the mean over clients of the mean squared error on their samples held back.
+with w = 0 if they use no side information. The true theta and biases of generated data are unknown here, so the metric
+is the mean over clients of the mean squared error on the samples held back.
 
-**Clients of different size.** Samples are kept in blocks of n rows, n the most samples of a client; a smaller client's
-are scaled by :math:`\sqrt{n / n_m}` and its block filled up with rows of zeros. Its loss and gradient, divided by n as
-the methods do, are then exactly those with its own n_m.
+**Clients of different size.** Samples are stored in blocks of n rows, where n is the largest number of samples of a
+client. The samples of a smaller client are scaled by :math:`\sqrt{n / n_m}`, and its block is padded with zeros. Its
+loss and gradient, which the methods divide by n, are then exactly those with its own n_m.
 
 Source: perfedsi (3), (8), Appendix B.
 """
@@ -28,16 +28,16 @@ from fedrepro.arrays import unmasked
 from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.numerics import held_back
-from fedrepro.parameters import number, one_of
+from fedrepro.parameters import Number, Range, all_of
 from fedrepro.problems.shift.problem import Shift, State
-from fedrepro.protocols import Metric
+from fedrepro.protocols import Metric, by_name
 from fedrepro.registry import ProblemEntry, add_problem
 
-METRICS = {
-    "mse": Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
-    "mse_train": Metric("mse_train", "mean squared error, training samples", "lower", "mean over clients"),
-    "variance": Metric("variance", "variance of y", "lower", "of the samples held back: what no model at all reaches"),
-}
+METRICS = by_name(
+    Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
+    Metric("mse_train", "mean squared error, training samples", "lower", "mean over clients"),
+    Metric("variance", "variance of y", "lower", "of the samples held back: the error of the mean of y"),
+)
 
 PARAMETERS: dict[str, Any] = {"test": 0.2}
 
@@ -45,12 +45,12 @@ _FILES = ("all_x", "all_y", "client", "z", "held")
 
 
 class Regression(Shift):
-    """The problem held in memory.
+    """The problem in memory.
 
-    data : ``Measured``. test : share of each client's samples held back, rounded down, 0 .. 0.99; not used
-    where the data say which.
+    data : ``Measured``. test : share of each client's samples held back, rounded down; ignored if the data mark the
+    test samples.
 
-    Raises UserError where the data cannot work, ParameterError where a parameter cannot.
+    Raises UserError if the data cannot work, and ParameterError if a parameter cannot.
 
     Example:
     >>> import numpy as np
@@ -66,6 +66,7 @@ class Regression(Shift):
     metrics = METRICS
     default_metrics = ("mse_train",)
     parameters = PARAMETERS
+    ranges: ClassVar[Mapping[str, Range]] = {"test": Number(least=0.0, most=0.99)}
     stored_parameters = ("test",)
     probes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # own data are not at hand to be measured on
 
@@ -99,73 +100,59 @@ class Regression(Shift):
 
     @property
     def theta(self) -> np.ndarray:  # type: ignore[override]
-        """Not known of data that were not generated: raises UserError."""
+        """Raises UserError: the true parameters of the user's data are unknown."""
         raise UserError("the true theta and biases are known of generated data only; use the problem shift for them")
 
     b = theta
 
     def design(self, side: bool) -> np.ndarray:
-        """Inputs of the linear model, (M, n, p): x, 1, and z too where ``side`` information is used, all scaled."""
+        """Scaled inputs of the linear model, (M, n, p): x, 1, and z if ``side`` information is used."""
         ones = self.weight[:, :, None]
         return np.concatenate([self.x, ones, *([ones * self.z[:, None]] if side else [])], axis=2)
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state."""
-        for name in names:
-            one_of("metrics", name, tuple(METRICS))
+        all_of("metrics", names, tuple(METRICS))
         theta = np.broadcast_to(state.theta, (self.M, self.d))
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.einsum("nd,nd->n", self.all_x, theta[self.client]) + state.c[self.client] - self.all_y
-            found = {}
+            values = {}
             for name in names:
                 chosen = ~self.held if name == "mse_train" else self.held
                 if not chosen.any():
                     raise ParameterError("test", f"leaves no sample to measure '{name}' on; hold some back")
                 if name == "variance":
-                    found[name] = float(self.all_y[chosen].var())
+                    values[name] = float(self.all_y[chosen].var())
                     continue
                 counts = np.bincount(self.client[chosen], minlength=self.M)
                 sums = np.bincount(self.client[chosen], error[chosen] ** 2, minlength=self.M)
-                found[name] = float(np.mean(sums[counts > 0] / counts[counts > 0]))
-        return found
+                values[name] = float(np.mean(sums[counts > 0] / counts[counts > 0]))
+        return values
 
     def artifacts(self, state: State, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Named arrays to keep: ``c``, the biases predicted, (M,)."""
-        for name in names:
-            one_of("artifacts", name, ("c",))
+        """Named arrays of a state: ``c``, the predicted biases, (M,)."""
+        all_of("artifacts", names, ("c",))
         return {name: state.c.copy() for name in names}
-
-    @staticmethod
-    def check(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work."""
-        for name in parameters:
-            one_of("parameters", name, tuple(PARAMETERS))
-        number("test", {**PARAMETERS, **parameters}["test"], least=0.0, most=0.99)
-
-    @classmethod
-    def of(cls, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> Regression:
-        """The problem on ``Measured``, which says which sample is whose."""
-        return cls(data, **parameters)
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:
         """Write ``Measured`` and which samples are held back, for ``stored``."""
-        made = cls(data, **parameters)
+        problem = cls(data, **parameters)
         for name in _FILES:
-            np.save(folder / f"{name}.npy", getattr(made, name))
+            np.save(folder / f"{name}.npy", getattr(problem, name))
 
     @classmethod
     def stored(cls, folder: Path, parameters: Mapping[str, Any]) -> Regression:
         """The problem in a folder written by ``prepare``."""
         cls.check(parameters, {})
-        made = cls.__new__(cls)
-        made._set_up(*(np.load(folder / f"{name}.npy") for name in _FILES))
-        return made
+        problem = cls.__new__(cls)
+        problem._set_up(*(np.load(folder / f"{name}.npy") for name in _FILES))
+        return problem
 
 
 def _check(data: Measured) -> None:
     unmasked(x=data.x, y=data.y, client=data.client, z=data.z)
-    x, y, client, z = (np.asarray(one) for one in (data.x, data.y, data.client, data.z))
+    x, y, client, z = (np.asarray(array) for array in (data.x, data.y, data.client, data.z))
     if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1] or client.shape != x.shape[:1]:
         raise UserError(
             f"samples: x must have shape (n, d), y and client (n,), not shapes {x.shape}, {y.shape} and {client.shape}"
@@ -174,7 +161,7 @@ def _check(data: Measured) -> None:
         raise UserError(f"z: must have a row of side information for each client, (M, k), not shape {z.shape}")
     if client.dtype.kind not in "iu" or client.min() < 0 or client.max() >= len(z):
         raise UserError(f"client: ids must be integers from 0 to {len(z) - 1}, the rows of z")
-    if not all(np.isfinite(one).all() for one in (x, y, z)):
+    if not all(np.isfinite(array).all() for array in (x, y, z)):
         raise UserError("samples: x, y and z must be finite numbers")
     if data.test is not None and np.shape(data.test) != y.shape:
         raise UserError(f"test: must hold true or false of each sample, {y.shape}, not {np.shape(data.test)}")

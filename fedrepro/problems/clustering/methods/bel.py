@@ -10,17 +10,17 @@ Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Balcan, Ehrl
         sends S_p and B_p with their weights                                             M + 1 numbers each, up
     the server: K-means of these weighted points; the centres go to all clients          K M numbers each, down
 
-then each sample is given to its nearest centre. The t samples are shared out by largest remainders.
+then each sample is assigned to its nearest centre. The t samples are distributed by largest remainders.
 
-**Negative weights.** The w_q of a cluster P_b add up to |P_b| in the mean, so w_b is zero in the mean, and negative
-wherever the samples drawn from P_b outweigh it. The coreset's cost is unbiased with them, but K-means of points with
-negative weights makes no sense: a mean may lie anywhere. ``negative`` says what becomes of them. ``rescale`` (default):
-where the samples of P_b outweigh it, they are scaled to weigh |P_b| together and b gets no weight; so every local
-cluster keeps its weight and all weights add up to N. ``clip``: negative w_b become 0, so that the total exceeds N.
-``keep``: they are left as they are.
+**Negative weights.** The expected sum of the w_q of a cluster P_b is |P_b|, so the expected w_b is zero, and w_b is
+negative if the samples drawn from P_b weigh more than |P_b|. The cost of the coreset is unbiased with these weights,
+but K-means with negative weights is not meaningful: a mean can be anywhere. ``negative`` selects a remedy. ``rescale``
+(default): if the samples of P_b weigh more than |P_b|, they are scaled to the weight |P_b| and b has no weight; so
+every local cluster keeps its weight and all weights add up to N. ``clip``: negative w_b become 0, so the total exceeds
+N. ``keep``: the weights are not changed.
 
-``bel-released`` is what the released program of fedmf computes: t_p rounded down; a client with t_p = 0 sends nothing,
-not even its centres; negative weights are kept; the seeds of the last K-means are drawn without weights.
+``bel-released`` follows the released program of fedmf: t_p is rounded down; a client with t_p = 0 sends nothing, not
+even its centres; negative weights are kept; the seeds of the last K-means are drawn without weights.
 
 Source: Balcan, Ehrlich and Liang, "Distributed k-Means and k-Median Clustering on General Topologies", NIPS 2013;
 fedmf section V-G, discrepancy fedmf.23.
@@ -37,30 +37,20 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole
-from fedrepro.problems.clustering.lloyd import (
-    LLOYD,
-    SEEDINGS,
-    OneShot,
-    holding,
-    kmeans,
-    nearest,
-    random_state,
-    stacked,
-    visiting,
-    weighted_kmeans,
-)
+from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
-class BEL(OneShot):
+class BEL(lloyd.OneShot):
     """Parameters of BEL.
 
-    t : samples drawn by all clients together, over N, greater than 0. n_init : starts of a local K-means, at least 1.
-    negative : what becomes of negative weights w_b: ``rescale`` (the samples that outweigh the cluster are scaled to
-    its weight), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
+    t : number of samples that all clients draw, divided by N. n_init : starts of a local K-means.
+    negative : treatment of negative weights w_b: ``rescale`` (the drawn samples are scaled to the weight of the
+    cluster), ``clip`` (0 instead) or ``keep``. seeding : ``weighted`` or ``plain`` k-means++ seeds of the coreset.
     variant : ``original``, or ``released``: t_p rounded down, and a client with t_p = 0 sends nothing.
 
     >>> import numpy as np
@@ -76,7 +66,7 @@ class BEL(OneShot):
     t: Annotated[float, Number(above=0.0)] = 0.5
     n_init: Annotated[int, Whole()] = 10
     negative: Annotated[str, OneOf("rescale", "clip", "keep")] = "rescale"
-    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    seeding: Annotated[str, OneOf(*lloyd.SEEDINGS)] = "weighted"
     variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
@@ -89,23 +79,23 @@ class BEL(OneShot):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """K-means of each client's samples, mostly calls where clients are small, and of the coreset."""
-        iterations = LLOYD / 2.0 * params["n_init"] + LLOYD * params["t"]
+        """K-means of each client's samples, mostly calls if clients are small, and of the coreset."""
+        iterations = lloyd.EXPECTED_ITERATIONS / 2.0 * params["n_init"] + lloyd.EXPECTED_ITERATIONS * params["t"]
         calls = (700.0 if facts["N"] > facts["K"] * facts["P"] else 300.0) * facts["P"] * params["n_init"]
-        work = iterations * visiting(facts) + Work(calls=calls + 5000.0)
-        return Cost(work, holds=holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
+        work = iterations * lloyd.visiting(facts) + Work(calls=calls + 5000.0)
+        return Cost(work, holds=lloyd.holding(facts, 1.0 + params["t"]), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
-        seed = random_state(draw)
+        seed = lloyd.random_state(draw)
         points, weights = self.coreset(problem, draw, ledger)
-        found = weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+        centres = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return found
+        return centres
 
-    def coreset(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
+    def coreset(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""
-        local = [self._local(problem, p, random_state(draw)) for p in range(problem.P)]
+        local = [self._local(problem, p, lloyd.random_state(draw)) for p in range(problem.P)]
         costs = np.array([m.sum() for _, _, m in local])
         ledger.up(1, kind="cost", clients=problem.P)
         ledger.down(1, kind="cost", clients=problem.P)
@@ -123,13 +113,13 @@ class BEL(OneShot):
             points += [X[S], B]
             weights += [w_S, w_B]
             ledger.up((S.size + len(B)) * (problem.M + 1), kind="weighted points")
-        return stacked(points), np.concatenate(weights)
+        return lloyd.stacked(points), np.concatenate(weights)
 
     def _local(self, problem: Clustering, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """B_p, (K_p, M); the nearest of them for each sample, (N_p,); the squared distance to it, (N_p,)."""
         X = problem.samples(problem.client(p))
-        B = kmeans(X, min(problem.K, X.shape[0]), seed, n_init=self.n_init)
-        near, m = nearest(X, B)
+        B = lloyd.kmeans(X, min(problem.K, X.shape[0]), seed, n_init=self.n_init)
+        near, m = lloyd.nearest(X, B)
         return (B, near, m) if X.shape[0] > problem.K else (B, np.arange(X.shape[0]), np.zeros(X.shape[0]))
 
     def shares(self, costs: np.ndarray, t: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""CAL: K-means of small summaries that the clients make by growing balls, with z outliers set aside ("ball-grow").
+r"""CAL: K-means of the clients' summaries, which they make by growing balls, with z outliers ("ball-grow").
 
 Problem: :math:`\min \sum_{j \notin O} \min_k \|x_j - w_k\|^2` over K centres and sets O of at most z samples. Each
 client summarizes its N_p samples for t outliers (Chen, Azer and Zhang, Algorithm 1), with kappa = max(log N_p, K):
@@ -8,16 +8,17 @@ client summarizes its N_p samples for t outliers (Chen, Azer and Zhang, Algorith
         the ball of S_i that holds a share beta of them leaves; each sample of it goes to its nearest in S_i
     X_r <- the samples left, S <- all S_i
 
-and augments it (Algorithm 2): |X_r| - |S| more samples S' are drawn from the rest, and every sample outside X_r goes to
-its nearest in S and S'. A point of S or S' weighs the samples that went to it, a point of X_r weighs 1; points and
-weights are sent to the server (M + 1 numbers each), once (Algorithm 3). The server solves K-means with z outliers on
-them by k-means--, its seeds drawn from the points that weigh more than 1 as in the authors' program (an outlier once
-drawn would stay a centre), and sends the centres to all clients (K M numbers each). Then each sample, outlier or not,
-is given to its nearest centre. ``sites``: t = 2 z / P where samples lie at clients at random, t = z for any partition.
+and augments it (Algorithm 2): |X_r| - |S| more samples S' are drawn from the rest, and every sample outside X_r is
+assigned to the nearest point of S and S'. The weight of a point of S or S' is the number of samples assigned to it; a
+point of X_r has weight 1. The clients send points and weights (M + 1 numbers each) once (Algorithm 3). The server
+solves K-means with z outliers on them by k-means--, and sends the centres to all clients (K M numbers each). As in the
+authors' program, its seeds are drawn from points with weights above 1, because an outlier drawn as a seed would stay a
+centre. Then each sample, outlier or not, is assigned to its nearest centre. ``sites``: t = 2 z / P if samples are
+distributed at random, t = z for any partition.
 
-``cal-released`` is what the released program of fedmf computes: exactly ceil(beta n) samples leave at a time, so that
-points of S_i may stay; the points of S' are dropped after the assignment, with what went to them; the server runs plain
-weighted K-means, without outliers, its seeds drawn without weights.
+``cal-released`` follows the released program of fedmf: exactly ceil(beta n) samples leave at a time, so that points of
+S_i may stay; the points of S' are dropped after the assignment, with the samples assigned to them; the server runs
+plain weighted K-means without outliers, with seeds drawn without weights.
 
 Source: Chen, Azer and Zhang, "A Practical Algorithm for Distributed Clustering and Outlier Detection", NeurIPS 2018;
 Chawla and Gionis, "k-means--: A Unified Approach to Clustering and Outlier Detection", SDM 2013; fedmf
@@ -35,33 +36,23 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole
-from fedrepro.problems.clustering.lloyd import (
-    SEEDINGS,
-    OneShot,
-    holding,
-    kmeans_seeds,
-    means,
-    nearest,
-    random_state,
-    stacked,
-    visiting,
-    weighted_kmeans,
-)
+from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 _MOST_STEPS = 300
 
 
 @dataclass(frozen=True)
-class CAL(OneShot):
+class CAL(lloyd.OneShot):
     """Parameters of CAL.
 
-    z : outliers among all samples, at least 0, less than N. alpha : samples drawn for a ball, over
-    kappa = max(log N_p, K), greater than 0. beta : share of the samples left that a ball holds, 0.25 <= beta < 0.5.
-    sites : outliers that a client makes room for: ``random`` for t = 2 z / P, ``any`` for t = z.
-    second : what the server runs: ``k-means--``, or ``k-means`` without outliers.
+    z : outliers among all samples, from 0 to less than N. alpha : samples drawn for a ball, divided by
+    kappa = max(log N_p, K). beta : share of the remaining samples in a ball, 0.25 <= beta < 0.5.
+    sites : outliers that a client allows for: ``random`` for t = 2 z / P, ``any`` for t = z.
+    second : algorithm of the server: ``k-means--``, or ``k-means`` without outliers.
     seeding : ``weighted`` or ``plain`` k-means++ seeds. variant : ``original``, or ``released``: exactly ceil(beta n)
     samples leave at a time, and the points of S' are dropped after the assignment.
 
@@ -80,7 +71,7 @@ class CAL(OneShot):
     beta: Annotated[float, Number(least=0.25)] = 0.45
     sites: Annotated[str, OneOf("random", "any")] = "random"
     second: Annotated[str, OneOf("k-means--", "k-means")] = "k-means--"
-    seeding: Annotated[str, OneOf(*SEEDINGS)] = "weighted"
+    seeding: Annotated[str, OneOf(*lloyd.SEEDINGS)] = "weighted"
     variant: Annotated[str, OneOf("original", "released")] = "original"
 
     def __post_init__(self) -> None:
@@ -96,23 +87,23 @@ class CAL(OneShot):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Distances of a client's samples to its draws, as many as its clusters, and K-means of the summaries."""
-        work = 25.0 * visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
-        return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
+        """Distances of each client's samples to its draws, and K-means of the summaries."""
+        work = 25.0 * lloyd.visiting(facts) + Work(calls=250.0 * facts["P"] + 5000.0)
+        return Cost(work, holds=lloyd.holding(facts, 1.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         self.check(N=problem.N)
-        seed = random_state(draw)
+        seed = lloyd.random_state(draw)
         points, weights = self.summaries(problem, draw, ledger)
         if self.second == "k-means" or self.z == 0:
-            found = weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
+            centres = lloyd.weighted_kmeans(points, weights, problem.K, seed, seeding=self.seeding)
         else:
-            found = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
+            centres = kmeans_minus(points, weights, problem.K, self.z, seed, self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return found
+        return centres
 
-    def summaries(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> tuple[Any, np.ndarray]:
+    def summaries(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[Any, np.ndarray]:
         """The weighted points the clients send: (n, M) and (n,)."""
         t = 2.0 * self.z / problem.P if self.sites == "random" else float(self.z)
         points, weights = [], []
@@ -122,9 +113,9 @@ class CAL(OneShot):
             points.append(X[rows])
             weights.append(w)
             ledger.up(rows.size * (problem.M + 1), kind="summary")
-        return stacked(points), np.concatenate(weights)
+        return lloyd.stacked(points), np.concatenate(weights)
 
-    def summary(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def summary(self, X: Any, K: int, t: float, draw: Rng) -> tuple[np.ndarray, np.ndarray]:
         """Algorithm 2 for the samples X, (n, M): rows of X, and their weights."""
         S, w_S, X_r = self._grow(X, K, t, draw)
         rest = np.setdiff1d(np.arange(X.shape[0]), np.union1d(S, X_r))
@@ -137,7 +128,7 @@ class CAL(OneShot):
             S, w_S = both[kept], w_S[kept]
         return np.concatenate([S, X_r]), np.concatenate([w_S, np.ones(X_r.size)])
 
-    def _grow(self, X: Any, K: int, t: float, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _grow(self, X: Any, K: int, t: float, draw: Rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Algorithm 1: S, its weights, and X_r, as rows of X."""
         left = np.arange(X.shape[0])
         size = max(1, int(self.alpha * max(np.log(X.shape[0]), K)))
@@ -158,29 +149,29 @@ class CAL(OneShot):
 
 
 def _closest(X: Any, rows: np.ndarray, to: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For the samples ``rows`` of X the nearest of the samples ``to`` (increasing; a sample's nearest is itself)."""
-    near, d2 = nearest(X[rows], X[to])
+    """For the samples ``rows`` of X, the nearest of the samples ``to`` (increasing; a sample's nearest is itself)."""
+    near, d2 = lloyd.nearest(X[rows], X[to])
     own = np.isin(rows, to)
     near[own], d2[own] = np.searchsorted(to, rows[own]), 0.0
     return near, d2
 
 
 def kmeans_minus(points: Any, weights: np.ndarray, K: int, z: float, seed: int, seeding: str) -> np.ndarray:
-    """Centres (K, M) of k-means-- on weighted points, (n,): each step leaves out a weight z of the farthest points.
+    """Centres (K, M) of k-means-- on weighted points, (n,): each step ignores the farthest points of total weight z.
 
-    The last point left out may lose a part of its weight only. An empty cluster keeps its centre. Seeds are drawn from
-    the points that weigh more than 1 where these are more than K.
+    The last ignored point may lose only a part of its weight. An empty cluster keeps its centre. Seeds are drawn from
+    the points with weights above 1 if there are more than K.
     """
     if points.shape[0] <= K:
-        return weighted_kmeans(points, weights, K, seed)
+        return lloyd.weighted_kmeans(points, weights, K, seed)
     heavy = weights > 1 if np.count_nonzero(weights > 1) > K else weights > 0
-    centres = kmeans_seeds(points[heavy], weights[heavy], K, seed, seeding)
+    centres = lloyd.kmeans_seeds(points[heavy], weights[heavy], K, seed, seeding)
     for _ in range(_MOST_STEPS):
-        near, d2 = nearest(points, centres)
+        near, d2 = lloyd.nearest(points, centres)
         far = np.argsort(-d2, kind="stable")
         kept = weights.copy()
         kept[far] = np.clip(np.cumsum(weights[far]) - z, 0.0, weights[far])
-        moved = means(points, near, kept, centres)
+        moved = lloyd.means(points, near, kept, centres)
         if np.array_equal(moved, centres):
             break
         centres = moved

@@ -9,13 +9,13 @@ Problem: :math:`\min \sum_p \omega_p F_p(W, H_p)` over :math:`W_{min} \le W \le 
     each drawn client sends W_p = V, once for each time it was drawn                     M K numbers each, up
     the server:          W <- clip((1/m) sum over the draws of W_p)                      fedmf (9), (10)
 
-With m = P nobody is drawn and W <- clip(sum_p omega_p W_p) (fedmf (8), Corollary 1). ``participation``: ``pcc``
-(partial client communication) keeps all P clients active, ``pcp`` only those drawn. Q2 is constant, or diminishes as
-floor(Qhat/s) + 1. Steps: c_p = gamma1/2 lambda_max(A_p); d = gamma2 L_W, L_W = lambda_max((2/N) H H^T) of all
-clients' H after the Q1 steps. L_W is taken as known (an oracle: the papers count no message for it);
-``d_mode="local"`` uses lambda_max(B_p) of the client itself instead. The local loop is stable while
-max_p lambda_max(B_p) < 2 gamma2 L_W (the metric ``curvature_ratio``); gamma2 = 5 is the authors' value and does not
-satisfy Theorem 1, which asks for more.
+With m = P no clients are drawn and W <- clip(sum_p omega_p W_p) (fedmf (8), Corollary 1). ``participation``: with
+``pcc`` (partial client communication) all P clients are active, with ``pcp`` only the drawn ones. Q2 is constant, or
+diminishes as floor(Qhat/s) + 1. Steps: c_p = gamma1/2 lambda_max(A_p), and d = gamma2 L_W with
+L_W = lambda_max((2/N) H H^T) for the H of all clients after the Q1 steps. L_W is assumed to be known (an oracle: the
+papers count no message for it); ``d_mode="local"`` uses lambda_max(B_p) of each client instead. The local loop is
+stable if max_p lambda_max(B_p) < 2 gamma2 L_W (the metric ``curvature_ratio``). gamma2 = 5 is the authors' value;
+Theorem 1 requires a larger one.
 
 The local loop is linear and unprojected, so it is evaluated in closed form: W_p = W + (2/N_p X_p H_p^T - W B_p) M_p
 with M_p = sum_{i<Q2} (I - B_p/d)^i / d. The weighted sum of all W_p needs one product of X with the blocks
@@ -37,36 +37,25 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, whole
-from fedrepro.problems.clustering.descent import (
-    H_steps,
-    at_work,
-    distinct,
-    drawn_again,
-    finite,
-    lambda_max,
-    local_steps,
-    replayed,
-    state_bytes,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class FedMAvg(Method):
     """Parameters of FedMAvg.
 
-    m : uploads in a round, 1 .. P; None for all clients. Q1 : H steps of a client, at least 1.
-    Q2 : local W steps in every round, at least 1; None where Qhat is given. Qhat : for Q2 = floor(Qhat/s) + 1 in round
-    s, at least 1; None where Q2 is given, and 10 where neither is.
-    participation : who takes H steps: ``pcc``, all P clients, or ``pcp``, only those drawn.
-    pcp_repeat : under pcp a client drawn r times runs r Q1 H steps, as in the authors' program, instead of Q1.
-    gamma1 : safety factor of the H step's c_p, at least 1. gamma2 : factor of the W step's d, greater than 0.
+    m : uploads per round, 1 .. P; None for all clients. Q1 : H steps per client and round.
+    Q2 : local W steps per round, at least 1; None if Qhat is given. Qhat : sets Q2 = floor(Qhat/s) + 1 in round s; None
+    if Q2 is given, and 10 if neither is.
+    participation : the clients that take H steps: ``pcc``, all P clients, or ``pcp``, only the drawn ones.
+    pcp_repeat : with pcp, a client drawn r times takes r Q1 H steps, as in the authors' program, instead of Q1.
+    gamma1 : safety factor of the H step's c_p. gamma2 : factor of the W step's d.
     d_schedule : ``constant``, or ``linear`` for d = gamma2 (s + 1) L_W (fedc, Theorem 1, with gamma2 = 1).
     d_mode : ``global`` for L_W of all clients' H, ``local`` for lambda_max(B_p) of each client (discrepancy fedmf.6).
 
@@ -93,7 +82,7 @@ class FedMAvg(Method):
     d_mode: Annotated[str, OneOf("global", "local")] = "global"
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value cannot work."""
         super().__post_init__()
         if self.Q2 is not None and self.Qhat is not None:
             raise ParameterError("Q2", "give Q2 (constant) or Qhat (diminishing), not both")
@@ -108,31 +97,25 @@ class FedMAvg(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """W^T X and H steps of those active, X H^T of those drawn; an eigendecomposition for each of these."""
-        P, N, K, m = facts["P"], facts["N"], facts["K"], at_work(facts, params["m"])
+        """W^T X and H steps of the active clients; X H^T and an eigendecomposition for each drawn client."""
+        P, N, K, m = facts["P"], facts["N"], facts["K"], descent.at_work(facts, params["m"])
         drawn = P if m >= P else P * (1.0 - (1.0 - 1.0 / P) ** m)
         moved = P if params["participation"] == "pcc" else drawn
-        steps = H_steps(facts, N * moved / P, params["Q1"], parts(facts, moved))
+        steps = descent.H_steps(facts, N * moved / P, params["Q1"], parts(facts, moved))
         averaging = Work(flops=60.0 * drawn * K**3 + 4.0 * N * drawn / P * K * K, calls=18.0 * drawn + 150.0)
         products = passing(facts, N * moved / P) + passing(facts, N * drawn / P)
-        return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, state_bytes(facts))
+        return Cost(Work(singles=10.0 * N * K, calls=100.0), steps + averaging + products, descent.state_bytes(facts))
 
     def local_length(self, s: int) -> int:
         """Q2 of round s = 1, 2, ... (fedmf, section III-A, "Diminishing Q2")."""
         return self.Q2 if self.Q2 is not None else self.Qhat // s + 1  # type: ignore[operator]
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         self.check(P=problem.P)
         ledger = Ledger() if ledger is None else ledger
@@ -142,34 +125,34 @@ class FedMAvg(Method):
             active = problem.P if self.participation == "pcc" else ids.size
             ledger.down(problem.M * problem.K, kind="W", clients=active)
             if self.participation == "pcc" or ids.size == problem.P:
-                update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11), all clients
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11), all clients
             else:
                 steps = {int(p): self.Q1 * (int(r) if self.pcp_repeat else 1) for p, r in zip(ids, times, strict=True)}
-                update_some(problem, state, self.gamma1, ids, steps)
+                descent.update_some(problem, state, self.gamma1, ids, steps)
             self._average(problem, state, s, ids, weights)
             ledger.up(problem.M * problem.K, kind="W_p", clients=int(times.sum()))
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _draws(
-        self, problem: Clustering, rng: np.random.Generator, clients: Any
+        self, problem: Clustering, rng: Rng, clients: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For each round: the clients drawn, how often each was drawn, and its weight in the average."""
         P = problem.P
-        given = replayed(clients, self.m, P)
+        replayed = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             yield from itertools.repeat((np.arange(P), np.ones(P, dtype=np.intp), problem.omega))
         assert self.m is not None
-        for drawn in drawn_again(rng, self.m, problem.omega) if given is None else given:
-            ids, times = distinct(drawn)
+        for drawn in descent.drawn_again(rng, self.m, problem.omega) if replayed is None else replayed:
+            ids, times = descent.distinct(drawn)
             yield ids, times, times / self.m
 
     def _average(self, problem: Clustering, state: State, s: int, ids: np.ndarray, weights: np.ndarray) -> None:
         """W <- clip(sum_p weight_p W_p), with every W_p in closed form. fedmf (13), then (8) or (10)."""
         scale = 2.0 / problem.sizes[ids]
         B = scale[:, None, None] * problem.grams(state, ids)
-        M = local_steps(B, self._step(problem, state, s, B), self.local_length(s))
+        M = descent.local_steps(B, self._step(problem, state, s, B), self.local_length(s))
         # sum_p w_p W_p = W (I - sum_p w_p B_p M_p) + sum_p X_p (H_p^T w_p (2/N_p) M_p), as the weights sum to 1
         with np.errstate(over="ignore", invalid="ignore"):
             V = state.W - state.W @ np.einsum("p,pij,pjk->ik", weights, B, M, optimize=True)
@@ -184,17 +167,17 @@ class FedMAvg(Method):
         state.XW = None
 
     def _step(self, problem: Clustering, state: State, s: int, B: np.ndarray) -> np.ndarray | float:
-        """d of round s, one for all clients or one for each; 1 where a curvature is zero (then W_p = W for any d)."""
+        """d of round s, for all clients or for each; 1 if a curvature is zero (then W_p = W for any d)."""
         growth = self.gamma2 * (s + 1 if self.d_schedule == "linear" else 1)
         if self.d_mode == "local":
             curvature = np.linalg.eigvalsh(B)[:, -1]
             return np.where(curvature > 0, growth * curvature, 1.0)
-        L_W = 2.0 / problem.N * lambda_max(state.HH)
+        L_W = 2.0 / problem.N * descent.lambda_max(state.HH)
         return growth * L_W if L_W > 0 else 1.0
 
 
 for _name, _label, _paper, _preset, _summary in (
-    ("fedmavg", "FedMAvg", "fedmf", {}, "Model averaging after Q1 H steps and Q2 local W steps, m uploads a round"),
+    ("fedmavg", "FedMAvg", "fedmf", {}, "Model averaging after Q1 H steps and Q2 local W steps, m uploads per round"),
     ("fedcavg", "FedCAvg", "fedc", {"m": None}, "FedMAvg with full participation, the 2021 paper's method"),
     (
         "fedcavg-literal",

@@ -10,9 +10,9 @@ A round s, fedmf Algorithm 2, fedc Algorithm 2:
                         sends what its H_p H_p^T and X_p H_p^T have become               M K + K^2 numbers each, up
     the server:         Q2 times  W <- clip(W - (W G1 - G2) / d)                         fedmf (30)
 
-with c_p = gamma1/2 lambda_max(A_p) and d = gamma2/2 lambda_max((2/N) H H^T), taken once a round. The papers print
-1/2 lambda_max; the theorems need a factor above 1, and the authors' program has 1.02 and 1.002. With m = P this is
-centralized alternating minimization: the same numbers for every partition. F never rises.
+with c_p = gamma1/2 lambda_max(A_p) and d = gamma2/2 lambda_max((2/N) H H^T), computed once per round. The papers print
+1/2 lambda_max; the theorems require a factor above 1, and the authors' program uses 1.02 and 1.002. With m = P this is
+centralized alternating minimization, with the same numbers for every partition. F never increases.
 
 Source: fedmf sections IV and V-A; fedc section IV; docs/derivations/clustering-problem.md.
 """
@@ -28,33 +28,21 @@ import numpy as np
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, Whole, clients_at_most
-from fedrepro.problems.clustering.descent import (
-    H_steps,
-    W_steps,
-    at_work,
-    descend_W,
-    distinct,
-    drawn_once,
-    finite,
-    lambda_max,
-    replayed,
-    state_bytes,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class FedMGS(Method):
     """Parameters of FedMGS.
 
-    m : clients that take part in a round, 1 .. P; None for all. Q1 : H steps of a client, at least 1.
-    Q2 : W steps of the server, at least 1. gamma1 : safety factor of the H step's c_p, at least 1.
-    gamma2 : safety factor of the W step's d, at least 1.
+    m : clients per round, 1 .. P; None for all. Q1 : H steps per client and round.
+    Q2 : W steps of the server per round. gamma1 : safety factor of the H step's c_p.
+    gamma2 : safety factor of the W step's d.
 
     Q1 = Q2 = 1 with m = P is plain gradient sharing (fedmf, references [13], [14]).
 
@@ -81,26 +69,20 @@ class FedMGS(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Both products with the drawn clients' samples, Q1 steps on their H, Q2 on W; X H^T of all at the start."""
-        P, N, m = facts["P"], facts["N"], at_work(facts, params["m"])
-        rows, apart = N * m / P, parts(facts, m)
-        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * apart + 150.0)
-        steps = H_steps(facts, rows, params["Q1"], apart) + W_steps(facts, params["Q2"])
+        """Both products with the drawn clients' samples, Q1 H steps and Q2 W steps; X H^T of all at the start."""
+        P, N, m = facts["P"], facts["N"], descent.at_work(facts, params["m"])
+        rows, blocks = N * m / P, parts(facts, m)
+        moving = Work(flops=6.0 * rows * facts["K"] ** 2, calls=35.0 * blocks + 150.0)
+        steps = descent.H_steps(facts, rows, params["Q1"], blocks) + descent.W_steps(facts, params["Q2"])
         start = passing(facts, N) + Work(singles=10.0 * N * facts["K"], calls=150.0)
-        return Cost(start, passing(facts, rows, 2) + moving + steps, state_bytes(facts))
+        return Cost(start, passing(facts, rows, 2) + moving + steps, descent.state_bytes(facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : (W0, H0), (M, K) and (K, N). clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         M, K, P = problem.M, problem.K, problem.P
         self.check(P=P)
@@ -113,25 +95,25 @@ class FedMGS(Method):
             m = P if active is None else active.size
             ledger.down(M * K, kind="W", clients=m)
             if active is None:
-                update_all(problem, state, self.gamma1, self.Q1, share=True)  # fedmf (28)
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=True)  # fedmf (28)
             else:
-                update_some(problem, state, self.gamma1, active, self.Q1)
+                descent.update_some(problem, state, self.gamma1, active, self.Q1)
             ledger.up(M * K + K * K, kind="H H^T, X H^T", clients=m)
             assert state.XH is not None
-            d = 0.5 * self.gamma2 * lambda_max(state.HH)  # fedmf V-A; d^s times N/2, as G1 and G2 are here
-            descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)  # fedmf (30)
+            d = 0.5 * self.gamma2 * descent.lambda_max(state.HH)  # fedmf V-A; d^s times N/2, as G1 and G2 are here
+            descent.descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)  # fedmf (30)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
-    def _active(self, rng: np.random.Generator, P: int, clients: Any) -> Iterator[np.ndarray | None]:
-        given = replayed(clients, self.m, P)
+    def _active(self, rng: Rng, P: int, clients: Any) -> Iterator[np.ndarray | None]:
+        replayed = descent.replayed(clients, self.m, P)
         if self.m is None or self.m >= P:
             while True:
                 yield None
-        for drawn in drawn_once(rng, self.m, P) if given is None else given:
-            active, times = distinct(drawn)
+        for drawn in descent.drawn_once(rng, self.m, P) if replayed is None else replayed:
+            active, times = descent.distinct(drawn)
             if times.max() > 1:
                 raise UserError("clients: FedMGS draws without replacement, but a round names a client twice")
             yield active
@@ -145,7 +127,7 @@ add_method(
         label="FedMGS",
         look=("vermillion", "s"),
         papers=("fedmf",),
-        summary="Gradient sharing with Q1 client and Q2 server steps, m clients a round",
+        summary="Gradient sharing with Q1 client and Q2 server steps, m clients per round",
     )
 )
 add_method(

@@ -10,8 +10,8 @@ cost, H_p and W_p in turn, and the server averages:
     every client sends W_p                                                               M K numbers each, up
     the server:  W <- sum_p omega_p W_p                                                  inside the box already
 
-with c_p = gamma/2 lambda_max(A_p) and d_p = gamma/2 lambda_max(B_p), both of the current local iterate and taken anew
-at every inner step, as in the authors' program (the paper writes one d for all clients, discrepancy fedmf.25).
+with c_p = gamma/2 lambda_max(A_p) and d_p = gamma/2 lambda_max(B_p), recomputed at every inner step for the current
+local iterate, as in the authors' program (the paper writes one d for all clients, discrepancy fedmf.25).
 
 Source: fedmf Remark 1; fedc Remark 1; docs/derivations/clustering-problem.md.
 """
@@ -34,14 +34,15 @@ from fedrepro.problems.clustering.sample_rows import take
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class FedPALM(Method):
     """Parameters of FedPALM.
 
-    Q : local steps in a round, H and W steps together: even, at least 2. gamma : safety factor, at least 1.
-    stop : end after a round in which ||W_new - W|| < stop ||W|| (Frobenius norms); None never to stop.
+    Q : local steps per round, H and W steps together: even, at least 2. gamma : safety factor of both steps.
+    stop : the run ends after a round with ||W_new - W|| < stop ||W|| (Frobenius norms); None for no such end.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, FedPALM, run
@@ -59,7 +60,7 @@ class FedPALM(Method):
     gamma: Annotated[float, Number(least=1.0)] = 1.02
     stop: Annotated[float | None, Number(least=0.0)] = 1e-4
 
-    meets: ClassVar[bool] = False  # a client's steps are on samples in the cache, which other runs would push out
+    meets: ClassVar[bool] = False  # other runs would evict a client's samples from the cache
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
@@ -69,20 +70,14 @@ class FedPALM(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Q/2 times every client's two products, of samples that stay in the cache, and steps; W's size counts P Q."""
+        """Q/2 times two products with each client's samples, which stay in the cache, and the steps."""
         P, N, M, K, times = facts["P"], facts["N"], facts["M"], facts["K"], params["Q"] / 2
         products = dataclasses.replace(passing(facts, N, 2) * times, bytes=8.0 * N * M)
         steps = Work(flops=times * 2.0 * (N * K * K + 2.0 * P * M * K * K), calls=60.0 * P * times + 30.0 * P)
         return Cost(Work(calls=100.0), products + steps + Work(singles=2.0 * P * M * K * times), state_bytes(facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
@@ -121,7 +116,7 @@ class FedPALM(Method):
     ) -> tuple[np.ndarray, np.ndarray]:
         """One client's Q/2 steps on its samples X, (n, M), and H, (n, K), in place; returns W_p^T and H^T X, (K, M).
 
-        X stays in the cache over all of them; W_p lies transposed, V, as both products with X take less time that way.
+        X stays in the cache during all steps. W_p is stored transposed, as V, which makes both products with X faster.
         """
         V, moved, step = np.array(W.T, order="C"), np.empty(W.T.shape), np.zeros(W.T.shape)
         eye, d = np.eye(problem.K), 0.0

@@ -4,7 +4,7 @@ Problem: :math:`\min \sum_j \min_k \|x_j - w_k\|^2` over K centres. Lloyd's algo
 drawn uniformly, each further one with probability proportional to the squared distance to the nearest seed so far
 (scikit-learn's, which takes the best of 2 + log K candidates for each).
 
-Samples are taken in the caller's order, so that the result does not depend on the partition. Nothing is sent.
+Samples are used in the caller's order, so the result does not depend on the partition. Nothing is sent.
 
 Source: Arthur and Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007; fedmf section V-F;
 fedc section V-D.
@@ -21,18 +21,19 @@ import numpy as np
 
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Whole
-from fedrepro.problems.clustering.lloyd import LLOYD, OneShot, holding, kmeans, random_state, visiting
+from fedrepro.problems.clustering.lloyd import EXPECTED_ITERATIONS, OneShot, holding, kmeans, random_state, visiting
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class KMeansPlusPlus(OneShot):
     """Parameters of K-means++.
 
-    n_init : independent starts of which the cheapest is kept, at least 1 (the papers' curves are means over single
-    starts).
+    n_init : number of independent starts, of which the one with the lowest cost is kept (the papers' curves are means
+    over single starts).
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, KMeansPlusPlus, run
@@ -50,12 +51,12 @@ class KMeansPlusPlus(OneShot):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Seeds, each the best of 2 + log K candidates, and about 30 iterations, for every start."""
-        passes = params["n_init"] * (LLOYD + 2.0 + math.log(facts["K"]))
+        """For every start, seeds from 2 + log K candidates each, and about 30 iterations."""
+        passes = params["n_init"] * (EXPECTED_ITERATIONS + 2.0 + math.log(facts["K"]))
         work = passes * (visiting(facts) + Work(calls=50.0)) + Work(calls=3000.0)
         return Cost(work, holds=holding(facts, 3.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         return kmeans(problem.X[np.argsort(problem.order)], problem.K, random_state(draw), n_init=self.n_init)
 

@@ -1,4 +1,4 @@
-r"""K-means||: seeds for K centres found in a few passes over data that stay where they are ("KM" in fedmf, Table I).
+r"""K-means||: seeds for K centres from a few passes over the clients' data ("KM" in fedmf, Table I).
 
 Problem: :math:`\min \phi_X(C) = \sum_j \min_{c \in C} \|x_j - c\|^2` over K centres C. Bahmani et al.,
 Algorithm 2, with the clients as the mappers:
@@ -11,12 +11,12 @@ Algorithm 2, with the clients as the mappers:
     w_c <- number of samples whose nearest candidate is c                              |C| numbers a client, up
     K-means of the weighted candidates at the server; the centres go to all clients    K M numbers each, down
 
-with l = ``oversampling`` K. These centres are seeds: Lloyd's algorithm goes on from them over the clients, each
-iteration with sums and sizes of the clusters up (K M + K numbers a client) and centres down (K M numbers), until no
-centre moves or after ``lloyd`` iterations. Then each sample is given to its nearest centre.
+with l = ``oversampling`` K. These centres are seeds of Lloyd's algorithm over the clients. Each iteration sends sums
+and sizes of the clusters up (K M + K numbers per client) and centres down (K M numbers), until no centre moves or after
+``lloyd`` iterations. Then each sample is assigned to its nearest centre.
 
-The authors of K-means|| recommend l = 2K and 5 passes, the default. ``kmeans||-released`` has the choices of the
-released program of fedmf, whose name for the result is KM||: 10 passes of exactly 20K distinct samples each (drawn
+The authors of K-means|| recommend l = 2K and 5 passes, which are the defaults. ``kmeans||-released`` makes the choices
+of the released program of fedmf, which calls the result KM||: 10 passes of exactly 20K distinct samples each (drawn
 without replacement), seeds of the server's K-means drawn without weights, and no Lloyd iterations over the clients.
 
 Source: Bahmani, Moseley, Vattani, Kumar and Vassilvitskii, "Scalable K-Means++", PVLDB 5(7), 2012; fedmf
@@ -46,16 +46,17 @@ from fedrepro.problems.clustering.lloyd import (
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class KMeansParallel(OneShot):
     """Parameters of K-means||.
 
-    oversampling : samples wanted in a pass over K, greater than 0. passes : passes over the samples, at least 1.
-    sampling : ``independent`` for each sample, or ``exact`` for exactly oversampling K distinct ones (rounded down).
-    lloyd : Lloyd iterations over the clients at most, at least 0. seeding : ``weighted`` or ``plain`` k-means++ seeds
-    of the candidates.
+    oversampling : expected number of samples per pass, in multiples of K. passes : passes over the samples. sampling :
+    ``independent`` draws for each sample, or ``exact``: exactly oversampling K distinct samples (rounded down). lloyd :
+    largest number of Lloyd iterations over the clients. seeding : ``weighted`` or ``plain`` k-means++ seeds of the
+    candidates.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, KMeansParallel, run
@@ -80,17 +81,15 @@ class KMeansParallel(OneShot):
         work = visiting(facts) * (candidates + params["lloyd"] + 5.0) + Work(calls=8000.0)
         return Cost(work, holds=holding(facts, 1.0), libraries=("sklearn",))
 
-    def centres(self, problem: Clustering, draw: np.random.Generator, ledger: Ledger) -> np.ndarray:
+    def centres(self, problem: Clustering, draw: Rng, ledger: Ledger) -> np.ndarray:
         """The centres, (K, M)."""
         seed = random_state(draw)
         candidates, weights = self.candidates(problem, draw, ledger)
-        found = weighted_kmeans(problem.X[candidates], weights, problem.K, seed, seeding=self.seeding)
+        seeds = weighted_kmeans(problem.X[candidates], weights, problem.K, seed, seeding=self.seeding)
         ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
-        return self._iterate(problem, found, ledger)
+        return self._iterate(problem, seeds, ledger)
 
-    def candidates(
-        self, problem: Clustering, draw: np.random.Generator, ledger: Ledger
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def candidates(self, problem: Clustering, draw: Rng, ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
         """C as rows of ``problem.X``, increasing, and the weights, which sum to N."""
         X, M, P = problem.X, problem.M, problem.P
         C = draw.integers(problem.N, size=1)  # Algorithm 2, step 1
@@ -126,8 +125,8 @@ class KMeansParallel(OneShot):
             ledger.down(problem.K * problem.M, kind="centres", clients=problem.P)
         return centres
 
-    def _sample(self, draw: np.random.Generator, d2: np.ndarray, wanted: float) -> np.ndarray:
-        """Steps 4 and 5: the samples that join C, ``wanted`` (l) of them, by every sample's squared distance to C."""
+    def _sample(self, draw: Rng, d2: np.ndarray, wanted: float) -> np.ndarray:
+        """Steps 4 and 5: the samples that join C, ``wanted`` (l) of them, given the squared distances to C."""
         cost = d2.sum()
         if cost == 0.0:  # every sample coincides with a candidate
             return np.empty(0, dtype=np.intp)

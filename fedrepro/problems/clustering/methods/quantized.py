@@ -1,21 +1,21 @@
-r"""FedMAvg and FedMGS whose clients send quantized changes: what fewer bits cost, and what error feedback gives back.
+r"""FedMAvg and FedMGS with quantized uplinks, with and without error feedback.
 
-Problem and rounds are those of ``fedmavg`` and ``fedmgs``; only the messages up differ. A client that has to send a
-change D sends C(D + e), C the max-norm quantizer with q bits an entry (``fedrepro.compression.compressors``), and keeps
-e <- D + e - C(D + e) for its next message (``feedback: true``), or sends C(D) and forgets the error:
+Problem and rounds are those of ``fedmavg`` and ``fedmgs``; only the messages of the clients differ. For a change D, a
+client sends C(D + e), where C is the max-norm quantizer with q bits per entry (``fedrepro.compression.compressors``),
+and keeps e <- D + e - C(D + e) for its next message (``feedback: true``), or it sends C(D) and discards the error:
 
-    FedMAvg   D = W_p - W, the client's local steps away from the W it was sent
+    FedMAvg   D = W_p - W, the change of W by the client's local steps
               the server: W <- clip(W + sum_p weight_p C_p), weights as in fedmf (8), (10)
     FedMGS    D = U_p and D = V_p, the changes of H_p H_p^T and X_p H_p^T (fedc, Algorithm 2), each a message
               the server adds them to its G1 and G2, which are exact at the start, and takes the symmetric part of G1
 
-With feedback the errors of a client do not add up: after any number of rounds the sum of what was sent misses the sum
-of the changes by the last e alone. For e to stay small, C must lose less than the whole matrix, so the quantizer is
-scaled down by gcca Fact 1 (``u: bound``); without feedback it is left unbiased (u = 1).
+With feedback the errors of a client do not add up: after any number of rounds, the sum of its messages differs from the
+sum of its changes only by the last e. For e to stay small, the error of C must be smaller than the matrix, so the
+quantizer is scaled down by gcca Fact 1 (``u: bound``). Without feedback it is unbiased (u = 1).
 
-q bits an entry and 32 for the step are counted for each matrix, and the step is a number that fits into them; where q
-is null 32 an entry, nothing is lost and the numbers are those of the unquantized method. The objective is that of the
-true H, not of what the server knows of it.
+Each matrix counts q bits per entry and 32 for the step, a number of single precision. With q null each entry counts 32
+bits, nothing is lost, and the numbers are those of the unquantized method. The objective is measured at the true H, not
+at the server's statistics of it.
 
 Source: fedmf, fedc (the methods); Shrestha and Fu, Sec. III-B, III-C.2 (the quantizer and its feedback);
 docs/derivations/error-feedback.md, docs/derivations/local-loop.md.
@@ -26,82 +26,65 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.compression.compressors import Compressor, ErrorFeedback, Identity, MaxNorm, Message
+from fedrepro.compression.compressors import BITS, SCALES, Compressor, ErrorFeedback, Identity, MaxNorm, Message
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import flag
-from fedrepro.problems.clustering.descent import (
-    at_work,
-    descend_H,
-    descend_W,
-    finite,
-    h_step,
-    lambda_max,
-    local_steps,
-    update_all,
-    update_some,
-)
+from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """How a client's changes are sent, to be put before a method in the bases of a class.
+    """Quantized uplinks as a base class before a method's class; a subclass has the parameters of both.
 
-    q : bits an entry, 2 .. 31; None for no quantization. feedback : whether a client adds to a message what its last
-    one lost. u : scale of the quantizer, at least 1, or ``bound``; None for ``bound`` with feedback and 1 without.
+    q : bits per entry; None for no quantization. feedback : whether a client adds the error of its last message to the
+    next one. u : scale of the quantizer, or ``bound``; None for ``bound`` with feedback and 1 without.
     """
 
-    q: int | None = 4
+    q: Annotated[int | None, BITS] = 4
     feedback: bool = True
-    u: float | str | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()  # type: ignore[misc]  # the method's own parameters
-        flag("feedback", self.feedback)
-        self.compressor()
+    u: Annotated[float | str | None, SCALES] = None
 
     def compressor(self) -> Compressor:
-        """C."""
+        """The quantizer C."""
         if self.q is None:
             return Identity()
         scale: float | str = "bound" if self.feedback else 1.0
         return MaxNorm(self.q, scale if self.u is None else self.u)
 
-    def senders(self, problem: Clustering, rng: np.random.Generator) -> list[Sender]:
-        """One sender for each client; ``rng`` is left as it is, so that client draws are the unquantized method's."""
+    def senders(self, problem: Clustering, rng: Rng) -> list[Sender]:
+        """One sender per client; ``rng`` is not changed, so client draws are those of the unquantized method."""
         noise = streams(copy.deepcopy(rng)).compressor.spawn(problem.P)
         return [Sender(self.compressor(), self.feedback, own) for own in noise]
 
 
 def sending(params: Mapping[str, Any], facts: Mapping[str, Any], cost: Cost) -> Cost:
-    """A method's cost and its clients' messages of M K numbers: products apart, quantized, errors kept."""
-    m, size = at_work(facts, params["m"]), facts["M"] * facts["K"]
+    """A method's cost plus that of its clients' quantized messages of M K numbers, with their kept errors."""
+    m, size = descent.at_work(facts, params["m"]), facts["M"] * facts["K"]
     messages = Work(singles=(0.0 if params["q"] is None else 12.0) * m * size, calls=60.0 * m)
-    held = cost.holds + 16.0 * facts["P"] * size
-    return Cost(cost.start, cost.round + messages, held, ("numba",) if params["q"] else ())
+    memory = cost.holds + 16.0 * facts["P"] * size
+    return Cost(cost.start, cost.round + messages, memory, ("numba",) if params["q"] else ())
 
 
 class Sender:
-    """One client's end of its uplink: the noise it draws, and what its messages of each kind have lost so far."""
+    """One client's end of its uplink: the noise that it draws, and the error of each kind of message."""
 
-    def __init__(self, compressor: Compressor, feedback: bool, noise: np.random.Generator) -> None:
+    def __init__(self, compressor: Compressor, feedback: bool, noise: Rng) -> None:
         self.compressor, self.noise = compressor, noise
         self.feedback = feedback and not compressor.exact
         self.lossy: dict[str, ErrorFeedback] = {}
 
     def send(self, kind: str, D: np.ndarray) -> Message:
-        """The message for a change D; messages of one kind have one shape."""
+        """The message for a change D; all messages of one kind have the same shape."""
         if not self.feedback:
             return self.compressor.compress(D, self.noise)
         if kind not in self.lossy:
@@ -124,17 +107,11 @@ class FedMAvgQuantized(Quantized, FedMAvg):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """FedMAvg's, and the messages."""
+        """The cost of FedMAvg and of the messages."""
         return sending(params, facts, FedMAvg.cost(params, facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; arguments as for FedMAvg."""
         self.check(P=problem.P)
@@ -146,10 +123,10 @@ class FedMAvgQuantized(Quantized, FedMAvg):
             everybody = self.participation == "pcc" or ids.size == problem.P
             ledger.down(problem.M * problem.K, kind="W", clients=problem.P if everybody else ids.size)
             if everybody:
-                update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11)
+                descent.update_all(problem, state, self.gamma1, self.Q1, share=False)  # fedmf (11)
             else:
                 steps = {int(p): self.Q1 * (int(r) if self.pcp_repeat else 1) for p, r in zip(ids, times, strict=True)}
-                update_some(problem, state, self.gamma1, ids, steps)
+                descent.update_some(problem, state, self.gamma1, ids, steps)
             moved = state.W.copy()
             for p, r, weight, D in zip(ids, times, weights, self._changes(problem, state, s, ids), strict=True):
                 message = senders[p].send("W_p", D)
@@ -158,14 +135,14 @@ class FedMAvgQuantized(Quantized, FedMAvg):
             np.clip(moved, problem.w_min, problem.w_max, out=state.W)  # fedmf (8), (10)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _changes(self, problem: Clustering, state: State, s: int, ids: np.ndarray) -> Iterator[np.ndarray]:
         """W_p - W = (2/N_p X_p H_p^T - W B_p) M_p of each client, fedmf (13) in closed form (see ``fedmavg``)."""
         scale = 2.0 / problem.sizes[ids]
         B = scale[:, None, None] * problem.grams(state, ids)
-        M = local_steps(B, self._step(problem, state, s, B), self.local_length(s))
+        M = descent.local_steps(B, self._step(problem, state, s, B), self.local_length(s))
         with np.errstate(over="ignore", invalid="ignore"):
             for i, p in enumerate(ids):
                 part = problem.client(p)
@@ -188,17 +165,11 @@ class FedMGSQuantized(Quantized, FedMGS):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """FedMGS's, and the messages."""
+        """The cost of FedMGS and of the messages."""
         return sending(params, facts, FedMGS.cost(params, facts))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; arguments as for FedMGS."""
         M, K, P = problem.M, problem.K, problem.P
@@ -221,29 +192,29 @@ class FedMGSQuantized(Quantized, FedMGS):
                     G += message.values
             state.HH = state.Hs.T @ state.Hs
             symmetric = 0.5 * (G1 + G1.T)
-            d = max(0.5 * self.gamma2 * lambda_max(symmetric), 0.0)  # fedmf V-A; no step on noise alone
-            descend_W(problem, state.W, symmetric, G2, d, self.Q2)  # fedmf (30)
+            d = max(0.5 * self.gamma2 * descent.lambda_max(symmetric), 0.0)  # fedmf V-A; no step on noise alone
+            descent.descend_W(problem, state.W, symmetric, G2, d, self.Q2)  # fedmf (30)
             state.XW = None
             yield state
-            if not finite(state):
+            if not descent.finite(state):
                 return
 
     def _changes(
         self, problem: Clustering, state: State, ids: range | np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Q1 H steps of each client, fedmf (28), and by what they change H_p H_p^T (U_p) and X_p H_p^T (V_p)."""
-        S, a = h_step(problem, state.W, state.rho, self.gamma1)
+        """Take Q1 H steps of each client, fedmf (28); yield the changes U_p of H_p H_p^T and V_p of X_p H_p^T."""
+        S, a = descent.h_step(problem, state.W, state.rho, self.gamma1)
         for p in ids:
             part = problem.client(p)
             X, H = problem.samples(part), state.Hs[part]
             before = H.copy()
-            descend_H(H, a * (state.XW[part] if state.XW is not None else X @ state.W), S, self.Q1)
+            descent.descend_H(H, a * (state.XW[part] if state.XW is not None else X @ state.W), S, self.Q1)
             yield int(p), H.T @ H - before.T @ before, np.asarray(X.T @ (H - before))
 
 
 for _name, _cls, _label, _summary in (
-    ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits an entry"),
-    ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits an entry"),
+    ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits per entry"),
+    ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits per entry"),
 ):
     add_method(
         MethodEntry(

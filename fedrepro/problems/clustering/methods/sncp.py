@@ -1,9 +1,9 @@
-r"""SNCP: successive non-convex penalties, the loop around a factorization method that makes H a cluster assignment.
+r"""SNCP: successive non-convex penalties, a loop around a factorization method that makes H a cluster assignment.
 
-Problem: with at most one non-zero entry in every column of H, X = W H is a clustering. The penalty of
-``fedrepro.problems.clustering``, :math:`\frac{\rho}{2} \sum_j ((1^T h_j)^2 - \|h_j\|^2)`, is zero exactly there, and
-SNCP raises rho from almost nothing while the method goes on from where it is (Wang, Chang, Cui and Pang, "Clustering by
-Orthogonal NMF Model and Non-Convex Penalty Optimization", Algorithm 1; fedmf section V-F; fedc section V-D):
+Problem: X = W H is a clustering if every column of H has at most one nonzero entry. The penalty of
+``fedrepro.problems.clustering``, :math:`\frac{\rho}{2} \sum_j ((1^T h_j)^2 - \|h_j\|^2)`, is zero exactly for such H.
+SNCP raises rho from a tiny value while the method continues from its current point (Wang, Chang, Cui and Pang,
+Algorithm 1; fedmf section V-F; fedc section V-D):
 
     rho <- rho0
     after every round s = 1, 2, ... of the method, with F_s the objective at the rho in force in that round:
@@ -11,11 +11,12 @@ Orthogonal NMF Model and Non-Convex Penalty Optimization", Algorithm 1; fedmf se
         if eps < stop or s = limit: end
         if eps < tol or s is a multiple of period: rho <- min(factor rho, cap)
 
-Rounds are counted through, so a diminishing Q2 = floor(Qhat/s) + 1 is not reset where rho is raised. rho0 and cap are
-relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` are the papers'; period, cap and limit are
-those of the authors' program, the papers being silent on them (discrepancy fedmf.7, discrepancy fedc.3).
+Rounds are counted over all penalties, so a diminishing Q2 = floor(Qhat/s) + 1 is not reset when rho is raised. rho0 and
+cap are relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` are from the papers; period, cap and
+limit are from the authors' program, because the papers do not state them (discrepancy fedmf.7, discrepancy fedc.3).
 
-The centralized benchmark ``sncp`` is this loop around PALM, one H step and one W step an iteration; nothing is sent.
+The centralized benchmark ``sncp`` is this loop around PALM with one H step and one W step per iteration; it sends
+nothing.
 
 Source: Wang, Chang, Cui and Pang, "Clustering by Orthogonal NMF Model and Non-Convex Penalty Optimization",
 Algorithm 1; fedmf section V-F; fedc section V-D; docs/derivations/sncp.md.
@@ -27,65 +28,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, number, whole
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class SNCP:
-    """The loop, to be put before a method in the bases of a class; its parameters join the method's.
+    """The loop as a base class before a method's class; a subclass has the parameters of both.
 
-    tol : rho is raised after a round with eps < tol, at least 0. factor : what rho is multiplied by then, greater
-    than 1.
-    rho0 : first rho, relative to ||X||^2/N, greater than 0. cap : largest rho, relative to ||X||^2/N, at least rho0.
-    period : rho is also raised after every ``period``-th round, at least 1; None for never.
-    limit : last round at most, at least 1; None for no limit. stop : the run ends after a round with eps < stop, at
-    least 0.
+    tol : rho is raised after a round with eps < tol. factor : factor by which rho is raised.
+    rho0 : first rho, relative to ||X||^2/N. cap : largest rho, relative to ||X||^2/N, at least rho0.
+    period : rho is also raised after every ``period``-th round; None for never.
+    limit : largest number of rounds; None for no limit. stop : the run ends after a round with eps < stop.
     """
 
-    tol: float = 1e-5
-    factor: float = 1.5
-    rho0: float = 1e-8
-    cap: float = 100.0
-    period: int | None = 200
-    limit: int | None = 2000
-    stop: float = 1e-8
+    tol: Annotated[float, Number(least=0.0)] = 1e-5
+    factor: Annotated[float, Number(above=1.0)] = 1.5
+    rho0: Annotated[float, Number(above=0.0)] = 1e-8
+    cap: Annotated[float, Number(above=0.0)] = 100.0
+    period: Annotated[int | None, Whole()] = 200
+    limit: Annotated[int | None, Whole()] = 2000
+    stop: Annotated[float, Number(least=0.0)] = 1e-8
 
     def __post_init__(self) -> None:
         """Raise ParameterError where a value cannot work."""
         super().__post_init__()  # type: ignore[misc]  # the method's own parameters
-        number("tol", self.tol, least=0.0)
-        number("factor", self.factor, above=1.0)
-        number("rho0", self.rho0, above=0.0)
-        number("cap", self.cap, above=0.0)
         if self.cap < self.rho0:
             raise ParameterError("cap", f"must be at least rho0 = {self.rho0:g}, not {self.cap:g}")
-        for name in ("period", "limit"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name))
-        number("stop", self.stop, least=0.0)
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
-        """Yield the method's states; the rho of each is the one that was in force in its round.
+        """Yield the method's states, each with the rho of its round.
 
-        init : (W0, H0), (M, K) and (K, N). clients : ids to take instead of drawing, as the method has them.
+        init : (W0, H0), (M, K) and (K, N). clients : ids instead of draws, as in the method.
         """
         states = super().rounds(problem, rng, ledger=ledger, init=init, clients=clients)  # type: ignore[misc]
         before = 0.0
@@ -107,8 +91,8 @@ class SNCP:
 class PALM(Method):
     """Proximal alternating linearized minimization on all data in one place.
 
-    One H and one W step an iteration (fedmf (15), (16) with one client; Algorithm 2 of the SNCP paper), steps
-    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps, at least 1.
+    One H and one W step per iteration (fedmf (15), (16) with one client; Algorithm 2 of the SNCP paper), steps
+    gamma/2 times the Lipschitz constants. gamma : safety factor of both steps.
     """
 
     silent: ClassVar[bool] = True
@@ -117,17 +101,11 @@ class PALM(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """That of FedMGS with one step on each and all clients."""
+        """The cost of FedMGS with all clients and one step on each factor."""
         return FedMGS.cost({"m": None, "Q1": 1, "Q2": 1}, facts)
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every iteration; nothing is sent, no client is drawn."""
         if clients is not None:
@@ -215,7 +193,7 @@ for _name, _cls, _label, _papers, _preset, _summary in (
         "SNCP (centralized)",
         ("fedmf", "fedc"),
         {"tol": 1e-5, "period": 500, "cap": 100.0, "limit": 2000},
-        "SNCP on all data in one place, one H and one W step an iteration",
+        "SNCP on all data in one place, one H and one W step per iteration",
     ),
 ):
     add_method(

@@ -1,16 +1,15 @@
-r"""t-SNE: the samples as points of the plane, on which fedmf, Fig. 7 shows what each method found.
+r"""t-SNE: the samples as points of the plane, with which fedmf, Fig. 7 shows the clusters of each method.
 
-Problem: y_j in the plane such that the similarities :math:`q_{ij} \propto (1 + \|y_i - y_j\|^2)^{-1}` come close, in
-Kullback-Leibler divergence, to the similarities p_ij of the samples (Gaussian, each with the width at which it has
-``perplexity`` neighbours); scikit-learn's implementation, Barnes-Hut with 1000 steps.
+Problem: find y_j in the plane whose similarities :math:`q_{ij} \propto (1 + \|y_i - y_j\|^2)^{-1}` minimize the
+Kullback-Leibler divergence from the similarities p_ij of the samples (Gaussian, each with the width at which it has
+``perplexity`` neighbours). scikit-learn's implementation: Barnes-Hut with 1000 steps.
 
-It clusters nothing and sends nothing. Its one state is the initial point it was given, with ``embedding`` added, which
-is an artifact; the metrics measured on it are those of the initial point. Samples are taken in the caller's order and
-the seed is a parameter, so the picture is the same for every partition and trial.
+It computes no clusters and sends nothing. Its only state is the initial point with an ``embedding``, which is an
+artifact; the metrics measured on it are those of the initial point. Samples are used in the caller's order and the seed
+is a parameter, so the picture is the same for every partition and trial.
 
-Before t-SNE the samples are reduced to ``components`` principal components, as its authors and scikit-learn advise
-(a sparse X by truncated SVD without centring, which keeps it sparse). The released program of fedmf gives all M
-features to t-SNE: ``components: null``.
+The samples are first reduced to ``components`` principal components, as its authors and scikit-learn advise (a sparse X
+by truncated SVD without centring). The released program of fedmf passes all M features to t-SNE: ``components: null``.
 
 Source: van der Maaten and Hinton, "Visualizing Data using t-SNE", JMLR 9, 2008; fedmf, Fig. 7.
 """
@@ -35,6 +34,7 @@ from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass
@@ -51,10 +51,10 @@ class Embedded(State):
 class TSNE(Method):
     """Parameters of t-SNE.
 
-    points : at most so many samples, at least 4, drawn with ``seed`` where there are more; None for all. perplexity :
+    points : samples shown, drawn with ``seed`` if there are more; None for all. perplexity :
     effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
-    components kept before, at least 2 (all of them where M is not larger); None for the samples as they are.
-    start : initial places: ``pca`` or ``random``. seed : of everything random, at least 0.
+    components kept before t-SNE, at least 2 (all if M is not larger); None for the samples as they are.
+    start : initial places: ``pca`` or ``random``. seed : seed of all random numbers.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, TSNE, run
@@ -90,19 +90,13 @@ class TSNE(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """1000 steps, each through a tree of the points (Barnes-Hut), log N deep."""
+        """1000 steps, each through a tree of the points of depth log N (Barnes-Hut)."""
         shown = facts["N"] if params["points"] is None else min(params["points"], facts["N"])
         tree = Work(singles=1000.0 * shown * math.log2(shown + 1.0) * 400.0)
         return Cost(tree, holds=holding(facts, 2.0) + 3000.0 * shown, libraries=("sklearn",))
 
     def rounds(
-        self,
-        problem: Clustering,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Clustering, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[Embedded]:
         """Yield one state, at round 0: the initial point, with ``embedding``."""
         if clients is not None:
@@ -125,7 +119,7 @@ class TSNE(Method):
         return np.sort(np.random.default_rng(self.seed).choice(N, self.points, replace=False))
 
 
-def match(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
+def match(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     """The clusters ``found`` renamed, one to one, to the classes they share most samples with (Hungarian method).
 
     labels, found : (n,) integers from 0. Clusters in excess keep numbers of their own, after the last class. So a
@@ -133,13 +127,13 @@ def match(labels: np.ndarray, found: np.ndarray) -> np.ndarray:
     """
     from scipy.optimize import linear_sum_assignment
 
-    table = contingency(labels, found)
-    classes, clusters = linear_sum_assignment(table, maximize=True)
-    names = np.full(table.shape[1], -1, dtype=np.intp)
-    names[clusters] = classes
-    spare = np.flatnonzero(names < 0)
-    names[spare] = table.shape[0] + np.arange(spare.size)
-    return names[found]
+    table = contingency(labels, clusters)
+    classes, matched = linear_sum_assignment(table, maximize=True)
+    renamed = np.full(table.shape[1], -1, dtype=np.intp)
+    renamed[matched] = classes
+    spare = np.flatnonzero(renamed < 0)
+    renamed[spare] = table.shape[0] + np.arange(spare.size)
+    return renamed[clusters]
 
 
 add_method(
@@ -150,6 +144,6 @@ add_method(
         label="t-SNE",
         look=("grey", "*"),
         papers=("fedmf",),
-        summary="The samples as points of the plane, for pictures of what the methods found",
+        summary="The samples as points of the plane, for pictures of the clusters",
     )
 )

@@ -1,13 +1,13 @@
 r"""Alternating least squares on all ratings in one place: the centralised reference for matrix completion.
 
 Problem: :math:`\min F(U, V)` with squared l2 regularisers (``fedrepro.problems.completion``). A round solves both
-halves exactly, row by row, so F never rises:
+subproblems exactly, row by row, so F never increases:
 
     u_t <- ( sum_j v_j v_j^T + lam I )^-1 sum_j M_tj v_j              over the items j that user t rated
     v_j <- ( sum_t u_t u_t^T / p + gam I )^-1 sum_t M_tj u_t / p      over the users t who rated item j
 
-A user or item without training ratings is set to 0. The 1/p stands where F divides the data term by the number of
-clients; clients have no other part in it, and nothing is sent.
+A user or item without training ratings is set to 0. F divides the data term by the number of clients p, hence the 1/p;
+the clients have no other role, and nothing is sent.
 
 Source: the classical method for the centralised problem (fedmc, section 2); reference in beyond/fedmc_sensitivity.
 """
@@ -27,12 +27,12 @@ from fedrepro.problems.completion.rating_buckets import Buckets
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class ALS(Method):
-    """Alternating least squares has no parameters of its own; lam and gam, both greater than 0, are the problem's.
+    """Alternating least squares. It has no parameters; lam and gam of the problem must be greater than 0.
 
     >>> import numpy as np
     >>> from fedrepro import Completion, Ratings, ALS, run
@@ -56,18 +56,12 @@ class ALS(Method):
         return Cost(start, both + solves, 5.0 * facts["ratings"] + 40.0 * (users + items) * r, ("numba",))
 
     def rounds(
-        self,
-        problem: Completion,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
         init : (U0, V0), (users, r) and (n, r); the first half round replaces U0. Raises ParameterError for l1
-        regularisers, and where lam or gam is too small for a row to be solved.
+        regularisers, and if lam or gam is too small for a row to be solved.
         """
         if problem.reg != "l2":
             raise ParameterError("reg", "alternating least squares needs reg: l2")

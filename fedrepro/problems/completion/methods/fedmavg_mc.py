@@ -1,4 +1,4 @@
-r"""FedMAvg for matrix completion: the baseline of the paper ``fedmc``, in the readings its text and program allow.
+r"""FedMAvg for matrix completion: the baseline of the paper ``fedmc``, in three readings of its text and program.
 
 Problem: :math:`\min F(U, V)` with squared l2 regularisers (``fedrepro.problems.completion``). A round k, section 5.2:
 
@@ -9,20 +9,20 @@ Problem: :math:`\min F(U, V)` with squared l2 regularisers (``fedrepro.problems.
                    and send W_i                                                             n r numbers each, up
     the server:    V <- (1/m) sum over S_k of W_i
 
-The text has every client compute W_i; those outside S_k are discarded, so they are not computed here. It leaves c^k
-open. With lambda_max of the r x r Gram matrices V V^T and U_i^T U_i, ``reading`` is one of
+In the text every client computes W_i; those outside S_k are discarded, so this code does not compute them. The text
+does not define c^k. With lambda_max of the r x r Gram matrices V V^T and U_i^T U_i, ``reading`` is one of
 
     literal    c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i)
                as printed, with the c of FedMAvg's own program (discrepancy fedmf.1)
     scaled     c^k = c lambda_max(V V^T),      d_i = d lambda_max(U_i^T U_i) / p
-               FedMAvg's own convention: the curvature carries the same 1/p as its gradient
+               FedMAvg's own convention: the curvature has the same factor 1/p as its gradient
     released   c^k = p lambda_max(V V^T) / 2,  d_i = d lambda_max(U_i^T U_i),  and gam W_i is divided by p as well
 
-with c = 0.51 and d = 5. In the literal reading the W step is 1/p of the usual one, because the gradient is divided by p
-and the curvature is not; in the released program the same holds for U.
+with c = 0.51 and d = 5. In the literal reading the W step is 1/p of the usual step, because the gradient is divided by
+p and the curvature is not; in the released program the same holds for U.
 
-``broadcast=False`` is the released program's other particularity: V is averaged and never sent back. Every client goes
-on from its own W_i, in which it also takes its U steps, and all p of them take W steps; V is only looked at.
+``broadcast=False`` is another property of the released program: V is averaged but never sent back. Every client
+continues from its own W_i, also in its U steps, and all p clients take W steps; V is only measured.
 
 Source: fedmc section 5.2; discrepancy fedmc.9, discrepancy fedmc.10, discrepancy fedmc.11.
 """
@@ -37,23 +37,23 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, clients_at_most, whole
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class FedMAvgMC(Method):
     """Parameters of FedMAvg for completion.
 
-    m : clients averaged in a round, 1 .. p. Q1 : U steps of a client, at least 1. Q2 : W steps of a client, at least 1.
-    reading : of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the curvature too;
-    ``released``, as in the authors' program. c : factor of the U step's c^k, greater than 0; ``released`` has none.
-    d : factor of the W step's d_i, greater than 0. broadcast : whether V is sent back to the clients; where it is not,
-    each goes on from its own W_i.
+    m : clients averaged per round, 1 .. p. Q1 : U steps per client and round. Q2 : W steps per client and round.
+    reading : reading of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the
+    curvature too; ``released``, as in the authors' program. c : factor of the U step's c^k; ``released`` has none. d :
+    factor of the W step's d_i. broadcast : whether V is sent back to the clients; otherwise each client continues from
+    its own W_i.
 
     >>> import numpy as np
     >>> from fedrepro import Completion, Ratings, FedMAvgMC, run
@@ -67,19 +67,13 @@ class FedMAvgMC(Method):
     True
     """
 
-    m: int = 10
-    Q1: int = 10
-    Q2: int = 10
+    m: Annotated[int, Whole()] = 10
+    Q1: Annotated[int, Whole()] = 10
+    Q2: Annotated[int, Whole()] = 10
     reading: Annotated[str, OneOf("literal", "scaled", "released")] = "literal"
     c: Annotated[float, Number(above=0.0)] = 0.51
     d: Annotated[float, Number(above=0.0)] = 5.0
     broadcast: bool = True
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        for name in ("m", "Q1", "Q2"):
-            whole(name, getattr(self, name))
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
@@ -87,27 +81,21 @@ class FedMAvgMC(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """U steps of all clients, W steps of those drawn, or of all where each goes on from its own W_i."""
+        """U steps of all clients, and W steps of the drawn ones, or of all without broadcast."""
         users, items, P, size = facts["users"], facts["items"], facts["P"], facts["items"] * facts["r"]
         at_work = min(params["m"], P) if params["broadcast"] else P
         U = bucketing(facts, 1.0, users, params["Q1"])
         W = bucketing(facts, at_work / P, at_work * items, params["Q2"])
-        held = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
-        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), held, ("numba",))
+        memory = 24.0 * (users * facts["r"] + size) + 8.0 * size * at_work
+        return Cost(Work(singles=3.0 * size * P, calls=500.0), U + W + Work(calls=60.0 * at_work), memory, ("numba",))
 
     def rounds(
-        self,
-        problem: Completion,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (U0, V0), (users, r) and (n, r). clients : one sequence of ids a round, to take instead of drawing.
-        ``state.W`` holds the clients' own W_i where V is not broadcast. Raises ParameterError for l1 regularisers.
+        init : (U0, V0), (users, r) and (n, r). clients : the ids of each round, instead of draws.
+        ``state.W`` contains the clients' own W_i if V is not broadcast. Raises ParameterError for l1 regularisers.
         """
         self.check(P=problem.p)
         if problem.reg != "l2":
@@ -138,24 +126,24 @@ class FedMAvgMC(Method):
         step = self._U_step(problem, state.V)
         problem.each(lambda rows: self._U_steps(problem, state.U, rows, state.V, step), problem.blocks(problem.train))
 
-        def one(i: int) -> np.ndarray:
+        def train_client(i: int) -> np.ndarray:
             W = state.V.copy()
             self._W_steps(problem, state.U, i, W)
             return W
 
-        return problem.each(one, S)
+        return problem.each(train_client, S)
 
     def _isolated(self, problem: Completion, state: State, S: list[int]) -> list[np.ndarray]:
         """U and W steps of all clients, each in its own W_i."""
         copies = state.W
         assert copies is not None
 
-        def one(i: int) -> None:
+        def train_client(i: int) -> None:
             W = copies[i]
             self._U_steps(problem, state.U, problem.client(i), W, self._U_step(problem, W))
             self._W_steps(problem, state.U, i, W)
 
-        problem.each(one, range(problem.p))
+        problem.each(train_client, range(problem.p))
         return [copies[i] for i in S]
 
     def _U_step(self, problem: Completion, V: np.ndarray) -> float:
@@ -180,7 +168,7 @@ class FedMAvgMC(Method):
 
 
 def _lambda_max(A: np.ndarray) -> float:
-    """lambda_max(A^T A), kept off zero; NaN where A is not finite."""
+    """lambda_max(A^T A), at least 1e-12; NaN if A is not finite."""
     from fedrepro.problems.completion.kernels import gram
 
     G = gram(A)

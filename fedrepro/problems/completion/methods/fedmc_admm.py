@@ -12,17 +12,17 @@ A round k, Algorithm 1:
         and sends (W_i, Y_i)                                                       2 n r numbers each, up
     the server:  V <- argmin R(V) + sum over all p clients of -<Y_i, V> + beta/2 ||W_i - V||^2                    (16)
 
-Clients that were not drawn stay as they are, and their last (W_i, Y_i) stay in the server's sum. U is updated against
-the client's own W_i of its last round, not against V. The server needs only Z_i = W_i + Y_i/beta; ``sends="sum"``
-counts that message of n r numbers instead of the paper's pair (the iterates are the same). Before round 1 every client
-is sent V^0 and sends its Y_i^0 (unless it is zero): setup, which no count of the paper includes.
+Clients that are not drawn do not change, and their last (W_i, Y_i) remain in the server's sum. U is updated with the
+client's own W_i of its last round, not with V. The server needs only Z_i = W_i + Y_i/beta; ``sends="sum"`` counts this
+message of n r numbers instead of the paper's pair (the iterates are the same). Before round 1 every client receives V^0
+and sends its Y_i^0 (unless it is zero): this setup is not in the paper's counts.
 
 ``W_step="exact"`` replaces the N steps (15) by the minimiser over W_i of the augmented Lagrangian (Remark 4.1, (11)):
 one r x r solve for every item the client has observed.
 
-beta: the paper gives no value. It acts relative to l; ``beta="auto"`` takes c times the median over all clients of
+beta: the paper gives no value. Its effect depends on l. ``beta="auto"`` is c times the median over all clients of
 ||U_i^T U_i||_F / p after one U phase from the initial point, for which every client sends one number (discrepancy
-fedmc.6). The proof needs beta above the larger (the paper prints the smaller) of two bounds (discrepancy fedmc.20).
+fedmc.6). The proof requires beta above the larger (the paper prints the smaller) of two bounds (discrepancy fedmc.20).
 
 Source: fedmc sections 4.1, 5.2, 5.3; docs/derivations/admm-reduction.md.
 """
@@ -37,29 +37,29 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, number
+from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 T = TypeVar("T")
 
 _REFRESH = 50
-"""The server's running sum is formed anew after so many rounds, so that rounding does not build up."""
+"""Rounds after which the server's running sum is recomputed, so that rounding errors do not accumulate."""
 
 
 @dataclass(frozen=True)
 class FedMCADMM(Method):
     """Parameters of FedMC-ADMM.
 
-    m : clients in a round, 1 .. p. N : inner steps on U and on W, at least 1. beta : penalty, greater than 0, or
-    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``, greater than 0.
+    m : clients per round, 1 .. p. N : inner steps on U and on W. beta : penalty, or
+    ``auto``, c times the median over the clients of ||U_i^T U_i||_F / p. c : factor of ``auto``.
     W_step : ``linearized``, N steps (15), or ``exact``, the minimiser (11).
-    Y0 : the first dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as Algorithm 1 has it, or ``zero``.
-    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F, greater than 0.
-    sends : what is counted up: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
+    Y0 : the initial dual: ``gradient`` for -(1/p) grad_V f_i(U_i^0, V^0), as in Algorithm 1, or ``zero``.
+    eps : least value of ||W_i W_i^T||_F and ||U_i^T U_i||_F.
+    sends : the counted uplink message: ``pair``, W_i and Y_i as in the paper, or ``sum``, W_i + Y_i/beta.
 
     >>> import numpy as np
     >>> from fedrepro import Completion, Ratings, FedMCADMM, run
@@ -73,21 +73,12 @@ class FedMCADMM(Method):
 
     m: Annotated[int, Whole()] = 10
     N: Annotated[int, Whole()] = 10
-    beta: float | str = 1.0
+    beta: Annotated[float | str, Number(above=0.0, words=("auto",))] = 1.0
     c: Annotated[float, Number(above=0.0)] = 0.3
     W_step: Annotated[str, OneOf("linearized", "exact")] = "linearized"
     Y0: Annotated[str, OneOf("gradient", "zero")] = "gradient"
     eps: Annotated[float, Number(above=0.0)] = 1e-12
     sends: Annotated[str, OneOf("pair", "sum")] = "pair"
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        if isinstance(self.beta, str):
-            if self.beta != "auto":
-                raise ParameterError("beta", f"must be a number greater than 0, or auto, not {self.beta!r}")
-        else:
-            number("beta", self.beta, above=0.0)
 
     def check(self, *, P: int | None = None, **_: Any) -> None:
         """Raise ParameterError where the method cannot run with P clients."""
@@ -95,7 +86,7 @@ class FedMCADMM(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """U and W steps of the clients drawn, and a few passes over their W_i and Y_i; all clients' at the start."""
+        """U and W steps of the drawn clients, and a few passes over their W_i and Y_i (at the start over all)."""
         users, items, P, r = facts["users"], facts["items"], facts["P"], facts["r"]
         m, size = min(params["m"], P), items * r
         U = bucketing(facts, m / P, users * m / P, params["N"])
@@ -105,17 +96,11 @@ class FedMCADMM(Method):
         return Cost(start, U + W + passes, 8.0 * size * (2.0 * P + m) + 24.0 * users * r, ("numba",))
 
     def rounds(
-        self,
-        problem: Completion,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Completion, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : (U0, V0), (users, r) and (n, r). clients : one sequence of ids a round, to take instead of drawing.
+        init : (U0, V0), (users, r) and (n, r). clients : the ids of each round, instead of draws.
         """
         self.check(P=problem.p)
         ledger = Ledger() if ledger is None else ledger
@@ -153,25 +138,25 @@ class FedMCADMM(Method):
             return W, np.zeros_like(W)
         Y = W.copy()
 
-        def one(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
+        def set_dual(i: int) -> None:  # Y_i <- 0 Y_i - (1/p) grad_V f_i(U_i, .) at V: one step with alpha = 0
             steps(Y[i], state.U[problem.client(i)], *problem.by_item(i), N=1, alpha=0.0, delta=1.0 / problem.p)
 
-        _at_nodes(problem, ledger, one, range(problem.p))
+        _at_nodes(problem, ledger, set_dual, range(problem.p))
         ledger.up(state.V.size, kind="Y_i", clients=problem.p, setup=True)
         return W, Y
 
     def _penalty(self, problem: Completion, state: State, ledger: Ledger) -> float:
-        """beta, measured where it is ``"auto"``; leaves the state alone."""
+        """beta, measured if it is ``"auto"``; the state is not changed."""
         if not isinstance(self.beta, str):
             return float(self.beta)
 
-        def one(i: int) -> float:
+        def curvature_of(i: int) -> float:
             U = state.U[problem.client(i)].copy()
             self._U_steps(problem, i, U, state.V)
             return self._curvature(U) / problem.p
 
         ledger.up(1, kind="curvature", clients=problem.p, setup=True)
-        return self.c * float(np.median(_at_nodes(problem, ledger, one, range(problem.p))))
+        return self.c * float(np.median(_at_nodes(problem, ledger, curvature_of, range(problem.p))))
 
     def _curvature(self, A: np.ndarray) -> float:
         """||A^T A||_F, at least eps. fedmc (12)."""
@@ -180,7 +165,7 @@ class FedMCADMM(Method):
         return max(float(np.linalg.norm(gram(A))), self.eps)
 
     def _U_steps(self, problem: Completion, i: int, U: np.ndarray, W: np.ndarray) -> None:
-        """fedmc (14): N steps on U_i, in place, against W."""
+        """fedmc (14): N steps on U_i with W, in place."""
         from fedrepro.problems.completion.kernels import steps
 
         L, data = self._curvature(W), problem.by_user(problem.client(i))
@@ -211,14 +196,14 @@ class FedMCADMM(Method):
 
 
 def _at_nodes(problem: Completion, ledger: Ledger, work: Callable[[int], T], S: Sequence[int]) -> list[T]:
-    """``work`` of every client of S; each of them is a node of the ledger's clock."""
+    """The results of ``work`` for every client of S; each client is a node of the ledger's clock."""
     with ledger.clock.nodes() as at:
 
-        def one(i: int) -> T:
+        def timed(i: int) -> T:
             with at(i):
                 return work(i)
 
-        return problem.each(one, S)
+        return problem.each(timed, S)
 
 
 def _server_sum(state: State) -> np.ndarray:

@@ -2,50 +2,49 @@ r"""AltMaxVar: alternating minimization for MAX-VAR GCCA; every message in full 
 
 .. math::  \min_{Q_1, \dots, Q_I,\ G^\top G = I_K}\ \sum_{i=1}^I \tfrac12 \|X_i Q_i - G\|_F^2
 
-A round: node i takes T (stochastic) gradient steps on (3a) and sends X_i Q_i; the server takes G as the polar factor of
-their sum (3b), (9), (10), and sends it. CuteMaxVar with nothing compressed, to the last bit.
+A round: node i takes T (stochastic) gradient steps on (3a) and sends X_i Q_i; the server computes G, the polar factor
+of their sum (3b), (9), (10), and sends it. It equals CuteMaxVar without compression, to the last bit.
 
 Source: Fu et al., Scalable and flexible multiview MAX-VAR canonical correlation analysis, IEEE TSP 65(16), 2017, as
 used by Shrestha and Fu, Sec. II-A and V-A.2; docs/derivations/altmaxvar-cost.md.
 
-Full gradient in the paper's text but for Fig. 9; the authors' code takes CuteMaxVar's minibatches but for Figs. 3 and 6
-(discrepancy gcca.4): set b.
+The paper's text uses the full gradient, except for Fig. 9; the authors' code uses CuteMaxVar's minibatches, except for
+Figs. 3 and 6 (discrepancy gcca.4): set b.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Annotated, Any
 
 from fedrepro.compression.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class AltMaxVar(Method):
-    """AltMaxVar; its parameters are those of ``CuteMaxVar`` that do not concern compression.
+    """AltMaxVar, with the parameters of ``CuteMaxVar`` except those of the compression.
 
-    T : gradient steps of a node in a round, at least 1.
-    b : rows of a minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J visits all rows as a
-        minibatch does: the full gradient again, at the cost of one (for time axes).
+    T : gradient steps per node and round.
+    b : rows per minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J computes the full
+        gradient at the cost of a minibatch of all rows (for time axes).
     start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
         factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
     m : rank of the warm start, K <= m <= rank of every view.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
     unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
-    step : alpha_i in units of 1 / lambda_max, greater than 0; 2 is the gradient of ||.||^2 without its half
+    step : alpha_i in units of 1 / lambda_max; 2 is the gradient of ||.||^2 without its half
         (discrepancy gcca.9).
-    center : what is centred: ``none``; ``sum``, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at
-        both ends.
-    randn_std : deviation of a ``randn`` start, greater than 0; None for 1/sqrt(J)
+    center : ``none``; ``sum``, the sum, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at both ends.
+    randn_std : deviation of a ``randn`` start; None for 1/sqrt(J)
         (docs/derivations/initial-points.md#gcca).
 
     >>> import numpy as np
@@ -59,39 +58,30 @@ class AltMaxVar(Method):
     True
     """
 
-    T: int = 10
-    b: int | None = None
-    start: str = "warm"
-    m: int = 10
-    rho: float = 0.0
+    T: Annotated[int, Whole()] = 10
+    b: Annotated[int | None, Whole()] = None
+    start: Annotated[str, linear_nodes.STARTS] = "warm"
+    m: Annotated[int, Whole()] = 10
+    rho: Annotated[float, Number(least=0.0)] = 0.0
     unbiased: bool = True
-    step: float = 1.0
-    center: str = "none"
-    randn_std: float | None = None
-
-    def __post_init__(self) -> None:
-        linear_nodes.check_parameters(self)
+    step: Annotated[float, Number(above=0.0)] = 1.0
+    center: Annotated[str, federated.CENTERINGS] = "none"
+    randn_std: Annotated[float | None, Number(above=0.0)] = None
 
     def check(self, *, J: int | None = None, N: int | None = None, K: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the parameters cannot work for views (J, N) and K."""
+        """Raise ParameterError if the parameters cannot work for views (J, N) and K."""
         linear_nodes.check_shape(self, J, N, K)
 
     def collapsed(self, **facts: Any) -> bool:
-        """Whether T full gradients of a round are taken as one map: dense views of at most 512 columns."""
+        """Whether one map computes the T full gradients of a round: dense views of at most 512 columns."""
         return linear_nodes.collapsed(self, facts)
 
     cost = staticmethod(linear_nodes.cost)
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
-        """Yield the state at the initial point and after every round, for ever; ``init`` as for ``CuteMaxVar``."""
+        """Yield the state at the initial point and after every round, without end; ``init`` as for ``CuteMaxVar``."""
         return linear_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)
 
 

@@ -1,4 +1,4 @@
-r"""CuteMaxVar: federated MAX-VAR GCCA in which only quantized changes are sent, in both directions.
+r"""CuteMaxVar: federated MAX-VAR GCCA that sends only quantized changes, in both directions.
 
 .. math::  \min_{Q_1, \dots, Q_I,\ G^\top G = I_K}\ \sum_{i=1}^I \tfrac12 \|X_i Q_i - G\|_F^2
 
@@ -7,7 +7,7 @@ M_i = X_i Q_i. A round:
 
 1. node i takes T (stochastic) gradient steps on 1/2 ||X_i Q_i - Ghat||_F^2 (11), step alpha_i = 1/lambda_max(X_i'X_i);
 2. it sends C(X_i Q_i - Mhat_i) (12), and both ends add it to Mhat_i (13);
-3. the server takes G as the polar factor of sum_i Mhat_i + G / alpha_G (15), (16);
+3. the server computes G, the polar factor of sum_i Mhat_i + G / alpha_G (15), (16);
 4. it sends C(G - Ghat) (17), and all ends add it to Ghat.
 
 Source: Shrestha and Fu, Algorithm 1;
@@ -20,41 +20,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-
+from fedrepro.compression.compressors import BITS, SCALES, SHARES
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
+from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class CuteMaxVar(Method):
-    """CuteMaxVar for the linear problem; defaults as in the paper (T: discrepancy gcca.2), without a minibatch.
+    """CuteMaxVar for the linear problem; defaults as in the paper (T: discrepancy gcca.2), without minibatches.
 
-    q : bits an entry, 2 .. 31; None sends in full, and the method is AltMaxVar.
-    T : gradient steps of a node in a round, at least 1.
-    b : rows of a minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J visits all rows as a
-        minibatch does: the full gradient again, at the cost of one (for time axes).
+    q : bits per entry; None sends in full, and the method is AltMaxVar.
+    T : gradient steps per node and round.
+    b : rows per minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J computes the full
+        gradient at the cost of a minibatch of all rows (for time axes).
     start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
         factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
     m : rank of the warm start, K <= m <= rank of every view.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
     unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
-    step : alpha_i in units of 1 / lambda_max, greater than 0; 2 is the gradient of ||.||^2 without its half
+    step : alpha_i in units of 1 / lambda_max; 2 is the gradient of ||.||^2 without its half
         (discrepancy gcca.9).
-    center : what is centred: ``none``; ``sum``, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at
-        both ends.
-    error_feedback : send C(X_i Q_i - Mhat_i); without it the change C(X_i Q_i - X_i Q_i of the last round) alone.
+    center : ``none``; ``sum``, the sum, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at both ends.
+    error_feedback : whether to send C(X_i Q_i - Mhat_i) instead of only the change since the last round.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G (discrepancy gcca.13).
-    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
+    u : the scale 1/u of (20), or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
-    kept : share of the entries that top-k sends, greater than 0, at most 1.
-    randn_std : deviation of a ``randn`` start, greater than 0; None for 1/sqrt(J)
+    kept : share of the entries that top-k sends.
+    randn_std : deviation of a ``randn`` start; None for 1/sqrt(J)
         (docs/derivations/initial-points.md#gcca).
 
     >>> import numpy as np
@@ -68,46 +68,36 @@ class CuteMaxVar(Method):
     True
     """
 
-    q: int | None = 3
-    T: int = 10
-    b: int | None = None
-    start: str = "warm"
-    m: int = 10
-    rho: float = 0.0
+    q: Annotated[int | None, BITS] = 3
+    T: Annotated[int, Whole()] = 10
+    b: Annotated[int | None, Whole()] = None
+    start: Annotated[str, linear_nodes.STARTS] = "warm"
+    m: Annotated[int, Whole()] = 10
+    rho: Annotated[float, Number(least=0.0)] = 0.0
     unbiased: bool = True
-    step: float = 1.0
-    center: str = "none"
+    step: Annotated[float, Number(above=0.0)] = 1.0
+    center: Annotated[str, federated.CENTERINGS] = "none"
     error_feedback: bool = True
-    directions: str = "both"
-    u: float | str = 1.0
-    compressor: str = "quantizer"
-    kept: float = 0.1
-    randn_std: float | None = None
-
-    def __post_init__(self) -> None:
-        linear_nodes.check_parameters(self)
-        self._sending()
+    directions: Annotated[str, federated.DIRECTIONS] = "both"
+    u: Annotated[float | str, SCALES] = 1.0
+    compressor: Annotated[str, federated.COMPRESSORS] = "quantizer"
+    kept: Annotated[float, SHARES] = 0.1
+    randn_std: Annotated[float | None, Number(above=0.0)] = None
 
     def check(self, *, J: int | None = None, N: int | None = None, K: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the parameters cannot work for views (J, N) and K."""
+        """Raise ParameterError if the parameters cannot work for views (J, N) and K."""
         linear_nodes.check_shape(self, J, N, K)
 
     def collapsed(self, **facts: Any) -> bool:
-        """Whether T full gradients of a round are taken as one map: dense views of at most 512 columns."""
+        """Whether one map computes the T full gradients of a round: dense views of at most 512 columns."""
         return linear_nodes.collapsed(self, facts)
 
     cost = staticmethod(linear_nodes.cost)
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
-        """Yield the state at the initial point and after every round, for ever. All nodes take part in every round.
+        """Yield the state at the initial point and after every round, without end. All nodes take part in every round.
 
         ``init``: ``Factors``, an explicit initial point, or ``RandomStart`` (both of ``fedrepro.problems.gcca``).
         """

@@ -1,11 +1,11 @@
-r"""MVLSA: the MAX-VAR solution on views that are each replaced by their rank-m truncation; no rounds.
+r"""MVLSA: the MAX-VAR solution for the rank-m truncations of the views, without rounds.
 
 With the truncated SVD :math:`X_i \approx A_i S_i B_i^\top` (A_i: (J, m)):
 
 .. math::  G = \text{top-K left singular vectors of } [A_1 T_1, \dots, A_I T_I], \quad
            Q_i = B_i S_i^{-1} T_i^2 A_i^\top G, \quad T_i = (S_i^2 (r I + S_i^2)^{-1})^{1/2}
 
-With r = 0, T_i = I. With m the rank of every view it is the exact optimum.
+With r = 0, T_i = I. If m is the rank of every view, this is the exact optimum.
 
 Source: Rastogi, Van Durme and Arora, Multiview LSA, NAACL 2015; Shrestha and Fu, Sec. III-C.1 and V-A.
 """
@@ -26,14 +26,15 @@ from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 def mvlsa(problem: GCCA, m: int, r: float = 0.0, clock: Clock | None = None) -> tuple[np.ndarray, list[np.ndarray]]:
     """G (J, K) and Q_i (N_i, K) of the rank-m problem with ridge r.
 
-    A node sends A_i T_i (J, m) and is sent G; it keeps S_i and B_i. The last result is kept with the problem, for
-    every method that starts warm asks for the same; by the clock each spends the time it took. Raises ParameterError
-    unless K <= m <= the rank of every view.
+    A node sends A_i T_i (J, m), receives G, and keeps S_i and B_i. The problem keeps the last result, because all
+    methods with a warm start need the same one; the clock adds its time to each of them. Raises ParameterError unless
+    K <= m <= the rank of every view.
     """
     if m < problem.K:
         raise ParameterError("m", f"must be at least K = {problem.K}, not {m}")
@@ -58,7 +59,7 @@ def _solve(problem: GCCA, m: int, r: float, clock: Clock) -> tuple[np.ndarray, l
 
 
 def truncating(facts: Mapping[str, Any], m: int) -> Work:
-    """What the rank-m truncation of all views takes, and the eigenvectors of the I m columns it leaves."""
+    """The work of the rank-m truncation of all views, and of the eigenvectors of its I m columns."""
     J, N, views, density = facts["J"], facts["N"], facts["I"], facts.get("density")
     columns = m * views
     joined = Work(flops=2.0 * J * columns * min(J, columns) + 10.0 * min(J, columns) ** 3, calls=100.0)
@@ -67,7 +68,7 @@ def truncating(facts: Mapping[str, Any], m: int) -> Work:
 
 @dataclass(frozen=True)
 class MVLSA(Method):
-    """MVLSA. m : rank the views are cut down to, K <= m <= rank. r : ridge, at least 0 (0 in the paper's figures).
+    """MVLSA. m : rank of the truncations, K <= m <= rank. r : ridge (0 in the paper's figures).
 
     >>> import numpy as np
     >>> from fedrepro import GCCA, MVLSA, run
@@ -86,7 +87,7 @@ class MVLSA(Method):
     r: Annotated[float, Number(least=0.0)] = 0.0
 
     def check(self, *, N: int | None = None, K: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where m cannot work for views (J, N) and K."""
+        """Raise ParameterError if m cannot work for views (J, N) and K."""
         if K is not None and self.m < K:
             raise ParameterError("m", f"must be at least K = {K}, not {self.m}")
         if N is not None and self.m > N:
@@ -95,20 +96,14 @@ class MVLSA(Method):
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
         """The truncations, and a product with each view."""
-        held = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
+        memory = 8.0 * facts["J"] * facts["I"] * (2.5 * params["m"] + 2.0 * facts["K"])
         libraries = ("numba",) if "density" in facts else ()
-        return Cost(facts["I"] * multiplying(facts), Work(), held, libraries, truncating(facts, params["m"]))
+        return Cost(facts["I"] * multiplying(facts), Work(), memory, libraries, truncating(facts, params["m"]))
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
-        """Yield the one state; draws nothing and has no use for an initial point. Each node sends J m, is sent J K."""
+        """Yield one state, without draws or an initial point. Each node sends J m numbers and receives J K."""
         ledger = Ledger() if ledger is None else ledger
         G, Q = mvlsa(problem, self.m, self.r, ledger.clock)
         ledger.up(problem.J * self.m, kind="A", clients=problem.I)
@@ -125,6 +120,6 @@ add_method(
         label="MVLSA",
         look=("green", "P"),
         papers=("gcca",),
-        summary="closed-form MAX-VAR GCCA of views cut down to rank m",
+        summary="closed-form MAX-VAR GCCA of views truncated to rank m",
     )
 )

@@ -1,7 +1,7 @@
-r"""The exact optimum of MAX-VAR GCCA, as a method without rounds: the line "optimal" of the paper's figures.
+r"""The exact optimum of MAX-VAR GCCA as a method without rounds: the line "optimal" of the paper's figures.
 
-G = the K principal eigenvectors of :math:`P = \sum_i X_i X_i^+`, :math:`Q_i = X_i^+ G`. It sees all views at once: a
-reference, not a federated method; it sends nothing.
+G = the K principal eigenvectors of :math:`P = \sum_i X_i X_i^+`, :math:`Q_i = X_i^+ G`. It uses all views at once: a
+reference, not a federated method. It sends nothing.
 
 Source: Shrestha and Fu, Sec. II-A; docs/derivations/maxvar-optimum.md.
 """
@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fedrepro.ledger import Ledger
 from fedrepro.multiview.federated import State
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,9 @@ class Optimal(Method):
         )
 
     def rounds(
-        self,
-        problem: GCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: GCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
-        """Yield the optimum; draws nothing and has no use for an initial point."""
+        """Yield the optimum, without draws or an initial point."""
         best = problem.optimum
         M = problem.representations(best.Q)
         yield State(theta=best.Q, M=M, G=best.G, near=M, far=M, G_near=best.G, G_far=best.G)

@@ -3,9 +3,9 @@ r"""AltMaxVar-Deep: deep MAX-VAR GCCA by alternating minimization; every message
 .. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
 
-A round: node i trains its network on its view with target G (8a) and sends Q(X_i; theta_i); the server takes G as the
-polar factor of their centred sum (8b), (15), (16), and sends it. CuteMaxVar-Deep with nothing compressed, to the last
-bit.
+A round: node i trains its network on its view with target G (8a) and sends Q(X_i; theta_i); the server computes G, the
+polar factor of their centred sum (8b), (15), (16), and sends it. It equals CuteMaxVar-Deep without compression, to the
+last bit.
 
 Source: Shrestha and Fu, Sec. V-B.1 (the deep baseline, of the objective of Benton et al., 2019).
 """
@@ -16,14 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from fedrepro.compression.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,9 @@ class AltMaxVarDeep(deep_nodes.DeepParameters):
     """
 
     def rounds(
-        self,
-        problem: DeepGCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: DeepGCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
-        """Yield the state at the initial point and after every round, for ever; ``init`` as for ``CuteMaxVarDeep``."""
+        """Yield the state at the initial point and after every round; ``init`` as for ``CuteMaxVarDeep``."""
         return deep_nodes.rounds(self, federated.Sending(Identity(), Identity()), problem, rng, ledger, init)
 
 

@@ -1,4 +1,4 @@
-r"""CuteMaxVar-Deep: federated deep MAX-VAR GCCA in which only quantized changes are sent, in both directions.
+r"""CuteMaxVar-Deep: federated deep MAX-VAR GCCA that sends only quantized changes, in both directions.
 
 .. math::  \min_{\theta_1, \dots, \theta_I,\ G}\ \sum_{i=1}^I \tfrac12 \|\mathcal{Q}(X_i; \theta_i) - G\|_F^2
            \quad\text{subject to}\quad G^\top G = I_K,\ 1^\top G = 0
@@ -8,7 +8,7 @@ of M_i = Q(X_i; theta_i). A round:
 
 1. node i trains its network on 1/2 ||Q(X_i; theta_i) - Ghat||_F^2 (11) by minibatches and Adam;
 2. it sends C(M_i - Mhat_i) (12), M_i over all rows with running batch-norm statistics; both ends add it to Mhat_i (13);
-3. the server takes G as the polar factor of the centred sum of Mhat_i, plus G / alpha_G (15), (16);
+3. the server computes G, the polar factor of the centred sum of Mhat_i, plus G / alpha_G (15), (16);
 4. it sends C(G - Ghat) (17), and all ends add it to Ghat.
 
 Source: Shrestha and Fu, Algorithm 1 and Sec. V-B;
@@ -21,28 +21,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-
+from fedrepro.compression.compressors import BITS, SCALES, SHARES
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class CuteMaxVarDeep(deep_nodes.DeepParameters):
-    """CuteMaxVar-Deep: the parameters of ``DeepParameters`` and of the messages (Sec. V-B).
+    """CuteMaxVar-Deep, with the parameters of ``DeepParameters`` and those of the messages (Sec. V-B).
 
-    q : bits an entry, 2 .. 31; None sends in full, and the method is AltMaxVar-Deep.
-    error_feedback : send C(M_i - Mhat_i); without it the change C(M_i - M_i of the last round) alone.
+    q : bits per entry; None sends in full, and the method is AltMaxVar-Deep.
+    error_feedback : whether to send C(M_i - Mhat_i) instead of only the change since the last round.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G, as the released program for
         EHR does (discrepancy gcca.13).
-    u : the scale 1/u of (20), at least 1, or ``bound`` (Fact 1).
+    u : the scale 1/u of (20), or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
-    kept : share of the entries that top-k sends, greater than 0, at most 1.
+    kept : share of the entries that top-k sends.
 
     >>> import numpy as np
     >>> from fedrepro import CuteMaxVarDeep, DeepGCCA, run
@@ -54,30 +54,19 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     True
     """
 
-    q: int | None = 3
+    q: Annotated[int | None, BITS] = 3
     error_feedback: bool = True
-    directions: str = "both"
-    u: float | str = 1.0
-    compressor: str = "quantizer"
-    kept: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        self._sending()
+    directions: Annotated[str, federated.DIRECTIONS] = "both"
+    u: Annotated[float | str, SCALES] = 1.0
+    compressor: Annotated[str, federated.COMPRESSORS] = "quantizer"
+    kept: Annotated[float, SHARES] = 0.1
 
     def rounds(
-        self,
-        problem: DeepGCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: DeepGCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[federated.State]:
-        """Yield the state at the initial point and after every round, for ever. All nodes take part in every round.
+        """Yield the state at the initial point and after every round, without end. All nodes take part in every round.
 
-        ``init``: ``NetStart`` of ``fedrepro.problems.gcca_deep``, or one network a view (``fedrepro.nets.mlp``).
+        ``init``: ``NetStart`` of ``fedrepro.problems.gcca_deep``, or one network per view (``fedrepro.nets.mlp``).
         """
         return deep_nodes.rounds(self, self._sending(), problem, rng, ledger, init)
 

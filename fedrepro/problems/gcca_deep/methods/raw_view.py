@@ -1,7 +1,7 @@
-r"""One view as it is, beside the representations that deep GCCA learns (Fig. 10, left column; Fig. 12, left).
+r"""A view without any method, for comparison with the representations of deep GCCA (Figs. 10 and 12, left).
 
-Nothing is minimized and nothing sent: the common representation G is the view X_i itself, unscaled, and each view is
-its own representation, so that the same classifiers, clusterings and pictures apply.
+Nothing is minimized and nothing is sent. The common representation G is the view X_i itself, unscaled, and each view is
+its own representation, so the same classifiers, clusterings and pictures apply.
 
 Source: Shrestha and Fu, Sec. V-B.3 and V-B.4.
 """
@@ -12,19 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.parameters import Whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, Raw
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 
 @dataclass(frozen=True)
 class RawView(Method):
-    """view : which one, counted from 1.
+    """A view as its own representation. view : the number of the view, counted from 1.
 
     >>> import numpy as np
     >>> from fedrepro import DeepGCCA, RawView, Views, run
@@ -42,7 +41,7 @@ class RawView(Method):
     view: Annotated[int, Whole()] = 1
 
     def check(self, *, I: int | None = None, **_: Any) -> None:  # noqa: E741 (the paper's symbol)
-        """Raise ParameterError where there is no such view."""
+        """Raise ParameterError if there is no such view."""
         if I is not None and self.view > I:
             raise ParameterError("view", f"must be at most the number of views I = {I}, not {self.view}")
 
@@ -52,13 +51,7 @@ class RawView(Method):
         return Cost(Work(calls=1.0))
 
     def rounds(
-        self,
-        problem: DeepGCCA,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: DeepGCCA, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[Raw]:
         """Yield one state, at round 0."""
         self.check(I=problem.I)
@@ -73,6 +66,6 @@ add_method(
         label="raw view",
         look=("grey", "X"),
         papers=("gcca",),
-        summary="one view as it is, for comparison with learned representations",
+        summary="one view without any method, for comparison with learned representations",
     )
 )

@@ -1,9 +1,9 @@
 r"""PerFedSI on inductive matrix completion: FedAvg on U and V, clients' predictions :math:`U V^T z_m`.
 
 Problem: :math:`\min L(U, V)` (``fedrepro.problems.imc``), an instance of Model 2 (perfedsi (4)) with
-:math:`G(e_i) = U^T e_i`, :math:`W(z) = V^T z` and a sum for H. A round: the server sends U and V to m clients drawn
-uniformly, without replacement unless asked for; each takes tau steps (``factor_averaging``) and sends both back; the
-server takes their means. z_m is never sent.
+:math:`G(e_i) = U^T e_i`, :math:`W(z) = V^T z` and a sum for H. A round: the server sends U and V to m clients, drawn
+uniformly, by default without replacement. Each takes tau steps (``factor_averaging``) and sends both back, and the
+server averages them. z_m is never sent.
 
 Source: perfedsi section 3 and Appendix C.1 (section 3 says C.3), C.4; docs/derivations/imc-step.md.
 """
@@ -20,12 +20,12 @@ from fedrepro.ledger import Ledger
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class IMCPerFedSI(FactorAveraging):
-    """The parameters are those of ``FactorAveraging``.
+    """PerFedSI on the problem ``imc``, with the parameters of ``FactorAveraging``.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, IMCPerFedSI, Instance, run
@@ -39,17 +39,11 @@ class IMCPerFedSI(FactorAveraging):
     """
 
     def rounds(
-        self,
-        problem: IMC,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: IMC, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : a ``Start`` or (U, V), (d, r) and (k, r). clients : (rounds, m) ids to take instead of drawing.
+        init : a ``Start`` or (U, V), (d, r) and (k, r). clients : (rounds, m) ids, instead of draws.
         """
         self.check(M=problem.M)
         ledger = Ledger() if ledger is None else ledger

@@ -1,6 +1,7 @@
-r"""FedAvg for matrix completion without side information: what the simulation of ``perfedsi`` compares with.
+r"""FedAvg for matrix completion without side information: the baseline of the simulation of ``perfedsi``.
 
-The paper says "solving the original problem (vanilla FedAvg)" and no more. Three readings (discrepancy perfedsi.12):
+Problem: :math:`\min L(U, V)` (``fedrepro.problems.imc``) without Z. The paper says only "solving the original problem
+(vanilla FedAvg)". There are three readings (discrepancy perfedsi.12):
 
 * ``N1``: factorize L* itself, :math:`U V^T` with a row of V for each client: the same program with Z = I. V is averaged
   like any parameter, so row m, which only client m moves, moves by that client's step over the number of clients drawn;
@@ -24,17 +25,17 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 READINGS = ("N1", "N2", "N3")
 
 
 @dataclass(frozen=True)
 class IMCPlain(FactorAveraging):
-    """The parameters are those of ``FactorAveraging``, and the reading.
+    """FedAvg without side information, with the parameters of ``FactorAveraging`` and the reading.
 
-    reading : of the paper's "vanilla FedAvg": ``N1``, L* factorized with V averaged; ``N2``, row m of V stays with
-    client m; ``N3``, one vector u for all clients.
+    reading : reading of the paper's "vanilla FedAvg": ``N1``, L* factorized with V averaged; ``N2``, row m of V stays
+    with client m; ``N3``, one vector u for all clients.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, IMCPlain, Instance, run
@@ -56,18 +57,12 @@ class IMCPlain(FactorAveraging):
             raise ParameterError("replacement", "row m stays with client m in reading N2, which cannot take part twice")
 
     def rounds(
-        self,
-        problem: IMC,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: IMC, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : a ``Start`` or (U, V), (d, r) and (M, r), with N3 (d, 1) and (1, 1). clients : (rounds, m) ids to take
-        instead of drawing.
+        init : a ``Start`` or (U, V), (d, r) and (M, r), with N3 (d, 1) and (1, 1). clients : (rounds, m) ids,
+        instead of draws.
         """
         self.check(M=problem.M)
         ledger = Ledger() if ledger is None else ledger
@@ -88,7 +83,7 @@ class IMCPlain(FactorAveraging):
             if not np.isfinite(state.U).all():
                 return
 
-    def _start(self, problem: IMC, init: Any, rng: np.random.Generator) -> State:
+    def _start(self, problem: IMC, init: Any, rng: Rng) -> State:
         if self.reading == "N3":
             U, V = problem.start(init, (problem.d, 1), (1, 1), rng)
             return State(U, np.ones_like(V), np.ones((problem.M, 1)))

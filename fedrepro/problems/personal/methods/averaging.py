@@ -1,7 +1,7 @@
 r"""FedAvg and its personalised forms without side information: FedAvg, SR-PH, PR-SH, Local.
 
 Problem: :math:`\min \sum_m (n_m / N) L_m(f_{\theta, \theta_m})`, with :math:`\theta` shared and :math:`\theta_m` kept
-by client m (``fedrepro.problems.personal``, ``local_training``). They differ in what is personal:
+by client m (``fedrepro.problems.personal``, ``local_training``). The methods differ in the personal layers:
 
 * ``personal-fedavg``: nothing (McMahan et al., 2017);
 * ``sr-ph``, shared representation, personal head: the linear layer (Arivazhagan et al., 2019; Collins et al., 2021);
@@ -26,7 +26,7 @@ from fedrepro.nets.convnet import Net
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, own_names, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class PersonalAveraging(LocalTraining):
     """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
     personal : layers each client keeps, separated by blanks (``block1`` .. ``block4``, ``head``), or ``none``, ``all``.
-    alternate : train what is personal first and what is shared after it, each for all epochs (FedRep; twice the work),
-    instead of both together.
+    alternate : whether to train the personal layers first and then the shared ones, each for all epochs (FedRep; twice
+    the work), instead of both together.
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal, PersonalAveraging, run
@@ -60,21 +60,15 @@ class PersonalAveraging(LocalTraining):
 
     @property
     def silent(self) -> bool:  # type: ignore[override]  # it depends on a parameter
-        """Whether everything is a client's own, so that nothing is sent."""
+        """Whether all layers are personal, so that nothing is sent."""
         return self.personal == "all"
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : a ``Start`` or named arrays. clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : a ``Start`` or named arrays. clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         net, draws = problem.plain, streams(rng)
         own = own_names(net, self.personal)

@@ -6,8 +6,8 @@ Problem (Li et al., 2020, arXiv:2012.04221): FedAvg gives the global model w; cl
 
 A round: the server sends w to the clients drawn; each trains w for one local epoch and sends it back (FedAvg), then
 trains its own v_m for one epoch with gradient + mu (v_m - w), w as it was received. Both epochs take the same
-minibatches. The clients' models in use are v_m; those of clients never drawn stay at the initial point. There is no
-pull on the running statistics of batch norm. With mu = 0 the v_m are those of Local.
+minibatches. The clients' models are the v_m; those of clients that are never drawn stay at the initial point. The
+running statistics of batch norm are not pulled. With mu = 0 the v_m are those of Local.
 
 Source: perfedsi section 4 and Appendix D (mu = 1, lr = 0.05); discrepancy perfedsi.7.
 """
@@ -27,14 +27,14 @@ from fedrepro.parameters import Number
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class Ditto(LocalTraining):
     """Parameters, beside those of ``LocalTraining`` (lr, fraction, momentum, batch, epochs, weighting).
 
-    mu : strength of the pull, at least 0; the step on it is stable while lr mu < 2 (1 + momentum).
+    mu : strength of the pull; the step on it is stable while lr mu < 2 (1 + momentum).
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal, Ditto, run
@@ -50,17 +50,11 @@ class Ditto(LocalTraining):
     mu: Annotated[float, Number(least=0.0)] = 1.0
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state of the clients' models v, one object updated in place; its ``anchor`` is the global model w.
 
-        init : a ``Start`` or named arrays. clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : a ``Start`` or named arrays. clients : (rounds, m) ids, instead of draws; the run ends after them.
         """
         net, draws = problem.plain, streams(rng)
         server = begin(problem, self, net, frozenset(), init, draws.other)

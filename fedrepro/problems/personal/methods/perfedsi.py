@@ -1,4 +1,4 @@
-r"""PerFedSI: FedAvg on a network that takes client side information as a further input.
+r"""PerFedSI: FedAvg on a network with client side information as an additional input.
 
 Problem: :math:`\min_\theta \sum_m (n_m / N) L_m(f_\theta(\cdot, z_m))`, all of
 :math:`\theta` shared (perfedsi (1), (2)).
@@ -6,9 +6,9 @@ Problem: :math:`\min_\theta \sum_m (n_m / N) L_m(f_\theta(\cdot, z_m))`, all of
 * ``perfedsi``, Model 1, concatenation (3): :math:`f = H_3([G_1(x), W_2(z)])`;
 * ``perfedsi-mask``, Model 2, elementwise product (4): :math:`f = H_3(G_1(x) \odot W_2(z))`.
 
-Both ignore z where W_2 is zero, or one (Remark 2.2). :math:`z_m` is never sent: what a client sends is as large as
-FedAvg's model, the weights of W_2 and, where it is concatenated, H's part for it (``side.head``). A round
-is FedAvg's (``fedrepro.problems.personal.local_training``).
+Model 1 ignores z if W_2 is zero, and Model 2 if W_2 is one (Remark 2.2). :math:`z_m` is never sent: a message contains
+FedAvg's model, the weights of W_2 and, in Model 1, H's part for W_2 (``side.head``). A round is that of FedAvg
+(``fedrepro.problems.personal.local_training``).
 
 Source: perfedsi sections 2 and 4, Appendix D; docs/derivations/personal-networks.md.
 """
@@ -30,7 +30,7 @@ from fedrepro.problems.personal.local_training import LocalTraining, average, be
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.protocols import Cost
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,16 @@ class _PerFedSI(LocalTraining):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """LocalTraining's, with a program of its own, which has a path for the side information."""
-        said = LocalTraining.cost(params, facts)
-        return dataclasses.replace(said, first=1.3 * said.first, round=1.1 * said.round)
+        """The cost of LocalTraining, with a larger program for the path of the side information."""
+        base = LocalTraining.cost(params, facts)
+        return dataclasses.replace(base, first=1.3 * base.first, round=1.1 * base.round)
 
     def rounds(
-        self,
-        problem: Personal,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Personal, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round; one object, updated in place.
 
-        init : a ``Start`` or named arrays. clients : (rounds, m) ids to take instead of drawing; ends the run.
+        init : a ``Start`` or named arrays. clients : (rounds, m) ids, instead of draws; the run ends after them.
         Raises ParameterError where the problem has no side information.
         """
         if problem.z.shape[1] == 0:

@@ -1,11 +1,11 @@
 r"""FedAvg and PerFedSI on the regression toy: one linear model for all clients, without and with side information.
 
-Problem, perfedsi (8) where w = 0 (FedAvg), else the display after it, to which c is added here:
+Problem: perfedsi (8) with w = 0 (FedAvg), or the display after it, with an added offset c (PerFedSI):
 
 .. math:: \min \frac{1}{2Mn} \sum_m \sum_j (\langle \theta, x_{mj} \rangle + c + \langle w, z_m \rangle - y_{mj})^2
 
-A round: m clients, drawn without replacement, take tau full-batch gradient steps on
-their own losses from the server's parameters; the server takes the mean. z_m is never sent.
+A round: m clients, drawn without replacement, take tau full-batch gradient steps on their own losses from the server's
+parameters; the server averages the results. z_m is never sent.
 
 Source: perfedsi Appendix B and section 2; docs/derivations/shift-regression.md.
 """
@@ -24,15 +24,15 @@ from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
-from fedrepro.seeds import streams
+from fedrepro.seeds import Rng, streams
 
 
 @dataclass(frozen=True)
 class ShiftAveraging(Method):
     """Parameters of FedAvg and PerFedSI.
 
-    side : whether z is an input. eta : step size, greater than 0. tau : local steps, at least 1. m : clients of a
-    round, 1 .. M; None for all.
+    side : whether z is an input. eta : step size. tau : local steps per client and round. m : clients per round, 1 ..
+    M; None for all.
 
     >>> import numpy as np
     >>> from fedrepro import Biased, Shift, ShiftAveraging, run
@@ -51,22 +51,16 @@ class ShiftAveraging(Method):
     m: Annotated[int | None, Whole()] = 20
 
     def check(self, *, M: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where more clients would be drawn than there are."""
+        """Raise ParameterError if a round draws more clients than there are."""
         clients_at_most(self.m, M)
 
     def rounds(
-        self,
-        problem: Shift,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Shift, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the state at the initial point and after every round.
 
-        init : parameters (d + 1,), with side information (d + 1 + k,). clients : (rounds, m) ids to take instead of
-        drawing; ends the run.
+        init : parameters (d + 1,), with side information (d + 1 + k,). clients : (rounds, m) ids, instead of
+        draws; the run ends after them.
         """
         self.check(M=problem.M)
         ledger = Ledger() if ledger is None else ledger
@@ -88,12 +82,12 @@ class ShiftAveraging(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """Steps of small products; the clients' designs, copied once a round."""
+        """The cost of steps with small products, and of copying the clients' designs once per round."""
         m = facts["M"] if params["m"] is None else params["m"]
-        each = Work(singles=2.0 * m * facts["N"], calls=16.0)
-        return Cost(Work(calls=100.0), params["tau"] * each + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
+        local_step = Work(singles=2.0 * m * facts["N"], calls=16.0)
+        return Cost(Work(calls=100.0), params["tau"] * local_step + Work(singles=2.0 * m * facts["N"], calls=60.0), 1e6)
 
-    def _draws(self, rng: np.random.Generator, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
+    def _draws(self, rng: Rng, m: int, M: int, clients: Any) -> Iterator[np.ndarray]:
         if clients is not None:
             draws = np.asarray(clients)
             if draws.ndim != 2 or draws.shape[1] != m or draws.dtype.kind not in "iu":

@@ -1,8 +1,11 @@
-r"""Solutions in closed form of the regression toy: they take no rounds and yield one state.
+r"""Closed-form solutions of the regression toy; they have no rounds and yield one state.
 
-* ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of perfedsi (8) over all clients' samples, without and
-  with side information: where FedAvg with tau = 1 and all clients in every round ends;
-* ``shift-local``: each client's own least squares (of least norm where it has too few samples);
+Problem: perfedsi (8) (``fedrepro.problems.shift``).
+
+* ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of (8) over all clients' samples, without and with
+side
+  information: the limit of FedAvg with tau = 1 and all clients in every round;
+* ``shift-local``: each client's own least squares solution (of least norm if it has too few samples);
 * ``shift-theory``: the solution of (8) for infinitely many samples, :math:`(\theta_*, \bar b)`, of excess risk
   :math:`\frac12 Var(b)`.
 
@@ -22,6 +25,7 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import MethodEntry, add_method
+from fedrepro.seeds import Rng
 
 SOLUTIONS = ("global", "side", "local", "theory")
 
@@ -49,18 +53,12 @@ class ShiftExact(Method):
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
-        """A least squares problem, or one for each client."""
+        """The cost of one least squares problem, or of one per client."""
         calls = 40.0 * facts["M"] if params["solution"] == "local" else 100.0
         return Cost(Work(singles=20.0 * facts["M"] * facts["N"], calls=calls), holds=1e6)
 
     def rounds(
-        self,
-        problem: Shift,
-        rng: np.random.Generator,
-        *,
-        ledger: Ledger | None = None,
-        init: Any = None,
-        clients: Any = None,
+        self, problem: Shift, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
     ) -> Iterator[State]:
         """Yield the solution."""
         if self.solution == "theory":
