@@ -642,7 +642,7 @@ def main() -> None:
     """Print every fault of the cases asked for, with no more memory than allowed."""
     seed, count, first = (int(word) for word in [*sys.argv[1:], "0"][:3])
     sources()
-    for table in (registry.algorithms, registry.problems, registry.datasets, registry.partitions):
+    for table in (registry.methods, registry.problems, registry.datasets, registry.partitions):
         table()
     with contextlib.suppress(UserError):
         attempt(Case("small", "nothing", SMALL, "smoke"), random.Random(0))  # what a first time loads

@@ -220,8 +220,8 @@ def test_parameters_are_checked():
     for name, params, message in (
         ("omniglot", {"size": 200}, "size: must be an integer from 4 to 105, not 200"),
         ("omniglot", {"alphabets": 0}, "alphabets: must be an integer from 1 to 50, not 0"),
-        ("cifar10", {"train": 5}, "train: must be an integer from 10 to 50000, not 5"),
-        ("cifar100", {"test": 20_000}, "test: must be an integer from 100 to 10000, not 20000"),
+        ("cifar10", {"train": 5}, "train: must be an integer from 10 to 50,000, not 5"),
+        ("cifar100", {"test": 20_000}, "test: must be an integer from 100 to 10,000, not 20000"),
     ):
         with pytest.raises(ParameterError) as caught:
             data.load(name, params)

@@ -112,8 +112,8 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, sp
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n": 0}, "n: must be an integer from 10 to 60000, not 0"),
-        ({"n": 60_000, "split": "test"}, "n: must be an integer from 10 to 10000, not 60000"),
+        ({"n": 0}, "n: must be an integer from 10 to 60,000, not 0"),
+        ({"n": 60_000, "split": "test"}, "n: must be an integer from 10 to 10,000, not 60000"),
         ({"split": "val"}, "split: must be one of train, test, not 'val'"),
         ({"selection": "random"}, "selection: must be one of first, balanced, quota, not 'random'"),
         ({"scale": 0}, "scale: must be a number from 1e-06 to 1e+06, not 0"),

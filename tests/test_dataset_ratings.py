@@ -238,7 +238,7 @@ def test_stand_ins(name, users):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="users: must be an integer from 1 to 6040, not 10000"):
+    with pytest.raises(ParameterError, match="users: must be an integer from 1 to 6,040, not 10000"):
         data.load("movielens-1m", {"users": 10_000})
     with pytest.raises(ParameterError, match="min_item_ratings: must be an integer of at least 1, not 0"):
         data.load("netflix", {"min_item_ratings": 0})

@@ -117,7 +117,7 @@ def test_seed_that_stops_the_released_generator_is_one_clear_error():
         ({"K": 20, "N": 21}, "N: 21 samples are too few to draw the sizes of 20 clusters; raise N or lower K"),
         ({"outliers": 1.5}, "outliers: must be a number from 0 to 1, not 1.5"),
         ({"snr": "loud"}, "snr: must be a number from -40 to 40, not 'loud'"),
-        ({"seed": -1}, "seed: must be an integer from 0 to 4294967295, not -1"),
+        ({"seed": -1}, "seed: must be an integer from 0 to 4,294,967,295, not -1"),
     ],
 )
 def test_bad_parameters(params, message):

@@ -108,5 +108,5 @@ def test_stand_in_has_the_shape(params):
 def test_parameters_are_checked():
     with pytest.raises(ParameterError, match="types: must be an integer from 1 to 33, not 40"):
         data.load("tcga", {"types": 40})
-    with pytest.raises(ParameterError, match="n: must be an integer from 20 to 11069, not 3"):
+    with pytest.raises(ParameterError, match="n: must be an integer from 20 to 11,069, not 3"):
         data.load("tcga", {"n": 3})

@@ -95,13 +95,13 @@ def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="features: must be an integer from 1 to 36771, not 0"):
+    with pytest.raises(ParameterError, match="features: must be an integer from 1 to 36,771, not 0"):
         data.load("tdt2", {"features": 0})
     with pytest.raises(
         ParameterError, match="weighting: must be one of counts, tfidf, not 'idf', did you mean 'tfidf'"
     ):
         data.load("tdt2", {"weighting": "idf"})
-    with pytest.raises(ParameterError, match="n: must be an integer from 2 to 3672, not 5000"):
+    with pytest.raises(ParameterError, match="n: must be an integer from 2 to 3,672, not 5000"):
         data.load("tdt2", {"classes": 2, "n": 5000})
 
 

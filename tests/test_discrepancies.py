@@ -53,7 +53,7 @@ def test_every_row_names_a_variant_or_says_why_there_is_none(rows: list[discrepa
 
 
 def test_every_variant_differs_from_what_is_run_by_default(rows: list[discrepancies.Discrepancy]) -> None:
-    tables = {"algorithm": registry.algorithms, "dataset": registry.datasets, "partition": registry.partitions}
+    tables = {"algorithm": registry.methods, "dataset": registry.datasets, "partition": registry.partitions}
     for row in rows:
         for variant in row.variants:
             if variant.kind == "problem":

@@ -90,7 +90,7 @@ def test_shapes_are_what_is_loaded():
         (lambda: DenseViews(J=1), "J: must be an integer of at least 2, not 1"),
         (lambda: DenseViews(I=0), "I: must be an integer of at least 1, not 0"),
         (lambda: DenseViews(nu=-0.1), "nu: must be a number of at least 0, not -0.1"),
-        (lambda: DenseViews(draw=-1), "draw: must be an integer from 0 to 1000000, not -1"),
+        (lambda: DenseViews(draw=-1), "draw: must be an integer from 0 to 1,000,000, not -1"),
         (lambda: DenseViews(N=2.5), "N: must be an integer of at least 1, not 2.5"),
         (
             lambda: SparseViews(densities="papers"),
