@@ -191,7 +191,7 @@ def test_a_process_asked_for_as_the_command_ends_is_ended_too(tmp_path: Path, mo
 
     monkeypatch.setattr(processes, "pool", late)
     sweep.work()
-    assert "cannot schedule new futures after shutdown" in str(sweep.found.get_nowait())
+    assert "cannot schedule new futures after shutdown" in str(sweep.outcomes.get_nowait())
 
 
 def test_interrupted_before_anything_is_computed(fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

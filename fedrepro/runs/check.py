@@ -1,7 +1,7 @@
-"""Whether kept results are what today's code gives on this machine: some of their runs are computed again and compared.
+"""Compares kept results with what today's code computes on this machine, on a sample of their runs.
 
-A run is computed from its start for as long as its share of the time lasts: its rounds are those of the whole run, so
-the recorded ones among them must come out as they stand in the CSV.
+A run is computed from its start until its share of the time is spent. Its rounds are the first rounds of the whole run,
+so the recorded rounds among them must equal those in the CSV.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from fedrepro.runs.storage.write import made
 from fedrepro.spec.model import Figure, Setting
 
 LEAST = 0.5
-"""Seconds a run is given at least, whatever its share."""
+"""Least time per run, in seconds, whatever its share."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A figure's results, with today's run for each that they hold and that can be computed here."""
+    """A figure's results, with today's run for each of their runs that can be computed on this machine."""
 
     number: int
     figure: Figure
@@ -59,10 +59,10 @@ class Kept:
 
 
 def kept(plan: Plan, number: int, root: Path) -> Kept | None:
-    """The results of the plan's ``number``-th figure that can be checked; None where there are none.
+    """Return the results of the plan's ``number``-th figure that can be checked; None if it has no results.
 
-    Raises UserError where results are there but cannot be: of another spec, on data that is absent or another, or not
-    the file that was written.
+    Raises UserError if none of its runs can be checked: the spec has changed, the data are absent or have changed, or
+    the CSV is not the file that was written.
     """
     figure = plan.figures[number]
     base = stem(root, figure)
@@ -72,39 +72,39 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
         return None
     if sidecar.csv_sha256 != content_hash(table):
         raise UserError(f"{name}: {table} is not the file that was written; restore it with git")
-    known = {(one.dataset, one.fingerprint) for one in sidecar.datasets if one.state != "none needed"}
+    known = {(data.dataset, data.fingerprint) for data in sidecar.datasets if data.state != "none needed"}
     same = unchanged(figure, sidecar)
-    found = []
+    checkable = []
     for series, setting in same.items():
         source = plan.source(setting)
         if source.state == "none needed" or (source.dataset, source.fingerprint) in known:
             today = {run.trial: run for run in plan.by_figure[number][series]}
-            held = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
-            found += [dataclasses.replace(today[t], setting=setting) for t in held if t in today]
-    if not found:
+            trials = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
+            checkable += [dataclasses.replace(today[t], setting=setting) for t in trials if t in today]
+    if not checkable:
         why = "the spec changed" if not same else "the data they were computed on are not here"
         why = why if sidecar.runs else "the sidecar is of a version that names no runs"
         raise UserError(f"{name}: none of its runs can be checked, {why}")
-    return Kept(number, figure, base, table, sidecar, tuple(found))
+    return Kept(number, figure, base, table, sidecar, tuple(checkable))
 
 
 def unchanged(figure: Figure, sidecar: Sidecar) -> dict[str, Setting]:
-    """The settings of a figure that its results have with the very same parameters, by series."""
+    """Return the settings of a figure that its results contain with the same parameters, by series."""
     before = {str(facts.get("series")): facts for facts in sidecar.settings}
     return {s.series: s for s in figure.settings() if before.get(s.series) == recorded(s)}
 
 
 def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:
-    """The runs of some results in random order: one of every method of every figure first."""
+    """Yield the runs of some results in random order, first one run per method and figure."""
     draw = random.Random(seed)
     first: list[tuple[Kept, Run]] = []
     rest: list[tuple[Kept, Run]] = []
-    for one in of:
-        mixed = list({run.id: run for run in one.runs}.values())  # a run that two series share once
+    for results in of:
+        mixed = list({run.id: run for run in results.runs}.values())  # a run that two series share, once
         draw.shuffle(mixed)
         seen: set[str] = set()
         for run in mixed:
-            (rest if run.setting.algorithm in seen else first).append((one, run))
+            (rest if run.setting.algorithm in seen else first).append((results, run))
             seen.add(run.setting.algorithm)
     draw.shuffle(first)
     draw.shuffle(rest)
@@ -117,62 +117,63 @@ def check(
     seconds: float,
     seed: int,
     timings: predict.Timings,
-    told: Callable[[Kept, Run, Compared], None] = lambda kept, run, compared: None,
+    on_run: Callable[[Kept, Run, Compared], None] = lambda kept, run, compared: None,
 ) -> dict[int, Check]:
-    """Compute runs of these results again for about so many seconds and keep what came of it; by figure's number.
+    """Compute runs of these results again for about ``seconds`` and store the outcome; returned by figure number.
 
-    A run's share of the time is that of all runs of the sample that are predicted to fit, its data's making counted.
+    The time is shared equally among the sampled runs that are predicted to fit, including the making of their data.
+    ``on_run`` is called with each comparison.
     """
     began = time.monotonic()
-    found: dict[int, list[Compared]] = {one.number: [] for one in of}
+    outcomes: dict[int, list[Compared]] = {results.number: [] for results in of}
     todo = _fitting(list(sample(of, seed)), seconds, timings)
     records: dict[int, dict[tuple[str, int], Record]] = {}
     with tempfile.TemporaryDirectory(prefix="fedrepro-check-") as folder:
-        for place, (one, run) in enumerate(todo):
+        for place, (results, run) in enumerate(todo):
             left = seconds - (time.monotonic() - began)
             if left <= 0.0:
                 break
-            if one.number not in records:
-                records[one.number] = restore.records(one.sidecar, one.table, one.base)
-            record = records[one.number].get((run.setting.series, run.trial))
+            if results.number not in records:
+                records[results.number] = restore.records(results.sidecar, results.table, results.base)
+            record = records[results.number].get((run.setting.series, run.trial))
             if record is None:
                 continue
             compared = _compared(run, record, Path(folder), max(LEAST, left / (len(todo) - place)))
-            found[one.number].append(compared)
-            told(one, run, compared)
-    return {one.number: _keep(one, found[one.number]) for one in of if found[one.number]}
+            outcomes[results.number].append(compared)
+            on_run(results, run, compared)
+    return {results.number: _keep(results, outcomes[results.number]) for results in of if outcomes[results.number]}
 
 
 def _fitting(order: list[tuple[Kept, Run]], seconds: float, timings: predict.Timings) -> list[tuple[Kept, Run]]:
-    """The runs whose data can be made in the time that is left, each with its least time; none takes most of it."""
+    """Return the runs whose data and least time fit into ``seconds``; no run takes most of it."""
     chosen, spent = [], 0.0
     problems: set[str] = set()
-    most = seconds / min(len({one.number for one, _ in order}), 8)
-    for one, run in order:
+    most = seconds / min(len({results.number for results, _ in order}), 8)
+    for results, run in order:
         takes = min(LEAST, timings.seconds(run)) + timings.compiling([run])
         takes += 0.0 if run.problem_id in problems else timings.making([run])
         if takes <= most and spent + takes <= seconds:
             spent += takes
             problems.add(run.problem_id)
-            chosen.append((one, run))
+            chosen.append((results, run))
     return sorted(chosen, key=lambda pair: pair[1].problem_id)
 
 
-def _keep(one: Kept, compared: Sequence[Compared]) -> Check:
-    today = {(run.setting.series, run.trial): run.id for run in one.runs}
+def _keep(checked: Kept, compared: Sequence[Compared]) -> Check:
+    today = {(run.setting.series, run.trial): run.id for run in checked.runs}
     done = Check(
-        results=one.sidecar.csv_sha256,
+        results=checked.sidecar.csv_sha256,
         runs={
             series: tuple(today.get((series, trial), "") for trial in range(1, len(runs) + 1))
-            for series, runs in one.sidecar.runs.items()
+            for series, runs in checked.sidecar.runs.items()
         },
-        methods=tuple(sorted({run.setting.algorithm for run in one.runs})),
+        methods=tuple(sorted({run.setting.algorithm for run in checked.runs})),
         compared=tuple(compared),
-        made=made(one.figure.settings()),
+        made=made(checked.figure.settings()),
     )
-    with contextlib.suppress(UserError):  # a damaged one is written anew
-        done = done.merged(read(one.base))
-    write(one.base, done)
+    with contextlib.suppress(UserError):  # a damaged check file is replaced
+        done = done.merged(read(checked.base))
+    write(checked.base, done)
     return done
 
 
@@ -216,21 +217,21 @@ def _pairs(record: Record, i: int, history: Any, j: int) -> Iterator[tuple[str, 
 
 
 def _deviation(a: float, b: float) -> float:
-    """|a - b| over the larger of both; 0 where they are equal (or both not a number), infinite where one is not."""
+    """Return |a - b| / max(|a|, |b|): 0 if they are equal or both NaN, infinite if only one is finite."""
     if a == b or (np.isnan(a) and np.isnan(b)):
         return 0.0
-    found = abs(a - b) / max(abs(a), abs(b))
-    return found if np.isfinite(found) else float("inf")
+    deviation = abs(a - b) / max(abs(a), abs(b))
+    return deviation if np.isfinite(deviation) else float("inf")
 
 
 class _Limited:
-    """A method that ends once its time is over, after a round at the least."""
+    """A method that stops when its time is over, after at least one round."""
 
     def __init__(self, method: Any, until: float) -> None:
         self.method, self.until, self.one_shot = method, until, method.one_shot
 
     def rounds(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """The method's states until then."""
+        """Yield the method's states until then."""
         for number, state in enumerate(self.method.rounds(*args, **kwargs)):
             yield state
             if number and time.monotonic() > self.until:

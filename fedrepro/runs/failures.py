@@ -1,4 +1,4 @@
-"""Why runs failed or diverged, for whoever asks: from the notes of failed runs, and from what results say."""
+"""Why runs failed or diverged: read from the notes of failed runs and from the sidecars of results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fedrepro.spec.model import Figure
 IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 NOTE = ".failed.json"
-"""How the names of the notes end that the store keeps of failed runs."""
+"""Suffix of the notes that the store keeps of failed runs."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed or diverged, and why; the traceback of a failed one, where its note is there."""
+    """A run that failed or diverged, and why. traceback : of a failed run whose note exists, else empty."""
 
     series: str
     trial: int
@@ -32,38 +32,40 @@ class Failure:
 
 
 def of_figure(figure: Figure, root: Path) -> list[Failure]:
-    """The failed and diverged runs of a figure, in its order: those of the present code, and those of its results."""
+    """Return the failed and diverged runs of a figure: first those of the current code, then those of its results."""
     store = Store(Folders(root).store)
     plan = planning.make([figure], stand_in=True)
-    runs = [run for found in plan.by_figure[0].values() for run in found]
+    runs = [run for curve in plan.by_figure[0].values() for run in curve]
     notes = {(run.setting.series, run.trial): store.failure(run.id) for run in runs}
-    found = [Failure(*key, note["why"], note["traceback"]) for key, note in notes.items() if note]
-    keys = {(one.series, one.trial) for one in found}
-    return found + [one for one in _told(stem(root, figure)) if (one.series, one.trial) not in keys]
+    current = [Failure(*key, note["why"], note["traceback"]) for key, note in notes.items() if note]
+    keys = {(failure.series, failure.trial) for failure in current}
+    return current + [
+        failure for failure in _in_results(stem(root, figure)) if (failure.series, failure.trial) not in keys
+    ]
 
 
 def of_run(name: str, root: Path) -> list[Failure]:
-    """The failed and diverged runs that are called so, as ``series, trial 3``, or without a trial all of the series."""
-    found = [Failure(note["series"], note["trial"], note["why"], note["traceback"]) for note in _notes(root)]
-    keys = {(one.series, one.trial) for one in found}
-    told = [one for path in sorted(root.glob("*/*/*.json")) for one in _told(path.with_suffix(""))]
-    found += [one for one in dict.fromkeys(told) if (one.series, one.trial) not in keys]
-    wanted = [one for one in found if name in (one.series, f"{one.series}, trial {one.trial}")]
-    return sorted(wanted, key=lambda one: (one.series, one.trial))
+    """Return the failed and diverged runs with this name: ``series, trial 3``, or ``series`` for all of its trials."""
+    failures = [Failure(note["series"], note["trial"], note["why"], note["traceback"]) for note in _notes(root)]
+    keys = {(failure.series, failure.trial) for failure in failures}
+    recorded = [failure for path in sorted(root.glob("*/*/*.json")) for failure in _in_results(path.with_suffix(""))]
+    failures += [failure for failure in dict.fromkeys(recorded) if (failure.series, failure.trial) not in keys]
+    named = [failure for failure in failures if name in (failure.series, f"{failure.series}, trial {failure.trial}")]
+    return sorted(named, key=lambda failure: (failure.series, failure.trial))
 
 
-def _told(base: Path) -> list[Failure]:
-    """The runs of which the results at ``base`` say that they failed or diverged."""
+def _in_results(base: Path) -> list[Failure]:
+    """Return the runs that the results at ``base`` record as failed or diverged."""
     try:
         sidecar = read_sidecar(base)
     except UserError:
         return []  # some other file, or a damaged one
     runs = (*sidecar.failed, *sidecar.diverged) if sidecar is not None else ()
-    return [Failure(one.series, one.trial, one.why) for one in runs]
+    return [Failure(note.series, note.trial, note.why) for note in runs]
 
 
 def _notes(root: Path) -> Iterator[dict[str, Any]]:
-    """The notes of all runs that failed and have not been computed since."""
+    """Yield the notes of all runs that failed and have not been computed since."""
     for path in sorted(Folders(root).store.glob(f"*/*{NOTE}")):
         try:
             note = json.loads(path.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
-"""Which runs are computed together, in step, by one worker.
+"""Groups of runs that one worker computes together, in lockstep.
 
-A run's numbers do not depend on the company it keeps (``problems.passes``), so groups follow from what is left to do:
-runs on the same arrays, as many as keep all workers busy and end in reasonable time, since what a group computes is
-kept run by run, but only as they end.
+The numbers of a run do not depend on its group (``problems.clustering.passes``). A group therefore holds runs on the
+same arrays: few enough to keep all workers busy, and to end in reasonable time, because a run is kept only once it has
+ended.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from fedrepro.runs.compute.lockstep import joins
 from fedrepro.runs.run import Run
 
 MOST = 10
-"""Runs in a group: products of 200 columns and more gain nothing by further ones."""
+"""Largest number of runs in a group: matrix products of more than 200 columns gain nothing from further ones."""
 
 SECONDS, TIMES = 1800.0, 3.0
-"""What a group may take by prediction, or how many times its longest run, so that a kill loses no more."""
+"""Predicted time limit of a group, in seconds and in multiples of its longest run: a kill loses at most this."""
 
 
 def groups(
     todo: Sequence[Run], seconds: Mapping[str, float], jobs: int, alone: frozenset[str] = frozenset()
 ) -> list[list[Run]]:
-    """The runs in groups, each on one problem, in the order of their first runs.
+    """Return the runs in groups, each on one problem, in the order of their first runs.
 
-    seconds : predicted for each run, by its id. alone : ids of runs that are timed, and keep to themselves.
+    seconds : predicted time of each run, by run id. alone : ids of runs that are timed and share no group.
     """
-    found: list[list[Run]] = []
+    grouped: list[list[Run]] = []
     by_problem: dict[str, list[Run]] = {}
     for run in todo:
         if run.id in alone or not joins(run.setting):
-            found.append([run])
+            grouped.append([run])
         else:
             by_problem.setdefault(run.problem_id, []).append(run)
     for runs in by_problem.values():
-        found += _cut(runs, seconds, -(-len(runs) // jobs))
+        grouped += _cut(runs, seconds, -(-len(runs) // jobs))
     place = {run.id: number for number, run in enumerate(todo)}
-    return sorted(found, key=lambda group: place[group[0].id])
+    return sorted(grouped, key=lambda group: place[group[0].id])
 
 
 def _cut(runs: Sequence[Run], seconds: Mapping[str, float], share: int) -> list[list[Run]]:
-    most, found = min(MOST, max(1, share)), [[runs[0]]]
+    most, parts = min(MOST, max(1, share)), [[runs[0]]]
     for run in runs[1:]:
-        costs = [seconds[one.id] for one in (*found[-1], run)]
-        if len(found[-1]) < most and sum(costs) <= max(SECONDS, TIMES * max(costs)):
-            found[-1].append(run)
+        costs = [seconds[member.id] for member in (*parts[-1], run)]
+        if len(parts[-1]) < most and sum(costs) <= max(SECONDS, TIMES * max(costs)):
+            parts[-1].append(run)
         else:
-            found.append([run])
-    return found
+            parts.append([run])
+    return parts

@@ -1,6 +1,6 @@
-"""Groups of runs in processes of this machine, one group in a process at a time.
+"""Groups of runs in processes on this machine, one group per process at a time.
 
-Every process is a pool of its own: where one dies, it is known which group it was computing, and the others go on.
+Each process is a pool of its own, so that when one dies the group it was computing is known and the others continue.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import programs
 
 GRACE = 0.5
-"""Seconds that a command which is itself being ended has to say so, before a dead process counts as lost."""
+"""Seconds to wait before a dead process counts as lost: the whole command may be ending."""
 
 
 def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) -> Generator[tuple[str, str]]:
-    """Compute the groups, ``jobs`` at a time; what each run came to, (id, 'ok' | 'diverged' | 'failed: why').
+    """Compute the groups, ``jobs`` at a time; yield each run's outcome: (id, 'ok' | 'diverged' | 'failed: why').
 
-    A run whose process dies has failed; so that this is known of a run and not of a group, what is left of a group is
-    computed run by run. Closing the iterator ends the processes. Raises Unwritable where nothing can be kept.
+    A run whose process dies has failed. To know which run it was, the rest of its group is computed run by run.
+    Closing the iterator ends the processes. Raises Unwritable if results cannot be stored.
     """
     sweep = _Sweep(deque(groups), Store(store), scratch)
     threads = [threading.Thread(target=sweep.work, daemon=True) for _ in range(min(jobs, len(groups)))]
@@ -38,11 +38,11 @@ def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) 
             thread.start()
         left = len(threads)
         while left:
-            found = sweep.found.get()
-            if isinstance(found, BaseException):
-                raise found
-            left -= found is None
-            yield from found or ()
+            outcomes = sweep.outcomes.get()
+            if isinstance(outcomes, BaseException):
+                raise outcomes
+            left -= outcomes is None
+            yield from outcomes or ()
     finally:
         sweep.stop()
 
@@ -54,18 +54,18 @@ def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[
 
 @dataclass
 class _Sweep:
-    """What the threads that lead one process each have in common. found : what runs came to, None from each at last."""
+    """State shared by the threads, each of which leads one process. outcomes : of runs; each thread ends with None."""
 
     waiting: deque[list[Run]]
     store: Store
     scratch: Path
-    found: queue.SimpleQueue[list[tuple[str, str]] | BaseException | None] = field(default_factory=queue.SimpleQueue)
+    outcomes: queue.SimpleQueue[list[tuple[str, str]] | BaseException | None] = field(default_factory=queue.SimpleQueue)
     over: threading.Event = field(default_factory=threading.Event)
     pools: set[Any] = field(default_factory=set)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def work(self) -> None:
-        """Have groups computed by one process, and by another where that dies, until none is waiting."""
+        """Let one process compute groups, replaced by another if it dies, until no group is waiting."""
         try:
             pool = None
             while not self.over.is_set():
@@ -75,20 +75,20 @@ class _Sweep:
                     break
                 pool = pool or self._pool()
                 try:
-                    self.found.put(pool.submit(attempt, group, self.store.root, self.scratch).result())
+                    self.outcomes.put(pool.submit(attempt, group, self.store.root, self.scratch).result())
                 except BrokenProcessPool as error:
                     self._drop(pool)
                     pool = None
                     if not self.over.wait(GRACE):
-                        self.found.put(self._lost(group, error))
+                        self.outcomes.put(self._lost(group, error))
             if pool is not None:
                 self._drop(pool)
-            self.found.put(None)
+            self.outcomes.put(None)
         except BaseException as error:
-            self.found.put(error)
+            self.outcomes.put(error)
 
     def stop(self) -> None:
-        """End the processes, whatever they are at."""
+        """End the processes at once."""
         self.over.set()
         with self.turn:
             pools = list(self.pools)
@@ -110,7 +110,7 @@ class _Sweep:
         pool.shutdown(wait=False, kill_workers=True)
 
     def _lost(self, group: list[Run], error: BrokenProcessPool) -> list[tuple[str, str]]:
-        """What is known of a group whose process died; runs of which nothing is known wait again, each by itself."""
+        """Return the known outcomes of a group whose process died; its other runs are queued again, each by itself."""
         done = {run.id: record for run in group if (record := self.store.read(run.id)) is not None}
         answers = [(id_, str(record.meta["status"])) for id_, record in done.items()]
         left = [run for run in group if run.id not in done]
