@@ -338,7 +338,7 @@ def test_digits_are_real_and_need_no_download():
     assert found.X.shape == (64, 1797)
     assert (found.X.max(), found.K) == (1.0, 10)
     assert np.bincount(found.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
-    with pytest.raises(ParameterError, match="n: must be an integer from 10 to 1797, not 1798"):
+    with pytest.raises(ParameterError, match="n: must be an integer from 10 to 1,797, not 1798"):
         data.load("digits", {"n": 1798})
 
 
