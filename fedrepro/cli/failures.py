@@ -16,10 +16,10 @@ from fedrepro.errors import UserError
 @set_option
 @results_option
 def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
-    """Say why runs failed or diverged: the reason and, of a failed one, the traceback.
+    """Print why runs failed or diverged: the reason and, for a failed run, the traceback.
 
-    RUN is a run as `run` prints it, its trial left out for all of them; FIGURE names all runs of a figure at a tier.
-    Failed runs are tried again by the next `run`.
+    RUN is the name of a run as `run` prints it; without its trial, it means all trials. FIGURE means all runs of a
+    figure at a tier. The next `run` tries failed runs again.
 
     \b
     Examples:
@@ -32,22 +32,22 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
     try:
         path = find_spec(name)
     except UserError:
-        found = of_run(name, results_dir)
-        if not found:
+        listed = of_run(name, results_dir)
+        if not listed:
             raise UserError(
                 f"'{name}' is neither a figure (`fedrepro list figures` shows all) nor a run in {results_dir} that "
                 "failed or diverged"
             ) from None
     else:
         figure = load_all([path], tier, sets)[0]
-        found = of_figure(figure, results_dir)
-        if not found:
+        listed = of_figure(figure, results_dir)
+        if not listed:
             click.echo(f"{figure.paper}/{figure.figure} ({tier}): no run failed or diverged")
             return
-    told: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail alike
-    for one in found:
-        told.setdefault((one.why, one.traceback), []).append(one)
-    for (reason, traceback), runs in told.items():
+    by_reason: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail for the same reason
+    for failure in listed:
+        by_reason.setdefault((failure.why, failure.traceback), []).append(failure)
+    for (reason, traceback), runs in by_reason.items():
         for run in runs:
             click.secho(f"{run.series}, trial {run.trial}", bold=True)
         click.secho(f"  {reason}", fg="red")

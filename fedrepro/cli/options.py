@@ -15,15 +15,15 @@ from fedrepro.spec.tiers import TIERS
 
 
 def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The specs whose name or path begins so, for the shell."""
+    """Return the specs whose name or path starts with ``incomplete``, for shell completion."""
     folder = experiments()
     names = [path.relative_to(folder).with_suffix("").as_posix() for path in specs(folder)]
-    found = [name for name in names if name.startswith(incomplete)] if incomplete else names
-    return found or [str(path) for path in specs(folder) if str(path).startswith(incomplete)]
+    matching = [name for name in names if name.startswith(incomplete)] if incomplete else names
+    return matching or [str(path) for path in specs(folder) if str(path).startswith(incomplete)]
 
 
 def _root_of(ctx: click.Context) -> nodes.Node | None:
-    """The first spec that a command line names so far; None where there is none that can be read."""
+    """Return the first spec named on the command line so far; None if there is none that can be read."""
     names = [*(ctx.params.get("specs") or [ctx.params.get("figure")]), *ctx.args]  # an option without its value yet
     named = next((str(name) for name in names if name), None)  # keeps click from telling arguments from the rest
     try:
@@ -33,41 +33,41 @@ def _root_of(ctx: click.Context) -> nodes.Node | None:
 
 
 def complete_panel(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The panels of the figure named before, for the shell."""
+    """Return the panels of the figure named before, for shell completion."""
     root = _root_of(ctx)
     table = root.get("panels") if root is not None else None
     return [name for name, _ in table.items() if name.startswith(incomplete)] if table is not None else []
 
 
 def complete_set(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The keys of the figure named before, for the shell; deeper ones once there is a dot behind the first."""
+    """Return the keys of the figure named before, for shell completion; nested keys once a dot is typed."""
     root = _root_of(ctx)
     if root is None or "=" in incomplete:
         return []
-    found = [key for key in _keys(root) if key.split(".")[0] not in ("paper", "figure", "tiers", "claims")]
+    keys = [key for key in _keys(root) if key.split(".")[0] not in ("paper", "figure", "tiers", "claims")]
     depth = incomplete.count(".")
-    return [key for key in found if key.startswith(incomplete) and key.count(".") <= depth]
+    return [key for key in keys if key.startswith(incomplete) and key.count(".") <= depth]
 
 
 def _keys(node: nodes.Node, before: str = "") -> list[str]:
-    """Every key of a mapping, and those below it, as ``--set`` names them."""
-    found = []
+    """Return every key of a mapping and those nested in it, as ``--set`` names them."""
+    keys = []
     for key, child in node.items():
-        found += [f"{before}{key}", *_keys(child, f"{before}{key}.")]
-    return found
+        keys += [f"{before}{key}", *_keys(child, f"{before}{key}.")]
+    return keys
 
 
 spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
 
 
 def evidence_option(verb: str) -> Any:
-    """``--tier``, of commands that can take of every claim the best evidence there is."""
+    """Return the option ``--tier`` of commands that can use the strongest evidence for each claim."""
     return click.option(
         "--tier",
         type=click.Choice(["best", *TIERS]),
         default="best",
         show_default=True,
-        help=f"Whose results to {verb}; best: of every claim the best evidence of the paper and the quick tier.",
+        help=f"Tier of the results to {verb}; best: the strongest evidence for each claim, paper tier or quick.",
     )
 
 
@@ -91,7 +91,7 @@ results_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=lambda: project() / "results",
     show_default="results of the project",
-    help="Where results lie.",
+    help="Folder of the results.",
 )
 plots_option = click.option(
     "--plots",
@@ -99,44 +99,44 @@ plots_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=lambda: project() / "plots",
     show_default="plots of the project",
-    help="Where pictures go.",
+    help="Folder of the pictures.",
 )
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 class Memory(click.ParamType):
-    """An amount of memory as people write it: 8G, 512M, 1.5GB, 2 GiB."""
+    """An amount of memory: 8G, 512M, 1.5GB, 2 GiB."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Bytes."""
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT])(i?)B?\s*", str(value), re.IGNORECASE)
+        """Return the number of bytes. Raises UserError for anything else."""
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT])(i?)B?\s*", str(value), re.IGNORECASE)
         size = 0.0
-        if found:
-            base = 1024.0 if found[3] else 1000.0
-            size = float(found[1]) * base ** ("kmgt".index(found[2].lower()) + 1)
+        if match:
+            base = 1024.0 if match[3] else 1000.0
+            size = float(match[1]) * base ** ("kmgt".index(match[2].lower()) + 1)
         if not size > 0.0:
             raise UserError(f"--memory {value}: must be an amount of memory such as 8G, 512M or 1.5GB")
         return size
 
 
 class Length(click.ParamType):
-    """A length as papers give it: 3.4in, 8.6cm, 86mm, 245pt (of 72 to the inch)."""
+    """A length with its unit: 3.4in, 8.6cm, 86mm, 245pt (72 pt = 1 in)."""
 
     name = "length"
     inches: ClassVar[dict[str, float]] = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, str]:
-        """Inches, and the text."""
-        found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(in|cm|mm|pt)", str(value))
-        if found is None:
+        """Return the length in inches, and the text. Raises UserError for anything else."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(in|cm|mm|pt)", str(value))
+        if match is None:
             raise UserError(f"--width {value}: must be a length with its unit, such as 3.4in, 8.6cm, 86mm or 245pt")
-        return float(found[1]) * self.inches[found[2]], str(value)
+        return float(match[1]) * self.inches[match[2]], str(value)
 
 
 memory_option = click.option(
-    "--memory", type=Memory(), metavar="SIZE", help="Take as few workers as fit into this much memory (8G, 512M)."
+    "--memory", type=Memory(), metavar="SIZE", help="Use only as many workers as fit into this much memory (8G, 512M)."
 )
