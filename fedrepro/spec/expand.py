@@ -46,6 +46,25 @@ class _Made:
     label: str
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What a curve runs on. complete : False if it names a partition that cannot be resolved."""
+
+    problem: registry.ProblemEntry | None
+    problem_params: dict[str, Any]
+    dataset: Found | None
+    partition: Found | None
+    complete: bool
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the spec calls the dataset and the partition."""
+        return {
+            "dataset": self.dataset.alias if self.dataset else "",
+            "partition": self.partition.alias if self.partition else "",
+        }
+
+
 class Expander:
     """Makes the curves of panels; what is wrong is told to ``collect``."""
 
@@ -135,81 +154,101 @@ class Expander:
     def _point(
         self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str
     ) -> tuple[Setting, dict[str, Any], dict[str, Any]] | None:
-        """The setting at one point of a sweep, what selects it, and the parameters it sets; None where it cannot be."""
-        collect, told = self.collect, self.collect.told
-        problem, problem_params = self.resolve.problem(panel, point)
-        dataset = self.resolve.dataset(panel, point, item)
-        partition = self.resolve.partition(panel, point, dataset.shape if dataset else {})
-        found = collect.told == told
-        own_rounds = point.get("rounds") or panel.get("rounds")
-        rounds = collect.count(own_rounds, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
-        self._check_recorded(rounds, own_rounds)
-        artifacts = collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
+        """Return the setting at one point of a sweep, what selects it, and the parameters it sets; None on errors."""
+        parts = self._parts(panel, item, point)
+        rounds, own_rounds = self._rounds(panel, point)
         given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
-        method = collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
-        metrics = self._metrics(panel, problem, y) if problem is not None else ()
-        self._check_artifacts(artifacts, problem, dataset.shape if dataset else {})
-        if problem is None or dataset is None or not found:
+        method = self.collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
+        metrics = self._metrics(panel, parts.problem, y) if parts.problem is not None else ()
+        artifacts = self._artifacts(panel, parts)
+        if parts.problem is None or parts.dataset is None or not parts.complete:
             return None
-        self._fit(entry, problem, dataset, point, item)
-        facts = {**dataset.shape, "P": partition.params.get("P", dataset.shape.get("P")) if partition else 1}
-        facts |= {"K": problem_params["K"]} if problem_params.get("K") is not None else {}
-        if facts.get("K") == 0:
-            collect.error(item, f"the problem '{problem.name}': give K: the dataset '{dataset.alias}' has no labels")
-        if method is not None:
-            collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
-        if facts.get("J") is not None and problem_params.get("test") is not None:
-            facts["J"] += facts.get("test") or 0  # the problem itself says which rows of all are held back
-        where = dict((panel.get("problem") or self.root.get("problem") or item).items())
-        collect.attempt(lambda: problem.check(problem_params, facts), where, item, f"the problem '{problem.name}'")
-        if collect.told > told:
+        self._fit(entry, parts.problem, parts.dataset, point, item)
+        facts = self._facts(parts, item)
+        if method is None:
             return None
-        full = {f.name: getattr(method, f.name) for f in dataclasses.fields(method)}
-        explicit = {k: values[k] for k in full if k in values}
-        names = {"dataset": dataset.alias, "partition": partition.alias if partition else ""}
-        usual = problem_values(self.root.get("problem"), problem)
+        self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
+        self._check_problem(panel, item, parts, facts)
+        params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+        explicit = {k: values[k] for k in params if k in values}
+        usual = problem_values(self.root.get("problem"), parts.problem)
         setting = Setting(
-            series=_series(entry.name, explicit, names, problem_params, usual, rounds if own_rounds else None),
-            problem=problem.name,
-            problem_params=problem_params,
-            dataset=dataset.entry.name,
-            dataset_params=dataset.params,
-            partition=partition.entry.name if partition else None,
-            partition_params=partition.params if partition else {},
+            series=_series(entry.name, explicit, parts.names, parts.problem_params, usual, own_rounds),
+            problem=parts.problem.name,
+            problem_params=parts.problem_params,
+            dataset=parts.dataset.entry.name,
+            dataset_params=parts.dataset.params,
+            partition=parts.partition.entry.name if parts.partition else None,
+            partition_params=parts.partition.params if parts.partition else {},
             algorithm=entry.name,
-            params=full,
+            params=params,
             rounds=rounds,
             record_every=self.recording.every,
             record_dense=self.recording.dense,
             metrics=metrics,
-            artifacts=tuple(node.value for node in artifacts),
+            artifacts=artifacts,
             explicit=tuple(explicit),
-            names=names,
+            names=parts.names,
         )
-        select = {**full, **names, **problem_params, "algorithm": entry.name, "series": setting.series}
+        select = {**params, **parts.names, **parts.problem_params, "algorithm": entry.name, "series": setting.series}
         return setting, select, explicit
 
-    def _check_artifacts(
-        self, asked: Sequence[Node], problem: registry.ProblemEntry | None, shape: Mapping[str, Any]
-    ) -> None:
-        """What a run shall keep is what its problem has."""
-        views = range(1, min(shape.get("I") or 9, 99) + 1)
-        names = problem.artifacts if problem is not None else ()
-        known = [name.format(i=i) for name in names for i in (views if "{i}" in name else (0,))]
-        for node in asked if problem is not None else ():
-            if node.value not in known:
-                self.collect.error(
-                    node,
-                    f"'{node.value}' is not an array that the problem '{problem.name}' keeps"  # type: ignore[union-attr]
-                    f"{nearest(node.value, known)} (artifacts: {', '.join(known)})",
-                )
+    def _parts(self, panel: Node, item: Node, point: Point) -> _Parts:
+        """Resolve the problem, the dataset and the partition of a curve."""
+        problem, problem_params = self.resolve.problem(panel, point)
+        dataset = self.resolve.dataset(panel, point, item)
+        partition = self.resolve.partition(panel, point, dataset.shape if dataset else {})
+        complete = partition is not None or self.resolve.given("partition", panel, point) is None
+        return _Parts(problem, problem_params, dataset, partition, complete)
 
-    def _check_recorded(self, rounds: int, own: Node | None) -> None:
+    def _rounds(self, panel: Node, point: Point) -> tuple[int, int | None]:
+        """Return the rounds of a curve, and again if the curve or its panel states them (else None)."""
+        own = point.get("rounds") or panel.get("rounds")
+        rounds = self.collect.count(own, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
         recorded = min(self.recording.dense, rounds) + rounds // self.recording.every
         if recorded > MOST_RECORDED:
             said = f"of {rounds:,} rounds about {recorded:,} would be recorded, and {MOST_RECORDED:,} may be"
             self.collect.error(own or self.root.get("rounds"), f"{said}; give record_every, or a smaller record_dense")
+        return rounds, rounds if own else None
+
+    def _facts(self, parts: _Parts, item: Node) -> dict[str, Any]:
+        """Return what is known of the data before they are read: sizes, clients P and classes K."""
+        assert parts.problem is not None
+        assert parts.dataset is not None
+        shape, K = parts.dataset.shape, parts.problem_params.get("K")
+        P = parts.partition.params.get("P", shape.get("P")) if parts.partition else 1
+        facts = {**shape, "P": P} | ({"K": K} if K is not None else {})
+        if facts.get("K") == 0:
+            alias = parts.dataset.alias
+            self.collect.error(item, f"the problem '{parts.problem.name}': give K: the dataset '{alias}' has no labels")
+        return facts
+
+    def _check_problem(self, panel: Node, item: Node, parts: _Parts, facts: Mapping[str, Any]) -> None:
+        """Check the parameters of the problem against what is known of the data."""
+        problem, params = parts.problem, parts.problem_params
+        assert problem is not None
+        if facts.get("J") is not None and params.get("test") is not None:
+            facts = {**facts, "J": facts["J"] + (facts.get("test") or 0)}  # the problem itself holds out rows
+        given = dict((panel.get("problem") or self.root.get("problem") or item).items())
+        self.collect.attempt(lambda: problem.check(params, facts), given, item, f"the problem '{problem.name}'")
+
+    def _artifacts(self, panel: Node, parts: _Parts) -> tuple[str, ...]:
+        """Return the arrays that runs keep for pictures; the problem must have each of them."""
+        asked = self.collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
+        if parts.problem is None:
+            return ()
+        shape = parts.dataset.shape if parts.dataset else {}
+        views = range(1, min(shape.get("I") or 9, 99) + 1)
+        known = [name.format(i=i) for name in parts.problem.artifacts for i in (views if "{i}" in name else (0,))]
+        for node in asked:
+            if node.value not in known:
+                self.collect.error(
+                    node,
+                    f"'{node.value}' is not an array that the problem '{parts.problem.name}' keeps"
+                    f"{nearest(node.value, known)} (artifacts: {', '.join(known)})",
+                )
+        return tuple(node.value for node in asked)
 
     def _fit(
         self,

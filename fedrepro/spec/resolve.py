@@ -97,7 +97,7 @@ class Resolver:
 
     def dataset(self, panel: Node, point: Point, item: Node) -> Found | None:
         """The dataset of a curve."""
-        node = self._given("dataset", panel, point)
+        node = self.given("dataset", panel, point)
         if node is None:
             self.collect.error(item, "no dataset: give 'dataset:' to the curve, the panel or the spec")
             return None
@@ -112,11 +112,11 @@ class Resolver:
         shape = self.collect.attempt(
             lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
         )
-        return Found(alias, entry, params, dict(shape or {}))
+        return Found(alias, entry, params, dict(shape)) if shape is not None else None
 
     def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Found | None:
-        """The partition of a curve, checked against what is known of its data; None where it has none."""
-        node = self._given("partition", panel, point)
+        """Return the partition of a curve, checked against what is known of its data; None without one or on errors."""
+        node = self.given("partition", panel, point)
         if node is None:
             return None
         alias, node = self._named(node, "partition", registry.partitions())
@@ -130,12 +130,14 @@ class Resolver:
         what = f"the partition '{entry.name}'"
         per_trial = params.get("per_trial", False)
         self.collect.attempt(lambda: flag("per_trial", per_trial), node.value, node, what)
-        made = self.collect.attempt(lambda: entry.make(**own), node.value, node, what)
-        if made is not None:
-            self.collect.attempt(lambda: made.check(N=shape.get("N"), K=shape.get("K")), node.value, node, what)
+        partition = self.collect.attempt(lambda: entry.make(**own), node.value, node, what)
+        if partition is None:
+            return None
+        self.collect.attempt(lambda: partition.check(N=shape.get("N"), K=shape.get("K")), node.value, node, what)
         return Found(alias, entry, params)
 
-    def _given(self, what: str, panel: Node, point: Point) -> Node | None:
+    def given(self, what: str, panel: Node, point: Point) -> Node | None:
+        """Return what the curve, its panel or else the spec names as its dataset or partition."""
         return point.get(what) or panel.get(what) or self.root.get(what)
 
     def _named(self, node: Node, what: str, entries: Mapping[str, Any]) -> tuple[str, Node | None]:
