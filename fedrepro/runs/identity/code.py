@@ -1,21 +1,21 @@
-"""A digest of the code that computes a number: of the definitions it reaches, wherever they are defined.
+"""A digest of the code that computes a number: the definitions it reaches, wherever they are defined.
 
 A digest covers a top-level definition (function, class or constant) and every definition of this package that it uses,
 directly or through others. Each is read as a syntax tree. These parts of the tree do not count:
 
-* names of own definitions and of imports: a name is replaced by the digest of what it refers to, so definitions and
-  modules can be moved, split and renamed;
-* names of local variables and of arguments: they are numbered in order of appearance. An argument keeps its name where
-  a caller may need it: in methods, after ``*``, and where a function is handed on as a value. Fields of a dataclass
+* names of definitions of this package and of imports: a name is replaced by the digest of what it refers to, so
+  definitions and modules can be moved, split and renamed;
+* names of local variables and of arguments: they are numbered in order of appearance. An argument keeps its name if
+  a caller may need it: in methods, after ``*``, and in functions that are passed as values. Fields of a dataclass
   and other members keep theirs, because a spec sets them;
 * docstrings, annotations, which error is raised and its text, checks of parameters, metadata of fields;
 * the order of keywords in a call without ``**`` whose keywords are all constants or plain names.
 
-A constant, an operator or a default in anything that is reached changes the digest.
+A change of a constant, an operator or a default in any definition that is reached changes the digest.
 
-A module through which no number passes declares so in a constant ``IN_RUNS`` (in a package's ``__init__`` it holds for
-the modules of the package): ``"says"`` where it only names, checks and complains, ``"reads"`` where it only hands on
-files, whose content has a fingerprint of its own. The default is ``"computes"``.
+A module that no number passes through declares it in a constant ``IN_RUNS`` (in a package's ``__init__`` the constant
+applies to all modules of the package): ``"says"`` if the module only names, checks and reports, ``"reads"`` if it only
+reads files, whose content has its own fingerprint. The default is ``"computes"``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "pandas": ("pandas",),
     "PIL": ("pillow",),
 }
-"""Libraries whose version is part of what computes a number: import name -> distributions."""
+"""Libraries whose version is part of the identity of a run: import name -> distributions."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -68,9 +68,11 @@ _PREDICTING = {
     "Dataset": {"shape", "expected", "making", "doubts", "files", "bundled"},
     "Partition": {"check", "sharing"},
 }
-"""Members of classes of these protocols (``fedrepro.protocols``) that check, predict and describe: no run computes
-with them. A member that others of its class use counts all the same, but for ``check``. ``Problem.of`` builds in memory
-what runs open from a folder, with the same bits (a test compares them)."""
+"""Members of the protocols (``fedrepro.protocols``) that check, predict and describe; no run computes with them.
+
+A member that other members of its class use still counts, except ``check``. ``Problem.of`` builds in memory what runs
+open from a folder, with the same bits (a test compares them).
+"""
 _METADATA = ("metadata", "repr", "doc")
 """Keywords of ``dataclasses.field`` that change no number."""
 _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind"}
@@ -78,14 +80,14 @@ _SKIPPED = {"annotation", "returns", "type_comment", "type_params", "ctx", "kind
 
 
 class Definition(NamedTuple):
-    """A top-level name of a module of this package; ``EFFECTS`` stands for what importing the module does."""
+    """A top-level name of a module of this package; the name ``EFFECTS`` means what importing the module does."""
 
     module: str
     name: str
 
 
 class Library(NamedTuple):
-    """Something that comes from outside this package."""
+    """An object from outside this package."""
 
     path: str
 
@@ -97,7 +99,7 @@ class Own(NamedTuple):
 
 
 Meaning = Definition | Library | Own | None
-"""What a name stands for; None for a local variable or a builtin."""
+"""What a name refers to; None for a local variable or a builtin."""
 
 EFFECTS = "<effects>"
 HOLE = "<definition>"
@@ -105,7 +107,7 @@ HOLE = "<definition>"
 
 @dataclass(frozen=True)
 class _Module:
-    """What the top level of one source file defines, imports and does; ``role``: computes, says or reads."""
+    """The definitions, imports and effects of one source file; ``role`` is computes, says or reads."""
 
     name: str
     role: str
@@ -116,24 +118,25 @@ class _Module:
 
 @dataclass
 class _Reading:
-    """One definition as words; a ``HOLE`` among them stands for the next of the definitions it uses."""
+    """One definition as words; each ``HOLE`` is the place of the next definition in ``uses``."""
 
     words: list[str] = field(default_factory=list)
     uses: list[Definition] = field(default_factory=list)
     libraries: set[str] = field(default_factory=set)
 
 
-# -- what is asked -----------------------------------------------------------------------------------------------------
+# -- public functions --------------------------------------------------------------------------------------------------
 
 
 def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
-    """One hash of the code behind functions, methods or classes of this package, in any order."""
-    return _hash(sorted(_digest(_definition(o)) for o in objects))[:24]
+    """Return one hash of the code of functions, methods or classes of this package, given in any order."""
+    return _hash(sorted(_digest(_definition(thing)) for thing in objects))[:24]
 
 
 def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
-    """The versions of the libraries that these functions, methods or classes compute with, and the flags of XLA."""
-    used = {name for o in objects for one in reached(_definition(o)) for name in _read(one).libraries}
+    """Return the versions of the libraries that the objects compute with, and the flags of XLA."""
+    definitions = set[Definition]().union(*(reached(_definition(thing)) for thing in objects))
+    used = {name for definition in definitions for name in _read(definition).libraries}
     versions = {}
     for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
         with contextlib.suppress(PackageNotFoundError):
@@ -144,32 +147,32 @@ def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 
 
 def xla_flags() -> str:
-    """The flags of XLA that the user has set: they can change what networks compute. '' without any."""
+    """Return the flags of XLA that the user has set ('' if none): they can change what networks compute."""
     flags = set(os.environ.get("XLA_FLAGS", "").split())
     return " ".join(sorted(flags - {cpu.XLA, backend.ONE_THREAD}))
 
 
 def reached(start: Definition) -> set[Definition]:
-    """A definition and all that it uses, directly or through others."""
+    """Return a definition and all definitions that it uses, directly or through others."""
     todo, seen = [start], set[Definition]()
     while todo:
-        one = todo.pop()
-        if one not in seen:
-            seen.add(one)
-            todo += _read(one).uses
+        definition = todo.pop()
+        if definition not in seen:
+            seen.add(definition)
+            todo += _read(definition).uses
     return seen
 
 
 def _definition(thing: Any) -> Definition:
-    """The top-level definition an object belongs to: its function, or the class of a method."""
+    """Return the top-level definition that an object belongs to: its function, or the class of a method."""
     thing = getattr(thing, "__func__", thing)
     name = thing.__qualname__.split(".")[0]
     if name == "<lambda>":
         raise TypeError(f"a lambda of {thing.__module__} has no name to find its code by; define a function")
-    found = resolve(thing.__module__, name)
-    if not isinstance(found, Definition):
+    definition = resolve(thing.__module__, name)
+    if not isinstance(definition, Definition):
         raise TypeError(f"{thing.__module__}.{name} is not defined in this package")
-    return found
+    return definition
 
 
 @functools.cache
@@ -182,7 +185,7 @@ def _version(distribution: str) -> str:
 
 @functools.cache
 def _source(module: str) -> Path | None:
-    """The file of a module of this package; nothing but the package itself is imported to find it."""
+    """Return the file of a module of this package without importing more than the package itself."""
     package, *parts = module.split(".")
     spec = importlib.util.find_spec(package)
     for root in spec.submodule_search_locations or () if spec is not None else ():
@@ -202,13 +205,13 @@ def _module(name: str) -> _Module:
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     imported = {k: v for s in body if isinstance(s, (ast.Import, ast.ImportFrom)) for k, v in _imports(s, package)}
     body = [s for s in body if not isinstance(s, (ast.Import, ast.ImportFrom))]
-    names = {each for s in body for each in _bound(s)}
-    defined: dict[str, list[ast.stmt]] = {each: [] for each in names}
+    names = {bound for s in body for bound in _bound(s)}
+    defined: dict[str, list[ast.stmt]] = {bound: [] for bound in names}
     effects = []
     for statement in body:
         touched = {*_bound(statement), *_changed(statement)} & names
-        for each in touched:
-            defined[each].append(statement)
+        for touched_name in touched:
+            defined[touched_name].append(statement)
         if not touched:
             effects.append(statement)
     return _Module(name, _role(package, name, defined), defined, imported, effects)
@@ -223,7 +226,7 @@ def _role(package: str, name: str, defined: Mapping[str, list[ast.stmt]]) -> str
 
 
 def _imports(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """(local name, (module, name in it)) of an import statement of a module of ``package``."""
+    """Yield (local name, (module, name in it)) for an import statement of a module of ``package``."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:
             whole = alias.name if alias.asname else alias.name.split(".")[0]
@@ -235,12 +238,12 @@ def _imports(statement: ast.Import | ast.ImportFrom, package: str) -> Iterator[t
 
 
 def resolve(module: str, name: str) -> Meaning:
-    """What a top-level name of a module of this package stands for."""
-    found = _module(module)
-    if name in found.defined:
+    """Return what a top-level name of a module of this package refers to."""
+    source = _module(module)
+    if name in source.defined:
         return Definition(module, name)
-    if name in found.imported:
-        return _imported(*found.imported[name])
+    if name in source.imported:
+        return _imported(*source.imported[name])
     return Own(f"{module}.{name}") if _source(f"{module}.{name}") is not None else None
 
 
@@ -263,7 +266,7 @@ def _is_post_init(statement: ast.stmt) -> bool:
 
 
 def _is_checks_above(value: ast.expr) -> bool:
-    """Whether it is ``super().__post_init__()``."""
+    """Return whether the expression is ``super().__post_init__()``."""
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "__post_init__"
 
 
@@ -272,30 +275,28 @@ def _only_for_types(statement: ast.stmt) -> bool:
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds in its own scope."""
-    for one in _within(node):
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield one.name
-        elif isinstance(one, ast.Name) and isinstance(one.ctx, (ast.Store, ast.Del)):
-            yield one.id
-        elif isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name:
-            yield one.name
-        elif isinstance(one, ast.MatchMapping) and one.rest:
-            yield one.rest
-        elif isinstance(one, _COMPREHENSIONS):  # a walrus in it binds in the scope around
-            yield from (n.target.id for n in ast.walk(one) if isinstance(n, ast.NamedExpr))
+    """Yield the names that a statement binds in its own scope."""
+    for part in _within(node):
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield part.name
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
+            yield part.id
+        elif isinstance(part, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and part.name:
+            yield part.name
+        elif isinstance(part, ast.MatchMapping) and part.rest:
+            yield part.rest
+        elif isinstance(part, _COMPREHENSIONS):  # a walrus in it binds in the enclosing scope
+            yield from (n.target.id for n in ast.walk(part) if isinstance(n, ast.NamedExpr))
 
 
 def _changed(node: ast.AST) -> Iterator[str]:
-    """The names whose content a statement may change: ``a[i] = ...``, ``a.b = ...``, ``a.update(...)``."""
-    for one in _within(node):
+    """Yield the names whose content a statement may change: ``a[i] = ...``, ``a.b = ...``, ``a.update(...)``."""
+    for part in _within(node):
         target: ast.AST | None = None
-        if isinstance(one, (ast.Subscript, ast.Attribute)) and isinstance(one.ctx, ast.Store):
-            target = one.value
-        elif (
-            isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) and isinstance(one.value.func, ast.Attribute)
-        ):
-            target = one.value.func.value
+        if isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store):
+            target = part.value
+        elif isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+            target = part.value.func if isinstance(part.value.func, ast.Attribute) else None
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if isinstance(target, ast.Name):
@@ -303,7 +304,7 @@ def _changed(node: ast.AST) -> Iterator[str]:
 
 
 def _within(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and what is below it in the same scope: not inside functions, classes and comprehensions."""
+    """Yield a node and the nodes below it in the same scope: not inside functions, classes or comprehensions."""
     yield node
     if not isinstance(node, (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef)):
         for child in ast.iter_child_nodes(node):
@@ -330,7 +331,7 @@ def _read(definition: Definition) -> _Reading:
 
 @dataclass
 class _Scope:
-    """Local names, what those that a function imports refer to, and the numbers of those that appeared so far."""
+    """The local names of a function or class, with the meanings of imported ones and the numbers given so far."""
 
     kind: str  # "function" or "class"
     names: dict[str, Meaning]
@@ -338,12 +339,12 @@ class _Scope:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> str:
-        """The word for a local name: the depth of its scope, and its place among the names that appeared there."""
+        """Return the word for a local name: the depth of its scope, and its place in the order of appearance."""
         return f"local {self.depth}.{self.numbers.setdefault(name, len(self.numbers))}"
 
 
 class _Writer:
-    """Writes syntax nodes as words, names replaced by what they refer to."""
+    """Writes syntax nodes as words and replaces names by what they refer to."""
 
     def __init__(self, module: str) -> None:
         self.module = module
@@ -363,7 +364,7 @@ class _Writer:
             self.put(role)
 
     def top(self, statement: ast.stmt, name: str) -> None:
-        """A statement that defines ``name``; the name itself is left out where the statement defines nothing else."""
+        """Write a statement that defines ``name``, without the name if the statement defines nothing else."""
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
         self.keywords = frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -378,13 +379,13 @@ class _Writer:
             self.write(statement)
 
     def block(self, statements: list[ast.stmt]) -> None:
-        """Statements in order, without those that change no number."""
+        """Write statements in order, except those that change no number."""
         for statement in statements:
             if not self.idle(statement):
                 self.write(statement)
 
     def idle(self, statement: ast.stmt) -> bool:
-        """Whether a statement changes no number: text, an import, a check of parameters, or blocks of nothing else."""
+        """Return whether a statement changes no number: text, an import, a check, or a loop of such statements."""
         if _is_string(statement) or isinstance(statement, (ast.Pass, ast.Import, ast.ImportFrom)):
             return True
         in_class = bool(self.scopes) and self.scopes[-1].kind == "class"
@@ -397,7 +398,7 @@ class _Writer:
         return self.says(statement.value)
 
     def only_checks(self, node: ast.AST, owner: ast.ClassDef, seen: frozenset[int] = frozenset()) -> bool:
-        """Whether part of a ``__post_init__`` of a class sets nothing, itself or through what it calls."""
+        """Return whether part of a ``__post_init__`` sets nothing, neither itself nor through what it calls."""
         for child in ast.walk(node):
             if isinstance(child, (ast.Attribute, ast.Subscript)) and not isinstance(child.ctx, ast.Load):
                 return False
@@ -408,7 +409,7 @@ class _Writer:
         return True
 
     def call_only_checks(self, call: ast.Call, owner: ast.ClassDef, seen: frozenset[int]) -> bool:
-        """Whether a call sets nothing: of a library, of a class, or of a function whose code sets nothing."""
+        """Return whether a call sets nothing: it calls a library, a class, or a function that sets nothing."""
         if ast.unparse(call.func).split(".")[-1] in ("setattr", "__setattr__"):
             return False
         meaning = self.meaning(call.func)
@@ -423,7 +424,7 @@ class _Writer:
         return all(writer.only_checks(s, owner, seen | {id(s)}) for s in functions)
 
     def setting(self, function: ast.stmt, owner: ast.ClassDef) -> list[ast.stmt]:
-        """The statements of a ``__post_init__`` that set something, or bind names for those that do."""
+        """Return the statements of a ``__post_init__`` that set something, or bind names for those that do."""
         assert isinstance(function, ast.FunctionDef)
         kept = []
         for statement in function.body:
@@ -433,7 +434,7 @@ class _Writer:
         return kept if any(not self.only_checks(statement, owner) for statement in kept) else []
 
     def bases_only_check(self, node: ast.ClassDef) -> bool:
-        """Whether no class of this package above it sets anything in ``__post_init__``."""
+        """Return whether no base class of this package sets anything in ``__post_init__``."""
         for base in node.bases:
             meaning = self.meaning(base)
             if not isinstance(meaning, Definition) or _module(meaning.module).role != "computes":
@@ -447,13 +448,14 @@ class _Writer:
         return True
 
     def says(self, call: ast.Call) -> bool:
+        """Return whether a call goes to a module that only names, checks and reports."""
         meaning = self.meaning(call.func)
         return isinstance(meaning, Definition) and _module(meaning.module).role == "says"
 
     # Names
 
     def meaning(self, node: ast.AST) -> Meaning:
-        """What a name, or an attribute of a module, refers to."""
+        """Return what a name, or an attribute of a module, refers to."""
         if isinstance(node, ast.Name):
             scope = self.scope_of(node.id)
             return scope.names[node.id] if scope is not None else resolve(self.module, node.id)
@@ -466,14 +468,14 @@ class _Writer:
         return None
 
     def scope_of(self, name: str) -> _Scope | None:
-        """The innermost scope in which a name is local; a class's names are not seen inside its methods."""
+        """Return the innermost scope where a name is local; methods do not see the names of their class."""
         for above, scope in enumerate(reversed(self.scopes)):
             if name in scope.names and (scope.kind == "function" or above == 0):
                 return scope
         return None
 
     def local_name(self, name: str) -> None:
-        """The word for a name that is bound: a number in a function, itself elsewhere."""
+        """Write the word for a name that is bound: a number in a function, the name itself elsewhere."""
         scope = self.scope_of(name)
         self.put(scope.number(name) if scope is not None and scope.kind == "function" else f"name {name}")
 
@@ -481,11 +483,11 @@ class _Writer:
         meaning = self.meaning(node)
         if isinstance(meaning, Definition):
             self.use(meaning)
-            self.put(*_arguments(meaning))  # it is handed on: whoever calls it may name its arguments
+            self.put(*_arguments(meaning))  # passed as a value: its caller may name its arguments
         elif isinstance(meaning, Library):
             self.put("library", meaning.path)
             self.reading.libraries.add(meaning.path.split(".")[0])
-        elif isinstance(meaning, Own):  # the module itself is handed on: anything in it may be used
+        elif isinstance(meaning, Own):  # the module itself is passed on: anything in it may be used
             for name in sorted(_module(meaning.module).defined):
                 self.use(Definition(meaning.module, name))
         elif isinstance(node, ast.Name):
@@ -513,7 +515,7 @@ class _Writer:
             case ast.Call():
                 self.call(node)
             case ast.AnnAssign(target=target, value=value):
-                if self.scopes and self.scopes[-1].kind == "class":  # a dataclass tells fields by their annotations
+                if self.scopes and self.scopes[-1].kind == "class":  # annotations decide what is a field
                     self.put("shared" if "ClassVar" in ast.unparse(node.annotation) else "field")
                 self.put("Assign", "(", "targets=")
                 self.write(target)
@@ -537,7 +539,7 @@ class _Writer:
                 self.fields(node)
 
     def fields(self, node: ast.AST, without: tuple[str, ...] = ()) -> None:
-        """A node of any other kind: its type and its fields; empty ones are left out, whatever Python's version."""
+        """Write a node of any other kind: its type and its fields, without empty ones (Python versions differ)."""
         self.put(type(node).__name__, "(")
         for name, value in ast.iter_fields(node):
             if name in _SKIPPED or name in without or value is None or value == []:
@@ -555,9 +557,9 @@ class _Writer:
         self.put(")")
 
     def call(self, node: ast.Call) -> None:
-        """A call; the arguments of a function of this package are told by their places instead of their names."""
+        """Write a call; keywords of a function of this package are written as the places of its arguments."""
         meaning = self.meaning(node.func)
-        open_ = any(keyword.arg is None for keyword in node.keywords)  # with **, any name may be among them
+        unknown = any(keyword.arg is None for keyword in node.keywords)  # ** may pass any name
         arguments: tuple[str, ...] = ()
         if isinstance(meaning, Definition) and self.says(node):  # its first argument is a name: the rest explains
             self.put("Call", "says")
@@ -567,7 +569,7 @@ class _Writer:
         if meaning == Library("dataclasses.field"):
             return self.dataclass_field(node)
         self.put("Call", "(")
-        if isinstance(meaning, Definition) and not open_ and (arguments := _arguments(meaning)):
+        if isinstance(meaning, Definition) and not unknown and (arguments := _arguments(meaning)):
             self.use(meaning)
         else:
             self.write(node.func)
@@ -575,7 +577,7 @@ class _Writer:
         for argument in node.args:
             self.write(argument)
         keywords = [(self.keyword(keyword.arg, arguments), keyword.value) for keyword in node.keywords]
-        if not open_ and all(isinstance(value, (ast.Constant, ast.Name)) for _, value in keywords):
+        if not unknown and all(isinstance(value, (ast.Constant, ast.Name)) for _, value in keywords):
             keywords.sort(key=lambda pair: pair[0])
         for name, value in keywords:
             self.put(name)
@@ -584,18 +586,18 @@ class _Writer:
 
     @staticmethod
     def keyword(name: str | None, arguments: tuple[str, ...]) -> str:
-        """The word for a keyword of a call: its place among the arguments where these are known."""
+        """Return the word for a keyword of a call: its place among the arguments if these are known."""
         if name is None:
             return "**"
         return f"argument {arguments.index(name)}" if name in arguments else f"keyword {name}"
 
     def is_only_metadata(self, value: ast.expr) -> bool:
-        """Whether a field's value is ``field(metadata=...)``, which gives it none."""
+        """Return whether the value of a field is ``field(metadata=...)``, which sets no default."""
         is_field = isinstance(value, ast.Call) and self.meaning(value.func) == Library("dataclasses.field")
         return is_field and isinstance(value, ast.Call) and all(k.arg in _METADATA for k in value.keywords)
 
     def dataclass_field(self, node: ast.Call) -> None:
-        """``field(default=x, metadata=...)`` is ``x``: what a field is called in texts changes no number."""
+        """Write ``field(default=x, metadata=...)`` as ``x``: metadata change no number."""
         counted = [keyword for keyword in node.keywords if keyword.arg not in _METADATA]
         if len(counted) == 1 and counted[0].arg == "default":
             return self.write(counted[0].value)
@@ -607,7 +609,7 @@ class _Writer:
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         self.put(type(node).__name__, "(")
-        self.write(node.generators[0].iter)  # evaluated in the scope around
+        self.write(node.generators[0].iter)  # evaluated in the enclosing scope
         names = (name for generator in node.generators for name in _bound(generator.target))
         self.scopes.append(_Scope("function", dict.fromkeys(names), len(self.scopes)))
         for number, generator in enumerate(node.generators):
@@ -650,11 +652,11 @@ class _Writer:
         self.put("end")
 
     def called_by_keyword(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[str, ...]:
-        """The arguments of a function inside a function that calls in the same definition may name."""
+        """Return the arguments of a nested function that calls in the same definition may name."""
         return () if len(self.scopes) == 1 else tuple(sorted(self.keywords))
 
     def local(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> dict[str, Meaning]:
-        """The local names of a function: its arguments, what it binds, and what it imports (with their meaning)."""
+        """Return the local names of a function: its arguments, what it binds, and what it imports with its meaning."""
         arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
         names: dict[str, Meaning] = {argument.arg: None for argument in arguments if argument is not None}
         if isinstance(node, ast.Lambda):
@@ -687,7 +689,7 @@ class _Writer:
         self.put("end")
 
     def post_init(self, function: ast.stmt, owner: ast.ClassDef, only_checks_above: bool) -> list[ast.stmt]:
-        """A ``__post_init__`` without its checks of parameters; nothing where that leaves what those above do."""
+        """Return a ``__post_init__`` without its checks, or nothing if it then does what the base classes do."""
         assert isinstance(function, ast.FunctionDef)
         setting = self.setting(function, owner)
         above = [s for s in function.body if isinstance(s, ast.Expr) and _is_checks_above(s.value)]
@@ -698,7 +700,7 @@ class _Writer:
         return [reduced]
 
     def used_members(self, node: ast.ClassDef, without: set[str]) -> set[str]:
-        """The members that the other members of a class, or of those above it, use through ``self`` or ``cls``."""
+        """Return the members that other members of a class or its bases use through ``self`` or ``cls``."""
         kept = [s for s in node.body if not set(_bound(s)) & without]
         attributes = (n for s in kept for n in ast.walk(s) if isinstance(n, ast.Attribute))
         used = {n.attr for n in attributes if isinstance(n.value, ast.Name) and n.value.id in ("self", "cls")}
@@ -711,7 +713,7 @@ class _Writer:
         return used
 
     def protocols(self, node: ast.ClassDef) -> Iterator[str]:
-        """The names of the protocols that a class derives from, directly or through other classes."""
+        """Yield the names of the protocols that a class derives from, directly or through other classes."""
         for base in node.bases:
             meaning = self.meaning(base)
             if isinstance(meaning, Definition):
@@ -725,7 +727,7 @@ class _Writer:
 
 @functools.cache
 def _arguments(definition: Definition) -> tuple[str, ...]:
-    """The arguments of a function of this package that a call can name; () for anything else."""
+    """Return the arguments of a function of this package that a call can name; () for anything else."""
     statements = _module(definition.module).defined[definition.name]
     if len(statements) != 1 or not isinstance(statements[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
         return ()
@@ -746,21 +748,41 @@ _DIGESTS: dict[Definition, str] = {}
 
 
 def _digest(definition: Definition) -> str:
-    """The digest of a definition: of its words, with the digests of what it uses in their places."""
+    """Return the digest of a definition: of its words, with the digests of what it uses in their places."""
     if definition not in _DIGESTS:
-        for group in _groups(definition):
-            _DIGESTS.update(_digest_group(group))
+        _digest_reached(definition, {}, [])
     return _DIGESTS[definition]
 
 
-def _digest_group(group: list[Definition]) -> dict[Definition, str]:
-    """The digests of definitions that use each other; what they use beyond the group has its digests already.
+def _digest_reached(start: Definition, index: dict[Definition, int], path: list[Definition]) -> int:
+    """Digest all that ``start`` reaches, in groups that use each other (Tarjan, 1972).
 
-    Inside the group a definition is told by its words, then by the words of those it uses, and so on, once around.
+    index : definitions seen, with their numbers in order. path : those whose group is not complete yet. Returns the
+    smallest number among the definitions of ``path`` that ``start`` reaches.
+    """
+    index[start] = lowest = len(index)
+    path.append(start)
+    for used in _read(start).uses:
+        if used not in index and used not in _DIGESTS:
+            lowest = min(lowest, _digest_reached(used, index, path))
+        elif used in path:
+            lowest = min(lowest, index[used])
+    if lowest == index[start]:
+        first = path.index(start)
+        _DIGESTS.update(_digest_group(path[first:]))
+        del path[first:]
+    return lowest
+
+
+def _digest_group(group: list[Definition]) -> dict[Definition, str]:
+    """Return the digests of definitions that use each other; all others that they use have digests already.
+
+    Inside the group a definition is identified by its words, then by the words of those it uses, and so on, until
+    each has seen all others.
     """
     inside = dict.fromkeys(group, "")
     for _ in range(len(group) + 1):
-        inside = {one: _hash(_filled(_read(one), inside)) for one in group}
+        inside = {definition: _hash(_filled(_read(definition), inside)) for definition in group}
     return inside
 
 
@@ -768,39 +790,7 @@ def _filled(reading: _Reading, inside: Mapping[Definition, str]) -> Iterator[str
     uses = iter(reading.uses)
     for word in reading.words:
         if word == HOLE:
-            one = next(uses)
-            yield inside[one] if one in inside else _DIGESTS[one]
+            used = next(uses)
+            yield inside[used] if used in inside else _DIGESTS[used]
         else:
             yield word
-
-
-def _groups(start: Definition) -> list[list[Definition]]:
-    """What ``start`` reaches and has no digest yet, in groups that use each other, users last (Tarjan, 1972)."""
-    index: dict[Definition, int] = {}
-    low: dict[Definition, int] = {}
-    open_: list[Definition] = []
-    found: list[list[Definition]] = []
-    path: list[tuple[Definition, Iterator[Definition]]] = []
-
-    def enter(one: Definition) -> None:
-        index[one] = low[one] = len(index)
-        open_.append(one)
-        path.append((one, iter(_read(one).uses)))
-
-    enter(start)
-    while path:
-        one, rest = path[-1]
-        other = next((o for o in rest if o not in _DIGESTS), None)
-        if other is None:
-            path.pop()
-            if path:
-                low[path[-1][0]] = min(low[path[-1][0]], low[one])
-            if low[one] == index[one]:
-                cut = open_.index(one)
-                found.append(open_[cut:])
-                del open_[cut:]
-        elif other not in index:
-            enter(other)
-        elif other in open_:
-            low[one] = min(low[one], index[other])
-    return found
