@@ -234,7 +234,7 @@ def test_a_lost_worker_loses_only_its_runs_in_flight(
     over.set()
     killer.join()
     assert ran.exit_code == 0, ran.output
-    assert f"the worker {next(iter(pids))} is gone; what it was computing is tried again" in ran.output
+    assert f"the worker {next(iter(pids))} is lost; its runs are tried again" in ran.output
     assert "16 runs computed, 0 reused, 0 failed" in ran.output
     assert csv(tmp_path) == csv(tmp_path, "here")
     assert set(written.values()) == {1}
@@ -246,7 +246,7 @@ def test_what_ends_every_worker_is_a_recorded_failure_and_so_is_an_error(
     monkeypatch.setattr(remote, "TRIES", 2)
     address = cluster.scheduler_address
     for word, counted, why in (
-        ("end", "6 runs computed, 0 reused, 2 failed", "the worker that was to compute it was lost, [2-6] times"),
+        ("end", "6 runs computed, 0 reused, 2 failed", "its worker was lost [2-6] times"),
         ("raise", "0 runs computed, 6 reused, 2 failed", "IndexError: list index out of range"),
     ):
         (house / "flag").write_text(word)

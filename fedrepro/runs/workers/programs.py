@@ -1,8 +1,8 @@
-"""What XLA compiled, shared by the processes of this machine: a network's programs are compiled once, not in each.
+"""Programs compiled by XLA, shared by the processes of this machine, so that a network is compiled once.
 
-JAX keeps them in files itself, if it is told where before it loads. A program on file is the machine code that the
-compiler made, so that a run has the same bits with it as without. The folder stands beside the arrays that processes
-share, and goes like theirs when nothing was added to it for a week.
+JAX stores them in files if a variable names the folder before JAX loads. A stored program is the machine code that the
+compiler made, so a run has the same bits with it as without. The folder is next to the arrays that processes share
+and, like them, is removed if nothing was added to it for a week.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fedrepro import cpu
 
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
 LARGEST = 1 << 28
-"""Bytes kept; programs that were not used for longest make room. With a limit JAX locks the folder, too."""
+"""Bytes kept; the least recently used programs are removed first. With a limit, JAX also locks the folder."""
 
 
 def shared(scratch: Path) -> dict[str, str]:
-    """Variables for processes that are to share their programs; none where the user has told JAX where to keep them."""
+    """Return environment variables for processes that share programs; none if the user has set JAX's folder."""
     if os.environ.get(FOLDER):
         return {}
     folder = scratch.resolve() / f"programs-{_machine()}"
-    with contextlib.suppress(OSError):  # nothing is there yet
+    with contextlib.suppress(OSError):  # the folder does not exist yet
         os.utime(folder)
     return {
         FOLDER: str(folder),
@@ -35,8 +35,8 @@ def shared(scratch: Path) -> dict[str, str]:
 
 
 def _machine() -> str:
-    """A name of this kind of CPU: another kind may not know the instructions of a program made here."""
-    known = {cpu.model()}
+    """Return a name of this kind of CPU: another kind may lack instructions of a program compiled here."""
+    facts = {cpu.model()}
     with contextlib.suppress(OSError):
-        known |= cpu.features()
-    return hashlib.sha256("\n".join(sorted(known)).encode()).hexdigest()[:8]
+        facts |= cpu.features()
+    return hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()[:8]

@@ -1,7 +1,7 @@
 """Runs on many machines: groups of runs as tasks of a dask.distributed cluster (the extra ``distributed``).
 
-The client is used itself, not joblib's backend for it: with dask 2026.8 and joblib 1.6, that one waits for ever for a
-task that dask has given up because its workers died.
+This module uses dask's client directly, not joblib's dask backend: with dask 2026.8 and joblib 1.6, that backend waits
+forever for a task that dask has given up because its workers died.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import task
 
 CONNECT = 15.0
-"""Seconds in which a scheduler must answer."""
+"""Seconds to wait for a scheduler's answer."""
 
 TRIES = 4
-"""How often a group is begun on workers that are lost, before its runs count as failed."""
+"""How often a group is started on workers that are lost before its runs count as failed."""
 
 AHEAD = 2
-"""Groups in flight for each worker, so that none waits for the next one."""
+"""Groups submitted per worker, so that no worker waits for its next group."""
 
 LOOK, WAIT = 1.0, 0.2
-"""Seconds between two looks at the workers, and between two at the runs that came back."""
+"""Seconds between two checks of the workers, and between two checks for finished runs."""
 
 SILENT = logging.CRITICAL + 1
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""What worker processes of this command begin with: Ctrl-C is for the command, which ends them."""
+"""The first statement of this command's worker processes: Ctrl-C goes to the command, which ends them."""
 
 
 # -- connecting --------------------------------------------------------------------------------------------------------
 
 
 class ClusterLost(UserError):
-    """The scheduler does not answer any more."""
+    """The scheduler no longer answers."""
 
 
 @contextlib.contextmanager
 def connected(address: str, scratch: Path, quiet: bool = False) -> Iterator[Cluster]:
-    """The cluster behind a scheduler's address, or one of N processes here for ``local:N``, ended with the block.
+    """Connect to the cluster at a scheduler's address; ``local:N`` starts N processes here, ended with the block.
 
-    scratch : where arrays are shared on this machine. quiet : say only what concerns the numbers. Raises UserError
-    without the extra, and where nobody answers.
+    scratch : folder where processes of this machine share arrays. quiet : print only what concerns the numbers. Raises
+    UserError without the extra, or if no scheduler answers.
     """
     distributed = _library()
     with contextlib.ExitStack() as stack:
@@ -83,7 +83,7 @@ def _library() -> Any:
         import distributed
     except ImportError:
         raise UserError('--scheduler needs dask.distributed: pip install "fedrepro[distributed]"') from None
-    # What matters of lost workers, schedulers and Ctrl-C is told here; tornado logs a call cut off before it began.
+    # This module reports lost workers and schedulers and Ctrl-C; tornado logs a call cut off before it began.
     for name in ("distributed", "distributed.client", "tornado.application"):
         logging.getLogger(name).setLevel(SILENT)
     return distributed
@@ -91,7 +91,7 @@ def _library() -> Any:
 
 @contextlib.contextmanager
 def _own_cluster(distributed: Any, address: str, scratch: Path) -> Iterator[Any]:
-    """A scheduler and N processes of one thread on this machine, their files under ``scratch``."""
+    """Start a scheduler and N processes of one thread on this machine, with their files under ``scratch``."""
     import dask
 
     count = address.removeprefix("local:")
@@ -106,7 +106,7 @@ def _own_cluster(distributed: Any, address: str, scratch: Path) -> Iterator[Any]
                 n_workers=int(count),
                 threads_per_worker=1,
                 processes=True,
-                memory_limit=0,  # mapped arrays count as memory, and are none that must be kept
+                memory_limit=0,  # dask counts mapped arrays as memory, although the system can drop them
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 silence_logs=SILENT,
@@ -123,12 +123,12 @@ def _lacking(who: str, error: BaseException, ours: str) -> UserError:
 
 
 def _compute() -> Callable[..., None]:
-    """``task.compute``, sent as code: dask ends a worker that is sent a name it does not have."""
+    """Return ``task.compute`` as code to send: dask ends a worker that receives a name it does not have."""
 
-    def compute(*given: Any) -> None:
+    def compute(*arguments: Any) -> None:
         import importlib
 
-        importlib.import_module("fedrepro.runs.workers.task").compute(*given)
+        importlib.import_module("fedrepro.runs.workers.task").compute(*arguments)
 
     return compute
 
@@ -142,7 +142,10 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass
 class _Group:
-    """Runs that a worker computes together. left : ids that nothing is known of yet. begun, lost : how often it was."""
+    """Runs that a worker computes together.
+
+    left : ids of runs without an answer so far. begun, lost : how often the group was started and lost.
+    """
 
     number: int
     runs: list[Run]
@@ -152,13 +155,13 @@ class _Group:
 
     @property
     def problem(self) -> str:
-        """The problem all of them are on."""
+        """The problem that the runs share."""
         return self.runs[0].problem_id
 
 
 @dataclass
 class Cluster:
-    """Workers that compute groups of runs. own : processes of this command, which share its files."""
+    """Workers that compute groups of runs. own : they are processes of this command and share its files."""
 
     client: Any
     address: str
@@ -169,24 +172,24 @@ class Cluster:
     _looked: float = field(default=0.0, init=False)
 
     def ready(self) -> int:
-        """Wait for a worker; how many there are then."""
-        told = False
-        while not (found := self.threads()):
-            if not told:
-                self._tell(f"no worker has joined {self.address} yet; waiting for one")
-            told = True
+        """Wait for a worker; return the number of workers."""
+        waiting = False
+        while not (workers := self.threads()):
+            if not waiting:
+                self._print(f"no worker has joined {self.address} yet; waiting for one")
+            waiting = True
             time.sleep(WAIT)
-        return len(found)
+        return len(workers)
 
     def answers(
         self, groups: Sequence[list[Run]], contents: Mapping[str, str], store: Store, most: int | None
     ) -> Generator[tuple[str, str]]:
-        """Compute the groups; what each run came to, (id, 'ok' | 'diverged' | 'failed: why'), once it is stored.
+        """Compute the groups; yield (id, 'ok' | 'diverged' | 'failed: why') of each run once it is stored.
 
-        contents : the fingerprint of each problem's data. most : groups in flight at a time (None: as the workers
-        need). A group whose worker is lost is begun again without the runs that came back, up to ``TRIES`` times.
-        Closing the iterator stops what is in flight. Raises UserError where a worker runs another program, or the
-        scheduler is gone.
+        contents : the fingerprint of each problem's data. most : groups submitted at a time (None: as many as the
+        workers need). A group whose worker is lost is started again without its finished runs, up to ``TRIES`` times.
+        Closing the iterator cancels submitted groups. Raises UserError if a worker runs another program, or the
+        scheduler no longer answers.
         """
         sweep = _Sweep(self, groups, contents, store, most)
         try:
@@ -195,62 +198,62 @@ class Cluster:
             sweep.stop()
 
     def check(self, names: Sequence[Sequence[str]]) -> int:
-        """Look at the workers once a second: new ones must be fit. How many there are."""
+        """Check the workers once a second: new ones must run the same program. Return the number of workers."""
         if self._looked and time.monotonic() - self._looked < LOOK:
             return len(self._known)
-        found = self.threads()
+        workers = self.threads()
         self._looked = time.monotonic()
-        for address in sorted(self._known - set(found)):
-            self._tell(f"the worker {address} is gone; what it was computing is tried again")
-        if self._known and not found:
-            self._tell("no worker is left; waiting for one")
-        new = sorted(set(found) - self._known)
-        self._known = set(found)
+        for address in sorted(self._known - set(workers)):
+            self._print(f"the worker {address} is lost; its runs are tried again")
+        if self._known and not workers:
+            self._print("no worker is left; waiting for one")
+        new = sorted(set(workers) - self._known)
+        self._known = set(workers)
         if new:
-            self._admit(new, found, names)
-        return len(found)
+            self._admit(new, workers, names)
+        return len(workers)
 
     def _admit(self, new: Sequence[str], threads: Mapping[str, int], names: Sequence[Sequence[str]]) -> None:
         with self.reached():
-            said = self.client.run(task.facts, [list(pair) for pair in names], workers=list(new), on_error="return")
+            answers = self.client.run(task.facts, [list(pair) for pair in names], workers=list(new), on_error="return")
         ours = task.facts(names)
         doubts: Counter[str] = Counter()
-        for address, theirs in said.items():
+        for address, theirs in answers.items():
             if isinstance(theirs, OSError):
-                continue  # it is gone already
+                continue  # it has left already
             if isinstance(theirs, Exception):
                 raise _lacking(f"the worker {address}", theirs, ours["program"])
             task.fit(address, threads[address], theirs["program"], ours["program"])
             doubts.update(set(theirs["doubts"]) - set(ours["doubts"]))
         for doubt, count in sorted(doubts.items()):
-            tqdm.write(f"note: on {count} of {len(said)} workers: {doubt}", file=sys.stderr)
+            tqdm.write(f"note: on {count} of {len(answers)} workers: {doubt}", file=sys.stderr)
 
     def threads(self) -> dict[str, int]:
-        """The threads of each worker, by its address. Raises UserError where the scheduler is gone."""
+        """Return the number of threads of each worker, by address. Raises ClusterLost if no scheduler answers."""
         with self.reached():
             return dict(self.client.nthreads())
 
     @contextlib.contextmanager
     def reached(self) -> Iterator[None]:
-        """A block that talks to the scheduler. Raises ClusterLost where it is gone."""
+        """Enclose a block that talks to the scheduler. Raises ClusterLost if it does not answer."""
         try:
             yield
         except OSError as error:
             raise ClusterLost(
-                f"the scheduler {self.address} does not answer any more ({_first_line(error)}); what is finished is "
-                "kept, and the same command goes on from there"
+                f"the scheduler {self.address} no longer answers ({_first_line(error)}); finished runs are kept, and "
+                "the same command continues from there"
             ) from None
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if not self.quiet:
             tqdm.write(text)
 
 
 class _Sweep:
-    """The groups of one call of ``answers``: waiting, in flight, or done.
+    """The groups of one call of ``answers``: waiting, submitted or done.
 
-    What happens is told by messages of the workers (``task.compute``); a group is done when nothing of it is left. Its
-    future only tells what a worker cannot: that it is lost, or unfit.
+    Workers report by messages (``task.compute``); a group is done when each of its runs has an answer. Its future
+    only reports what a worker cannot: that the worker is lost, or runs another program.
     """
 
     def __init__(
@@ -271,28 +274,28 @@ class _Sweep:
         self.flying: dict[int, Any] = {}  # number of the group -> its future
         self.lacking: set[str] = set()  # problems whose data some worker does not have
         self.sent: dict[str, Any] = {}  # problem -> its packed arrays on the cluster
-        self.kept: list[str] = []  # what workers that begin a group again may leave out
+        self.kept: list[str] = []  # finished runs, which workers that start a group again leave out
         self.topic = f"fedrepro-{uuid4().hex}"
         with cluster.reached():
             self.queue = Queue(self.topic, client=cluster.client)
 
     def run(self) -> Iterator[tuple[str, str]]:
-        """What each run came to."""
+        """Yield the outcome of each run."""
         while self.waiting or self.flying:
             yield from self._send(self.cluster.check(self.names))
-            over = [number for number, future in self.flying.items() if future.done()]  # all that they sent has come
+            over = [number for number, future in self.flying.items() if future.done()]  # their messages have arrived
             with self.cluster.reached():
-                came = self.queue.get(batch=True)
-            yield from [answer for message in came for answer in self._keep(*message)]  # all stored, then told
-            self._tell_kept()
+                messages = self.queue.get(batch=True)
+            yield from [answer for message in messages for answer in self._keep(*message)]  # store all, then yield
+            self._publish_kept()
             for number in over:
                 if number in self.flying:
                     yield from self._lost(self.groups[number])
-            if not over and not came:
+            if not over and not messages:
                 self._wait()
 
     def stop(self) -> None:
-        """End what is in flight; what has come back by then is stored."""
+        """Cancel submitted groups; store the runs that have come back."""
         if self.cluster.client.status != "running":
             return
         with contextlib.suppress(Exception):
@@ -312,7 +315,7 @@ class _Sweep:
                 arrays = self._arrays(group)
             except ClusterLost:
                 raise
-            except Exception as error:  # as where a run is computed here: a recorded state of the runs, not the end
+            except Exception as error:  # recorded as a failure of these runs, as on one machine
                 yield from self._failed(group, f"{type(error).__name__}: {error}", traceback.format_exc())
                 continue
             scratch = self.cluster.scratch.resolve() if self.cluster.own else None
@@ -324,7 +327,7 @@ class _Sweep:
             )  # fmt: skip
 
     def _arrays(self, group: _Group) -> Any:
-        """The packed arrays of the group's problem on the cluster, once a worker has asked for them."""
+        """Return the packed arrays of the group's problem on the cluster, if a worker has asked for them."""
         if group.problem not in self.lacking:
             return None
         if group.problem not in self.sent:
@@ -341,30 +344,30 @@ class _Sweep:
             group.begun += 1
         elif word == "lacks":
             self.lacking.add(group.problem)
-            self._again(group)
+            self._resubmit(group)
         elif run in group.left:
-            found = pickle.loads(content)
+            outcome = pickle.loads(content)
             if word == "ended":
-                self.store.write(run, found)
+                self.store.write(run, outcome)
             else:
-                self.store.fail(run, found)
-            self._off(group, run)
-            return [(run, found.meta["status"] if word == "ended" else found["why"])]
+                self.store.fail(run, outcome)
+            self._finish(group, run)
+            return [(run, outcome.meta["status"] if word == "ended" else outcome["why"])]
         return []
 
-    def _off(self, group: _Group, run: str) -> None:
+    def _finish(self, group: _Group, run: str) -> None:
         group.left.discard(run)
         if not group.left:
             self.flying.pop(group.number, None)
             if group.problem in self.sent and not any(g.left and g.problem == group.problem for g in self.groups):
                 del self.sent[group.problem]
 
-    def _again(self, group: _Group) -> None:
+    def _resubmit(self, group: _Group) -> None:
         if self.flying.pop(group.number, None) is not None:
             self.waiting.appendleft(group)
 
     def _lost(self, group: _Group) -> list[tuple[str, str]]:
-        """What is to be done with a group whose task is over although some of its runs did not come back."""
+        """Resubmit a group whose task ended without all of its runs, or return them as failed."""
         from distributed.scheduler import KilledWorker
 
         future = self.flying[group.number]
@@ -375,29 +378,27 @@ class _Sweep:
             raise _lacking("a worker", error, self.ours)
         if error is not None and not isinstance(error, KilledWorker):
             return self._failed(group, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
-        self.cluster.threads()  # an answer: the scheduler is there
+        self.cluster.threads()  # raises if the scheduler is lost too
         group.lost += 1
-        self.sent.pop(group.problem, None)  # it may have been lost too
-        if group.begun >= TRIES or group.lost >= 3 * TRIES:  # others in a lost worker's queue have not begun
+        self.sent.pop(group.problem, None)  # the lost worker may have held it
+        if group.begun >= TRIES or group.lost >= 3 * TRIES:  # some wait in a lost worker's queue and never start
             times = max(group.begun, group.lost)
-            return self._failed(group, f"the worker that was to compute it was lost, {times} times", "")
-        self._again(group)
+            return self._failed(group, f"its worker was lost {times} times", "")
+        self._resubmit(group)
         return []
 
     def _failed(self, group: _Group, why: str, trace: str) -> list[tuple[str, str]]:
-        found = []
-        for run in group.runs:
-            if run.id in group.left:
-                found.append((run.id, f"failed: {why}"))
-                note = {"why": found[-1][1], "traceback": trace, "series": run.setting.series, "trial": run.trial}
-                self.store.fail(run.id, note)
-                self._off(group, run.id)
-        return found
+        left = [run for run in group.runs if run.id in group.left]
+        for run in left:
+            note = {"why": f"failed: {why}", "traceback": trace, "series": run.setting.series, "trial": run.trial}
+            self.store.fail(run.id, note)
+            self._finish(group, run.id)
+        return [(run.id, f"failed: {why}") for run in left]
 
-    def _tell_kept(self) -> None:
-        """Let the cluster know which runs of unfinished groups are back."""
-        open_ = [self.groups[number] for number in self.flying]
-        kept = sorted(run.id for group in open_ for run in group.runs if run.id not in group.left)
+    def _publish_kept(self) -> None:
+        """Publish which runs of unfinished groups have come back."""
+        submitted = [self.groups[number] for number in self.flying]
+        kept = sorted(run.id for group in submitted for run in group.runs if run.id not in group.left)
         if kept != self.kept:
             self.kept = kept
             with self.cluster.reached():

@@ -1,7 +1,7 @@
-"""What a worker of a dask cluster does: tell which program it runs, get the data of a group, compute, send back.
+"""The work of a worker of a dask cluster: report its program, get the data of a group, compute it, send results back.
 
-A worker has files of its own. It makes a problem's arrays itself where it can (generated data, stand-ins, a data home
-or a path with the same content) and is sent them where it cannot.
+A worker has its own files. It makes a problem's arrays itself if it can (generated data, stand-ins, a data home or a
+path with the same content); otherwise the client sends them.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from fedrepro.runs.identity import code
 
 STALE_DAYS = 7
 ASKS = 0.5
-"""Seconds between two looks whether anybody still waits for a group."""
+"""Seconds between two checks whether the client still waits for a group."""
 
 
 _PARSING = threading.Lock()
-"""A worker is asked in one thread while it computes in another; Python 3.11 cannot parse in two at a time."""
+"""A worker answers in one thread while it computes in another; Python 3.11 cannot parse in two threads at a time."""
 
 
 class Unfit(UserError):
-    """A worker that cannot take part, and why."""
+    """A worker that cannot take part, with the reason."""
 
 
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
 def parts(runs: Iterable[Any]) -> list[list[str]]:
-    """The names of what these runs compute with: [kind, name] in order, in words that any version understands."""
-    found = set()
+    """Return the names of what these runs compute with: sorted [kind, name], in words that any version understands."""
+    names = set()
     for run in runs:
         setting = run.setting
-        found |= {("method", setting.algorithm), ("problem", setting.problem)}
-        found |= {("stand-in" if run.stand_in else "dataset", setting.dataset)}
-        found |= {("partition", setting.partition)} if setting.partition else set()
-    return [list(pair) for pair in sorted(found)]
+        names |= {("method", setting.algorithm), ("problem", setting.problem)}
+        names |= {("stand-in" if run.stand_in else "dataset", setting.dataset)}
+        names |= {("partition", setting.partition)} if setting.partition else set()
+    return [list(pair) for pair in sorted(names)]
 
 
 def program(names: Sequence[Sequence[str]]) -> str:
-    """What computes these parts here, as the identity of a run sees it: version, digest of the code, libraries."""
+    """Return what computes these parts here, as in the identity of a run: version, digest of the code, libraries."""
     with _PARSING:
         return _program(tuple((kind, name) for kind, name in names))
 
@@ -87,12 +87,12 @@ def _program(names: tuple[tuple[str, str], ...]) -> str:
 
 
 def facts(names: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """What a client asks of every worker: its ``program``, and ``doubts`` about the bits it computes."""
+    """Return a worker's ``program``, and ``doubts`` about the bits it computes."""
     return {"program": program(names), "doubts": list(cpu.doubts())}
 
 
 def fit(address: str, threads: int, theirs: str, ours: str) -> None:
-    """Raise Unfit where a worker would compute other numbers, or several groups in one process."""
+    """Raise Unfit if a worker would compute other numbers, or several groups in one process."""
     if theirs != ours:
         raise Unfit(
             f"the worker {address} does not run the same program; install the same there\n"
@@ -110,7 +110,10 @@ def fit(address: str, threads: int, theirs: str, ours: str) -> None:
 
 @dataclass(frozen=True)
 class Job:
-    """A group of runs on one problem. content : fingerprint of its data. scratch : where arrays are shared, if told."""
+    """A group of runs on one problem.
+
+    content : fingerprint of its data. scratch : folder of shared arrays (None: the worker chooses one).
+    """
 
     runs: list[Any]
     content: str
@@ -120,30 +123,30 @@ class Job:
 def compute(
     ours: str, names: Sequence[Sequence[str]], number: int, job: bytes, topic: str, arrays: bytes | None = None
 ) -> None:
-    """Compute a group and send back each run as it ends, by a queue: (number, word, run, content).
+    """Compute a group and send each run back as it ends, through a queue: (number, word, run, content).
 
-    ours : the client's program for the parts ``names``. number : what the client calls the group. job : a pickled Job,
-    opened only once the programs are known to be the same. topic : the queue's name. arrays : of ``pack``; where they
-    are not given and the worker lacks the data, it says so.
+    ours : the client's program for the parts ``names``. number : the client's number of the group. job : a pickled Job,
+    opened only if the programs are the same. topic : name of the queue. arrays : result of ``pack``; without it, a
+    worker that lacks the data asks for it with the word "lacks".
     """
     from distributed import Queue, get_client, get_worker
 
     worker = get_worker()
     fit(worker.address, worker.state.nthreads, program(names), ours)
-    found: Job = pickle.loads(job)
-    scratch = found.scratch or _own_scratch(worker.local_directory)
+    group: Job = pickle.loads(job)
+    scratch = group.scratch or _own_scratch(worker.local_directory)
     client = get_client()
     queue = Queue(topic, client=client)
     try:
         with _while_wanted(worker):
-            if arrays is None and not _at_hand(found, scratch):
+            if arrays is None and not _at_hand(group, scratch):
                 queue.put([number, "lacks", "", b""])
                 return
             queue.put([number, "begun", "", b""])
             if arrays is not None:
-                unpack(arrays, scratch, found.runs[0].problem_id)
+                unpack(arrays, scratch, group.runs[0].problem_id)
             kept = frozenset(client.get_metadata([topic], []))
-            execute.compute(found.runs, _Post(queue, number, kept), scratch)
+            execute.compute(group.runs, _Post(queue, number, kept), scratch)
     except Stopped:
         pass
     finally:
@@ -152,7 +155,7 @@ def compute(
 
 @dataclass(frozen=True)
 class _Post:
-    """Sends runs to the client's store as they end. kept : those that are there from a worker that was lost."""
+    """Sends runs to the client's store as they end. kept : runs that a lost worker has already sent."""
 
     queue: Any
     number: int
@@ -170,7 +173,7 @@ class _Post:
 
 @contextlib.contextmanager
 def _while_wanted(worker: Any) -> Iterator[None]:
-    """Raise Stopped in this thread once the client, or its connection, is gone: dask itself stops no running task."""
+    """Raise Stopped in this thread if the client or its connection is lost: dask itself stops no running task."""
     key, thread, over, turn = worker.get_current_task(), threading.get_ident(), threading.Event(), threading.Lock()
 
     def watch() -> None:
@@ -190,11 +193,11 @@ def _while_wanted(worker: Any) -> Iterator[None]:
             over.set()
 
 
-# -- its data ----------------------------------------------------------------------------------------------------------
+# -- the data ----------------------------------------------------------------------------------------------------------
 
 
 def _at_hand(job: Job, scratch: Path) -> bool:
-    """Whether the worker has the arrays of the job's problem, or can make them from the same data."""
+    """Return whether the worker has the arrays of the job's problem, or can make them from the same data."""
     run = job.runs[0]
     if run.stand_in or execute.sound(scratch / run.problem_id):
         return True
@@ -206,14 +209,14 @@ def _at_hand(job: Job, scratch: Path) -> bool:
 
 @functools.cache
 def _own_scratch(local_directory: str) -> Path:
-    """Where the workers of one machine share arrays: beside dask's own folders for each of them."""
+    """Return the folder where the workers of one machine share arrays, next to dask's own folders."""
     scratch = Path(local_directory).parent / "fedrepro"
     evict(scratch)
     return scratch
 
 
 def evict(scratch: Path) -> None:
-    """Remove shared arrays that nothing has used for a week, and what processes that were killed left half-made."""
+    """Remove shared arrays that were not used for a week, and incomplete ones of killed processes."""
     if not scratch.is_dir():
         return
     for folder in scratch.iterdir():
@@ -223,14 +226,14 @@ def evict(scratch: Path) -> None:
 
 
 def discard(scratch: Path, problems: Iterable[str]) -> None:
-    """Remove the shared arrays of problems whose runs are done; a command that still maps them keeps what it has."""
+    """Remove the shared arrays of problems whose runs are done; a command that still maps them is not affected."""
     for problem in problems:
         with contextlib.suppress(OSError):
             shutil.rmtree(scratch / problem)
 
 
 def _left(folder: Path) -> bool:
-    """Whether nobody makes this half of a problem's arrays any more: nobody holds the problem's lock."""
+    """Return whether a folder holds incomplete arrays that no process is making: the problem's lock is free."""
     if not folder.name.startswith(".") or not folder.is_dir():
         return False
     lock = FileLock(folder.with_name(f"{folder.name[1:].partition('.')[0]}.lock"))
@@ -243,7 +246,7 @@ def _left(folder: Path) -> bool:
 
 
 def pack(folder: Path) -> bytes:
-    """A problem's folder as one string of bytes."""
+    """Return a problem's folder as a zip archive in memory."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -252,7 +255,7 @@ def pack(folder: Path) -> bytes:
 
 
 def unpack(arrays: bytes, scratch: Path, problem: str) -> None:
-    """Put a packed folder where runs look for it, whole or not at all."""
+    """Put a packed folder where runs look for it; it appears complete or not at all."""
     folder = scratch / problem
     scratch.mkdir(parents=True, exist_ok=True)
     with FileLock(scratch / f"{problem}.lock"):
