@@ -329,7 +329,7 @@ def test_a_folder_in_the_place_of_a_record(ran: Path, fedrepro: Call, small: Pat
     record.mkdir()
     ran.with_suffix(".json").unlink()
     said = (
-        r"\.npz: cannot be read \(Is a directory\); the run in it is kept as it is: make it readable, or move it away"
+        r"\.npz: cannot be read \(Is a directory\); the run in it is kept: make the file readable, or move it away so"
     )
     refused(fedrepro("run", small, "-j", 1), said)
 

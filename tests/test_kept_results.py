@@ -182,7 +182,10 @@ def test_less_of_other_code_goes_beside_until_it_holds_as_much(
     part = fedrepro("run", small, "-j", 1, "--set", "trials=1")
     assert files(tmp_path)[".csv"] == complete
     assert set(files(tmp_path)) == {".csv", ".incomplete.csv"}
-    assert "small.incomplete.csv: these results hold 4 runs of changed code or parameters, those there 8" in part.output
+    assert (
+        "small.incomplete.csv, because these results contain 4 runs of changed code or parameters, the existing ones 8"
+        in part.output
+    )
     assert "8 to do" not in fedrepro("plan", small).output  # half of the new ones are there, beside
     whole = fedrepro("run", small, "-j", 1)
     assert "4 runs computed, 4 reused" in whole.output
@@ -200,7 +203,7 @@ def test_a_stand_in_never_replaces_results_from_the_data(small: Path, tmp_path: 
     real = {**facts, "stand_ins": [], "plan": "other", "runs": {"x": ["real"]}}
     base.with_name("digits.json").write_text(json.dumps(real))
     said = fedrepro("run", spec, "-j", 1, "--stand-in")
-    assert "come from a stand-in for mnist, those there from the data" in said.output
+    assert "come from a stand-in for mnist, the existing ones from the data" in said.output
     assert json.loads(base.with_name("digits.json").read_text()) == real
     assert base.with_name("digits.stand-in.json").exists()
 
@@ -222,7 +225,7 @@ def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path, monkeypatch: pytes
             raise OSError(number, __import__("os").strerror(number))
 
         monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(UserError, match=r"abcd.npz: cannot be read \(.*\); the run in it is kept as it is"):
+    with pytest.raises(UserError, match=r"abcd.npz: cannot be read \(.*\); the run in it is kept"):
         store.read("abcd")
     monkeypatch.undo()
     assert (tmp_path / "kept" if kind == "a folder" else path).read_bytes() == good

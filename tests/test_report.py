@@ -199,7 +199,7 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
     path.write_text(json.dumps(sidecar))
     found = section()
     assert found.stale == ()
-    assert found.unchecked == ("computed on mnist, absent here: whether anything changed cannot be told",)
+    assert found.unchecked == ("computed on mnist, which is absent here, so changes cannot be detected",)
 
 
 def test_a_curve_that_diverges_is_named_in_the_verdict(computed: Path) -> None:

@@ -238,7 +238,7 @@ def run(
     cluster_of = remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext()
     with beside or nullcontext(), cluster_of as cluster:
         outcome = runner.run(
-            made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, told=complete
+            made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, on_written=complete
         )
         if beside is not None and not outcome.interrupted:
             for path in beside.files():

@@ -1,4 +1,4 @@
-"""A run: one method on one problem for one trial; and where its data come from."""
+"""A run: one method on one problem for one trial; and the source of its data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Run:
     trial: int
     problem_id: str
     stand_in: bool
-    family: str  # the identity without the trial: runs of one family take the same time
+    family: str  # the identity without the trial; runs of one family take the same time
     content: str = ""  # the fingerprint of the data it was planned on
 
 
 @dataclass
 class DataSource:
-    """Where a setting's data comes from: ``state`` present, variant, own file, none needed, stand-in, or absent.
+    """The source of a setting's data; ``state`` is present, variant, own file, none needed, stand-in or absent.
 
-    ``note`` says why it is absent, and what a file of the user's own is called.
+    ``note`` is the reason if the data are absent, and the name of a user's own file.
     """
 
     dataset: str
@@ -34,5 +34,5 @@ class DataSource:
 
     @property
     def usable(self) -> bool:
-        """Whether runs on it can be computed."""
+        """Return whether runs on these data can be computed."""
         return self.state not in ("absent", "damaged")

@@ -1,4 +1,4 @@
-"""Executes a plan: parallel trials through joblib, progress with an ETA, results written as figures get complete."""
+"""Execute a plan: parallel trials with joblib, progress with an ETA, results written as figures are completed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from fedrepro.runs.workers.remote import Cluster
 from fedrepro.runs.workers.task import discard, evict
 
 SOON = 20.0
-"""Seconds of predicted work that one worker does in the command's own process, where a crash would end the command."""
+"""Predicted seconds of work up to which one worker uses the command's own process, where a crash ends the command."""
 
 
 @dataclass
 class Outcome:
-    """What a command did: runs computed, reused (``restored`` from results), failed (id -> why), interrupted or not."""
+    """The outcome of a command: runs computed, reused (``restored`` from results), failed (id -> why), interrupted."""
 
     computed: int = 0
     reused: int = 0
@@ -48,18 +48,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folders:
-    """Where results lie: ``root`` holds the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share."""
+    """Folders of results: ``root`` contains the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share."""
 
     root: Path
 
     @property
     def store(self) -> Path:
-        """The finished runs."""
+        """The folder of finished runs."""
         return self.root / ".runs"
 
     @property
     def scratch(self) -> Path:
-        """Arrays that workers map into memory; safe to delete when nothing runs."""
+        """The folder of arrays that workers map into memory; safe to delete if nothing runs."""
         return self.root / ".scratch"
 
 
@@ -72,14 +72,14 @@ def run(
     fresh: bool = False,
     quiet: bool = False,
     cluster: Cluster | None = None,
-    told: Callable[[int, write.Written], None] = lambda number, written: None,
+    on_written: Callable[[int, write.Written], None] = lambda number, written: None,
 ) -> Outcome:
-    """Compute what the plan lacks and write the results of each of its figures; ``told`` hears of each once.
+    """Compute the missing runs of a plan and write the results of its figures; call ``on_written`` once per figure.
 
-    ``jobs``: groups of runs computed at a time (None: one a core, or as many as keep the ``cluster`` busy), each in a
-    process of its own; 1: in this process where that takes ``SOON``. ``only`` gives for each figure the series to
-    compute (None for all). What finishes is kept whatever happens: a kill loses at most the runs in flight, Ctrl-C ends
-    cleanly, a second command for the same figure waits for the first.
+    jobs : groups of runs computed at a time, each in its own process (None: one per core, or as many as keep the
+    ``cluster`` busy; 1: in this process if it takes less than ``SOON``). only : for each figure, the series to compute
+    (None: all). Finished runs are always kept: a kill loses at most the runs in progress, Ctrl-C ends cleanly, and a
+    second command for the same figure waits for the first.
     """
     store = Store(folders.store)
     wanted = {
@@ -99,7 +99,7 @@ def run(
         else:
             outcome.restored = sum(restore(plan, number, store, folders.root) for number in range(len(plan.figures)))
         for id_ in wanted:
-            store.read(id_)  # a damaged record is set aside here, so that it is computed again
+            store.read(id_)  # renames a damaged record, so that the run is computed again
         todo = [r for r in plan.todo(store) if r.id in wanted]
         outcome.reused = len(wanted) - len(todo)
         evict(folders.scratch)
@@ -108,14 +108,14 @@ def run(
             with contextlib.closing(_compute(plan, todo, folders, jobs, outcome, stop, quiet, cluster)) as done:
                 for number, finished in done:
                     written[number] = finished
-                    told(number, finished)
+                    on_written(number, finished)
         except KeyboardInterrupt:
             outcome.interrupted = True
         finally:
             for number in range(len(plan.figures)):
                 if plan.by_figure[number] and number not in written:
                     written[number] = write.write(plan, number, store, folders.root)
-                    told(number, written[number])
+                    on_written(number, written[number])
         outcome.written = [written[number] for number in sorted(written)]
         if not outcome.interrupted:
             discard(folders.scratch, {run.problem_id for run in todo if store.has(run.id)})
@@ -133,10 +133,10 @@ def _compute(
     quiet: bool,
     cluster: Cluster | None,
 ) -> Generator[tuple[int, write.Written]]:
-    """Compute runs; the number and results of each figure of which none is left."""
+    """Compute runs; yield the number and results of each figure as its last run ends."""
     if not todo:
         return
-    timings = predict.Timings(folders.store)  # for the progress bar what is known of this machine will do
+    timings = predict.Timings(folders.store)  # the progress bar needs no calibration
     costs = {run.id: timings.seconds(run) for run in todo}
     by_id = {run.id: run for run in todo}
     waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
@@ -173,18 +173,18 @@ def _compute(
 
 
 def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, str]]:
-    """Compute groups in this process; what each run came to, once it is stored."""
+    """Compute groups in this process; yield the outcome of each run once it is stored."""
     for group in together:
         yield from local.attempt(group, folders.store, folders.scratch)
 
 
 def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:
-    """The fingerprint of the data of each problem."""
+    """Return the fingerprint of the data of each problem."""
     return {run.problem_id: plan.source(run.setting).fingerprint for run in todo}
 
 
 def _timed(plan: Plan) -> frozenset[str]:
-    """The runs whose seconds are drawn."""
+    """Return the ids of runs whose seconds are drawn."""
     pairs = zip(plan.figures, plan.by_figure, strict=True)
     return frozenset(run.id for figure, runs in pairs for name in figure.timed() for run in runs.get(name, ()))
 
@@ -196,7 +196,7 @@ class _Stop:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[_Stop]:
-    """A termination signal, and the end of its terminal, end the command as Ctrl-C does: what is finished is kept."""
+    """Make SIGTERM and SIGHUP end the command as Ctrl-C does, with finished runs kept."""
     stop = _Stop()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
@@ -206,8 +206,8 @@ def _interruptible() -> Iterator[_Stop]:
     before = {}
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # of nohup
-            with contextlib.suppress(ValueError):  # not the main thread: signals stay as they are
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores it
+            with contextlib.suppress(ValueError):  # not the main thread: signals cannot be set
                 before[number] = signal.signal(number, ask)
     try:
         yield stop
@@ -218,7 +218,7 @@ def _interruptible() -> Iterator[_Stop]:
 
 @contextlib.contextmanager
 def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
-    """One command at a time for each figure's results; locks vanish with their process, even when it is killed."""
+    """Hold the locks of the figures' results: one command at a time. Locks end with their process, even if killed."""
     with contextlib.ExitStack() as stack:
         for figure in sorted(plan.figures, key=lambda f: (f.tier, f.paper, f.figure)):
             base = stem(folders.root, figure)
@@ -240,12 +240,12 @@ def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
 
 
 def default_jobs() -> int:
-    """One worker a core this process may use."""
+    """Return one worker per core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def describe(written: write.Written) -> str:
-    """One line about a figure's state for the terminal; a second one where it does not lie in the figure's place."""
+    """Return one line about a figure's results, and a second one if they are stored in another place than usual."""
     sidecar = written.sidecar
     state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
@@ -253,5 +253,5 @@ def describe(written: write.Written) -> str:
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
     line = f"{sidecar.figure} ({sidecar.tier}): {', '.join([state, *marks])}"
     if written.beside:
-        return f"{line}\n  kept beside, in {written.base}.csv: these results {written.beside}"
+        return f"{line}\n  stored in {written.base}.csv, because these results {written.beside}"
     return line + (f"\n  in {written.base}.csv" if SET_FOLDER in written.base.parts else "")

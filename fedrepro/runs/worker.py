@@ -1,8 +1,8 @@
-"""``python -m fedrepro.runs.worker SCHEDULER``: a dask worker, set up so that it computes what a run here computes.
+"""``python -m fedrepro.runs.worker SCHEDULER``: a dask worker whose runs have the same bits as runs on this machine.
 
-It is dask's own worker, with all of its options (``--help``). The instruction level is asked for before anything loads
-numpy, which dask's command does too early; the defaults are one thread a process, no dashboard, and no limit of memory:
-dask counts arrays that are mapped from files, and would stop a worker that has room.
+It is dask's own worker, with all of its options (``--help``). The instruction level is set before numpy is loaded,
+which dask's own command does too early. The defaults are one thread per process, no dashboard, and no memory limit,
+because dask counts memory-mapped arrays and would stop a worker that has room.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one loop that measures: a method runs on a problem, and the states it yields are measured round by round.
+"""The loop that runs a method on a problem and measures the states that it yields, round by round.
 
-``run`` is the way in from Python, for every method and problem, on arrays in memory. The command line calls ``drive``
-with the same initial point and the same random numbers, so that trial t is the same to the last bit from either.
+``run`` is the entry point from Python, for every method and problem, on arrays in memory. The command line calls
+``drive`` with the same initial point and the same random numbers, so trial t has the same bits from either.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fedrepro.protocols import Method, Problem
 
 @dataclass
 class History:
-    """What a run did. ``history["objective"][0]`` is the initial point; the values after it belong to ``rounds[1:]``.
+    """The measurements of a run. ``history["objective"][0]`` belongs to the initial point, the rest to ``rounds[1:]``.
 
-    rounds : (R,) the rounds that were measured, 0 first. values : each metric by name, (R,) floats; the ledger's
-    cumulative totals (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``) stand beside them,
-    (R,) integers. seconds : (R,) the method's own work so far, with nodes side by side, as far as the method says what
-    is a node's; its start counts, measuring does not. serial : the same with nodes one after another, as they were
-    computed. state : the last state. ledger : the run's messages. diverged : why the run counts as diverged, or None.
-    states : a copy of every measured state where they were kept, else None.
+    rounds : (R,) the measured rounds, 0 first. values : each metric by name, (R,) floats, and the ledger's cumulative
+    totals (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``), (R,) integers. seconds : (R,)
+    the method's own work so far if nodes work in parallel, as far as the method says what a node computes; its start
+    counts, measuring does not. serial : the same if nodes work one after another, as here. state : the last state.
+    ledger : the run's messages. diverged : why the run counts as diverged, or None. states : a copy of every measured
+    state if they were kept, else None.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, FedMGS, History, run
@@ -55,7 +55,7 @@ class History:
     states: list[Any] | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The values of one metric or ledger total over the measured rounds."""
+        """Return the values of one metric or ledger total over the measured rounds."""
         if name not in self.values:
             raise KeyError(f"'{name}' was not recorded (recorded: {', '.join(self.values)})")
         return self.values[name]
@@ -78,16 +78,16 @@ def run(
 ) -> History:
     """Run ``method`` on ``problem`` for ``rounds`` rounds, or until it ends by itself, and measure the states.
 
-    trial : number of the trial, at least 0, which the initial point and all random numbers follow from; the same as on
-    the command line, where trials count from 1. rng : another source of everything random in the run. init : explicit
-    initial factors in place of the problem's initial point. clients : the clients of each round, to replay a run.
-    metrics : names the problem can measure; None for its default ones. record_every, record_dense : rounds up to
-    ``record_dense``, every ``record_every``-th after it and the last are measured. keep : keep a copy of every state
-    measured. warm : first take the start and a round that are thrown away, as the command line does, so that the times
-    count no loading and no compilation; nothing else changes.
+    trial : number of the trial, at least 0; it determines the initial point and all random numbers, as on the command
+    line, where trials count from 1. rng : another source of random numbers. init : initial factors that replace the
+    problem's initial point. clients : the clients of each round, to replay a run. metrics : names of the problem's
+    metrics; None for the default ones. record_every, record_dense : rounds up to ``record_dense``, every
+    ``record_every``-th round after it and the last are measured. keep : keep a copy of every measured state. warm :
+    compute the start and one round first and discard them, as the command line does, so that the times include no
+    loading and no compilation; nothing else changes.
 
-    A run ends early where a default metric is no longer finite. It computes on one BLAS thread, as a worker does: more
-    would add in another order. Raises UserError where an argument cannot work.
+    A run ends early if a default metric is no longer finite. It uses one BLAS thread, as workers do, because more
+    threads add in another order. Raises UserError for an invalid argument.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, FedMGS, run
@@ -134,12 +134,12 @@ def run(
 def diverged(
     method: Method | type[Method], problem: Problem | type[Problem], why: str | None, values: Mapping[str, np.ndarray]
 ) -> str | None:
-    """Why a run counts as diverged, that is ``why`` but for methods that raise a penalty (``Problem.raised``)."""
+    """Return why a run counts as diverged: ``why``, or ``Problem.raised`` for methods that raise a penalty."""
     return problem.raised(values) if why and method.raises else why
 
 
 def randomness(problem: str, trial: int) -> np.random.Generator:
-    """What a run draws from: all methods on a problem are given the same in one trial."""
+    """Return the random generator of a run: all methods on a problem share it in one trial."""
     return seeds.generator("run", problem=problem, trial=trial)
 
 
@@ -158,7 +158,7 @@ def drive(
     warm: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> History:
-    """The loop itself; arguments as ``run`` has them after its checks. clock : seconds of the method's own work."""
+    """Run the loop; arguments as in ``run``, after its checks. clock : seconds of the method's own work."""
     ledger = Ledger(clock=Clock(clock))
     seen: list[tuple[int, tuple[float, float], list[int], list[float]]] = []
     states: list[Any] = []
@@ -187,7 +187,7 @@ def drive(
             if number >= rounds:
                 break
             started = clock()
-        if waiting:  # it stopped by itself between two recorded rounds: its end counts
+        if waiting:  # it ended by itself between two recorded rounds: measure its end
             measure(number, state, spent)
     at = np.array([s[0] for s in seen], dtype=np.int64)
     values = {name: np.array([s[3][i] for s in seen], dtype=np.float64) for i, name in enumerate(metrics)}
@@ -198,10 +198,10 @@ def drive(
 
 
 def warm_up(method: Method, problem: Problem, rng: np.random.Generator, init: Any, clients: Any = None) -> None:
-    """Take the start and the first round on the run's own data, with a copy of its generator, and forget them.
+    """Compute the start and the first round on the run's own data, with a copy of its generator, and discard them.
 
-    What the run then does again loads no library and compiles nothing: kernels are compiled for the types they are
-    given, networks for their shapes, so that nothing smaller than the run's own round would do.
+    The run then loads no library and compiles nothing. Kernels are compiled for their argument types and networks for
+    their shapes, so only a round of the run itself compiles all of it.
     """
     ledger = Ledger(clock=Clock(cold=True))
     states = method.rounds(problem, copy.deepcopy(rng), ledger=ledger, init=init, clients=clients)
@@ -210,5 +210,5 @@ def warm_up(method: Method, problem: Problem, rng: np.random.Generator, init: An
 
 
 def wanted(round_: int, rounds: int, every: int, dense: int) -> bool:
-    """Whether a round is recorded: all up to ``dense``, then every ``every``-th, and the last."""
+    """Return whether a round is recorded: all up to ``dense``, then every ``every``-th, and the last."""
     return round_ <= dense or round_ % every == 0 or round_ >= rounds

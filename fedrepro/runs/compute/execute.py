@@ -1,4 +1,4 @@
-"""One run, start to end, in the process that calls it: open its problem, iterate its method, measure, store."""
+"""Compute runs in the calling process: open the problem, iterate the method, measure and store."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from fedrepro.spec.model import Setting
 
 
 def prepare(run: Run, scratch: Path) -> Path:
-    """The folder with the arrays of the run's problem, made by whoever asks first; processes share it by memory map.
+    """Return the folder with the arrays of the run's problem, and make it first if needed; processes memory-map it.
 
-    Arrays that are not those that were written are made again. Raises Unwritable where there is no room for them, and
-    what making the data raises.
+    Arrays that were changed or damaged are made again. Raises Unwritable if the disk is full, and what making the data
+    raises.
     """
     folder = scratch / run.problem_id
     if not sound(folder):
@@ -57,12 +57,12 @@ def prepare(run: Run, scratch: Path) -> Path:
         finally:
             lock.release()
     with contextlib.suppress(OSError):
-        os.utime(folder)  # in use: what nothing has used for a week is removed
+        os.utime(folder)  # folders that are not used for a week are removed
     return folder
 
 
 def _make(run: Run, folder: Path) -> None:
-    """Called with the problem's lock held: what else is there of it was left by processes that were killed."""
+    """Make a problem's folder; its lock is held, so other parts of it were left by killed processes."""
     for old in (folder, *folder.parent.glob(f".{folder.name}.*")):
         shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
     part = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -85,14 +85,14 @@ def _read_as_planned(run: Run) -> contextlib.AbstractContextManager[None]:
 
 
 ABOUT = "problem.json"
-"""What is known of a problem's arrays, among it their checksums: they need not be flushed, as they are looked at."""
+"""Facts about a problem's arrays, with their checksums, which are verified, so that the arrays need no flush."""
 
 Marks = tuple[tuple[str, int, int, int, int], ...]
-"""Of every file: its name and what changes whenever it is written."""
+"""Name, inode, size and times of every file: some of them change whenever a file is written."""
 
 
 def sound(folder: Path) -> bool:
-    """Whether a problem's folder holds the arrays that were written into it. They are read once by each process."""
+    """Return whether a problem's folder has the arrays that were written into it; each process reads them once."""
     try:
         return bool(json.loads((folder / ABOUT).read_bytes())["sums"] == _sums(folder, marks(folder)))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -100,23 +100,23 @@ def sound(folder: Path) -> bool:
 
 
 def marks(folder: Path) -> Marks:
-    """Of the arrays in a problem's folder."""
+    """Return the marks of the arrays in a problem's folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / ABOUT)
     stats = ((str(path.relative_to(folder)), path.stat()) for path in files)
-    return tuple((name, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in stats)
+    return tuple((name, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats)
 
 
 @functools.lru_cache(maxsize=64)
 def _sums(folder: Path, of: Marks) -> dict[str, str]:
-    found = {}
+    sums = {}
     for name, *_ in of:
         with (folder / name).open("rb") as stream:
-            found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return found
+            sums[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return sums
 
 
 def fill(run: Run, folder: Path) -> dict[str, Any]:
-    """Let the problem write its arrays; returns the data's own facts and their size."""
+    """Let the problem write its arrays; return the facts and the size of the data."""
     setting = run.setting
     data, client = data_of(setting, run.trial, run.stand_in)
     registry.problems()[setting.problem].cls.prepare(folder, data, client, dict(setting.problem_params))
@@ -124,10 +124,9 @@ def fill(run: Run, folder: Path) -> dict[str, Any]:
 
 
 def data_of(setting: Setting, trial: int, stand_in: bool = False) -> tuple[Any, np.ndarray | None]:
-    """The data of one trial of a setting, and who holds what of it (None: nobody shares).
+    """Return the data of one trial of a setting, and the client of each sample (None without a partition).
 
-    The problem's ``of`` makes of both what the command line computes this trial on. Raises DataAbsent and
-    ParameterError.
+    Raises DataAbsent and ParameterError.
     """
     facts: dict[str, Any] = {"dataset": setting.dataset, "params": dict(setting.dataset_params)}
     if fresh_data(setting, stand_in):
@@ -146,7 +145,7 @@ def data_of(setting: Setting, trial: int, stand_in: bool = False) -> tuple[Any, 
 
 
 def fresh_data(setting: Setting, stand_in: bool) -> bool:
-    """Whether each trial draws its own data: generated datasets do; a stand-in is one for all trials."""
+    """Return whether each trial draws its own data: generated datasets do; all trials share a stand-in."""
     return registry.datasets()[setting.dataset].draws and not stand_in
 
 
@@ -157,18 +156,18 @@ def _open(problem: str, folder: Path, parameters: str, _of: Marks) -> Problem:
 
 
 def opened(run: Run, scratch: Path) -> Problem:
-    """The problem of a run, its arrays memory mapped. Raises what making the data raises."""
+    """Return the problem of a run with memory-mapped arrays. Raises what making the data raises."""
     folder = prepare(run, scratch)
     parameters = json.dumps(dict(run.setting.problem_params), sort_keys=True)
     return _open(run.setting.problem, folder, parameters, marks(folder))
 
 
 def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Record:
-    """The record of one trial of a setting on its problem. Arrays for pictures are kept of the first trial.
+    """Return the record of one trial of a setting on its problem. Only the first trial keeps arrays for pictures.
 
-    Its times are those of a warm run, whether or not a panel shows them: another may want the same run. Runs in step
-    are not warmed up, their times are shares of common work. ``meta`` has the ``seconds`` it took here, and ``serial``,
-    the same up to each recorded round.
+    The times are those of a warm run, whether or not a panel shows them, because another panel may use the same run.
+    Runs in lockstep are not warmed up; their times are shares of common work. ``meta`` contains the ``seconds`` that
+    the run took here, and ``serial``, the same up to each recorded round.
     """
     history = drive(
         registry.methods()[setting.algorithm].cls(**setting.params),
@@ -203,47 +202,50 @@ def measured(setting: Setting, trial: int, problem: Problem, clock: Callable[[],
 
 
 class Keeper(Protocol):
-    """Where runs go as they end: a ``Store``, or the way to one."""
+    """A ``Store``, or an object that sends runs to one."""
 
     def has(self, run: str) -> bool:
-        """Whether the run is finished."""
+        """Return whether the run is finished."""
 
     def write(self, run: str, record: Record) -> None:
-        """Keep a finished run."""
+        """Store a finished run."""
 
     def fail(self, run: str, note: Mapping[str, Any]) -> None:
-        """Note why a run failed."""
+        """Store why a run failed."""
 
 
 def compute(runs: Sequence[Run], store: Keeper, scratch: Path) -> list[tuple[str, str]]:
-    """Compute runs on one problem, in step where they are several, and store what comes of each as it ends.
+    """Compute runs on one problem, several of them in lockstep, and store each as it ends.
 
-    Returns (run id, 'ok' | 'diverged' | 'failed: why') of each. Raises Unwritable where nothing can be kept, no more.
+    Returns (run id, 'ok' | 'diverged' | 'failed: why') of each run. Raises Unwritable if results can no longer be
+    stored; all other errors are recorded as failures of runs.
     """
     todo = [run for run in runs if not store.has(run.id)]
-    said = {run.id: "ok" for run in runs} | {run.id: "" for run in todo}
+    outcomes = {run.id: "ok" for run in runs} | {run.id: "" for run in todo}
     with threadpool_limits(limits=1):
-        problems = {run.id: _tried(run, store, said, partial(opened, run, scratch)) for run in todo}
+        problems = {run.id: _tried(run, store, outcomes, partial(opened, run, scratch)) for run in todo}
         ready = [run for run in todo if problems[run.id] is not None]
         if len(ready) > 1 and problems[ready[0].id].together():
             room = Lockstep(problems[ready[0].id].X)
             try:
-                room.run([_in_step(run, problems[run.id], store, scratch, said) for run in ready])
+                room.run([_in_step(run, problems[run.id], store, scratch, outcomes) for run in ready])
             except Unwritable:
                 raise
-            except Exception:  # of a joint pass, which ends them all: each then tries it alone
+            except Exception:  # in a joint pass, which ends all of them: each run then tries alone
                 pass
         for run in ready:
-            if not said[run.id]:
-                _tried(run, store, said, partial(_stored, run, problems[run.id], store, scratch, said))
-    return list(said.items())
+            if not outcomes[run.id]:
+                _tried(run, store, outcomes, partial(_stored, run, problems[run.id], store, scratch, outcomes))
+    return list(outcomes.items())
 
 
-def _in_step(run: Run, problem: Any, store: Keeper, scratch: Path, said: dict[str, str]) -> Callable[[Member], None]:
+def _in_step(
+    run: Run, problem: Any, store: Keeper, scratch: Path, outcomes: dict[str, str]
+) -> Callable[[Member], None]:
     def live(member: Member) -> None:
         own = copy.copy(problem)
         own.meet = member.over
-        _tried(run, store, said, partial(_stored, run, own, store, scratch, said, member.clock))
+        _tried(run, store, outcomes, partial(_stored, run, own, store, scratch, outcomes, member.clock))
 
     return live
 
@@ -253,33 +255,33 @@ def _stored(
     problem: Problem,
     store: Keeper,
     scratch: Path,
-    said: dict[str, str],
+    outcomes: dict[str, str],
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
     about = json.loads((scratch / run.problem_id / ABOUT).read_text(encoding="utf-8"))
     began = clock()
     record = measured(run.setting, run.trial, problem, clock)
     decide_status(record, registry.methods()[run.setting.algorithm].cls, problem)
-    record.meta["took"] = clock() - began  # with warming up and measuring, to predict the next by
+    record.meta["took"] = clock() - began  # with warm-up and measuring, for predictions
     record.meta |= {"series": run.setting.series, "trial": run.trial, "family": run.family, "size": about["size"]}
     store.write(run.id, record)
-    said[run.id] = record.meta["status"]
+    outcomes[run.id] = record.meta["status"]
 
 
 def decide_status(record: Record, method: type[Method], problem: Problem) -> None:
-    """Decide whether a run counts as diverged, and why."""
+    """Set the status and reason of a record: whether the run diverged, and why."""
     why = diverged(method, problem, record.meta["reason"], {"round": record.rounds, **record.metrics})
     record.meta |= {"status": "diverged" if why else "ok", "reason": why or ""}
 
 
-def _tried(run: Run, store: Keeper, said: dict[str, str], call: Callable[[], Any]) -> Any:
-    """What the call gives; any failure is a recorded state of the run, not the end of the sweep, and gives None."""
+def _tried(run: Run, store: Keeper, outcomes: dict[str, str], call: Callable[[], Any]) -> Any:
+    """Return the result of the call, or None if it fails; a failure is recorded and does not end the sweep."""
     try:
         return call()
-    except Unwritable:  # so it will be for every run
+    except Unwritable:  # no other run could be stored either
         raise
     except Exception as error:
-        said[run.id] = f"failed: {type(error).__name__}: {error}"
-        note = {"why": said[run.id], "traceback": traceback.format_exc()}
+        outcomes[run.id] = f"failed: {type(error).__name__}: {error}"
+        note = {"why": outcomes[run.id], "traceback": traceback.format_exc()}
         store.fail(run.id, note | {"series": run.setting.series, "trial": run.trial})
         return None

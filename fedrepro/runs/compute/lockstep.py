@@ -1,9 +1,9 @@
-"""Several runs in step: where all of them want to pass over the same samples, one pass serves all.
+"""Several runs in lockstep: one joint pass over the samples serves all of them.
 
-Each run is driven in a thread of its own, as if it were alone; only one thread works at a time. A run that wants a pass
-(``Clustering.over``) waits until every other run wants one too, or has ended; the last to come makes them all, those
-over the same parts of X together (``problems.passes``). Methods know nothing of it, and a run's numbers do not depend
-on who runs beside it.
+Each run has its own thread and is driven as if it were alone; only one thread works at a time. A run that needs a pass
+(``Clustering.over``) waits until every other run needs one too, or has ended. The last one then makes all passes, those
+over the same parts of X jointly (``problems.clustering.passes``). Methods are unaware of it, and the numbers of a run
+do not depend on the other runs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fedrepro.spec.model import Setting
 
 
 def joins(setting: Setting) -> bool:
-    """Whether runs of this setting can pass over their data together, and gain by it, more than once."""
+    """Return whether runs of this setting can share passes over their data, more than once and with a gain."""
     problem = registry.problems()[setting.problem].cls
     method = registry.methods()[setting.algorithm].cls
     return bool(problem.joins and method.meets and not method.one_shot)
 
 
 class Stopped(BaseException):
-    """Ends the run of a thread that nobody waits for any more."""
+    """Raised in a thread to end its run, because its result is no longer needed."""
 
 
 class Lockstep:
-    """Where runs on the samples X meet. X : (N, M) array or CSR matrix."""
+    """The meeting point of runs on the samples X, (N, M) array or CSR matrix."""
 
     def __init__(self, X: Any) -> None:
         self.X = X
@@ -41,7 +41,7 @@ class Lockstep:
         self._failed: BaseException | None = None
 
     def run(self, jobs: Sequence[Callable[[Member], None]]) -> None:
-        """Run the jobs to their ends; each is given its place in the room. A job must not raise."""
+        """Run the jobs to their ends; each receives its Member. A job must not raise."""
         self._live = len(jobs)
         members = [Member(self) for _ in jobs]
         threads = [
@@ -53,7 +53,7 @@ class Lockstep:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(0.2)  # with a limit, so that Ctrl-C is heard
+                    thread.join(0.2)  # with a limit, so that Ctrl-C interrupts it
         except BaseException:
             self._failed = Stopped()
             raise
@@ -61,7 +61,7 @@ class Lockstep:
             raise self._failed
 
     def _meet(self, member: Member, wanted: Pass) -> None:
-        """Wait until all are here and the pass is made; called and left with the room held."""
+        """Wait until all members are here and the pass is made; the lock is held on entry and return."""
         self._waiting.append((wanted, member))
         turn = self._turn
         self._go_if_all()
@@ -78,14 +78,14 @@ class Lockstep:
         if not self._waiting or len(self._waiting) < self._live:
             return
         together: dict[Any, list[tuple[Pass, Member]]] = {}
-        for one in self._waiting:
-            together.setdefault(one[0].key, []).append(one)
+        for waiting in self._waiting:
+            together.setdefault(waiting[0].key, []).append(waiting)
         try:
-            for found in together.values():
+            for joint in together.values():
                 began = time.perf_counter()
-                go(self.X, [wanted for wanted, _ in found])
-                for _, member in found:
-                    member.shared += (time.perf_counter() - began) / len(found)
+                go(self.X, [wanted for wanted, _ in joint])
+                for _, member in joint:
+                    member.shared += (time.perf_counter() - began) / len(joint)
         except BaseException as error:
             self._failed = error
         self._waiting = []
@@ -94,7 +94,7 @@ class Lockstep:
 
 
 class Member:
-    """A run's place in the room. shared : seconds of joint passes that are its part."""
+    """A run in lockstep with others. shared : its share of the seconds of joint passes."""
 
     def __init__(self, room: Lockstep) -> None:
         self.room = room
@@ -103,7 +103,7 @@ class Member:
         self._since = 0.0
 
     def live(self, job: Callable[[Member], None]) -> None:
-        """Do the job; the room is held whenever it does not wait."""
+        """Do the job; the lock is held except while it waits."""
         with self.room._room:
             self._since = time.perf_counter()
             try:
@@ -111,14 +111,14 @@ class Member:
                     job(self)
             except Stopped:
                 pass
-            except BaseException as error:  # a job that does not keep its promise must not leave the others waiting
+            except BaseException as error:  # a job that raises must not leave the others waiting
                 self.room._failed = self.room._failed or error
                 self.room._room.notify_all()
             finally:
                 self.room._leave()
 
     def over(self, wanted: Pass) -> None:
-        """Make a pass together with those of the others."""
+        """Make a pass jointly with those of the others."""
         self._own += time.perf_counter() - self._since
         try:
             self.room._meet(self, wanted)
@@ -126,5 +126,5 @@ class Member:
             self._since = time.perf_counter()
 
     def clock(self) -> float:
-        """Seconds that this run has worked, its part of joint passes counted, waiting for others not."""
+        """Return the seconds that this run has worked, with its share of joint passes and without waiting."""
         return self._own + (time.perf_counter() - self._since) + self.shared

@@ -1,4 +1,4 @@
-"""What a run gives: its record, as arrays to store and as rows of a figure's CSV."""
+"""The record of a run, as arrays to store and as rows of a figure's CSV."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass
 class Record:
-    """What one run gave: ``rounds``, ``seconds`` and each metric (R,), ``counts`` (R, 4) in the order of COUNTS."""
+    """The results of a run: ``rounds``, ``seconds`` and each metric (R,), ``counts`` (R, 4) in the order of COUNTS."""
 
     meta: dict[str, Any]
     rounds: np.ndarray
@@ -23,7 +23,7 @@ class Record:
 
 
 def contents(record: Record) -> dict[str, Any]:
-    """The named arrays of a record, as they are stored; ``meta`` is JSON."""
+    """Return the named arrays of a record as they are stored; ``meta`` is JSON."""
     return {
         "meta": np.array(json.dumps(record.meta, sort_keys=True)),
         "rounds": record.rounds,
@@ -35,7 +35,7 @@ def contents(record: Record) -> dict[str, Any]:
 
 
 def rows(record: Record) -> Iterator[list[Any]]:
-    """The measurements of a record as the last columns of a figure's CSV: status, round, counts, metric, value."""
+    """Yield the measurements of a record as the last columns of a CSV: status, round, counts, metric, value."""
     status = record.meta["status"]
     for i, round_ in enumerate(record.rounds.tolist()):
         counts = record.counts[i].tolist()

@@ -1,8 +1,8 @@
-"""What a run is: one setting for one trial, named by a hash of everything that can change its numbers.
+"""The identity of a run (one setting for one trial): a hash of everything that can change its numbers.
 
-That is the data and its content, the partition, the problem, the method and its parameters, the rounds, what is
-recorded, the trial, the code that computes (``code``) and the libraries it calls. Nothing that only draws, plans,
-stores or explains is part of it.
+It includes the content of the data, the partition, the problem, the method and its parameters, the rounds, what is
+recorded, the trial, the code that computes (``code``) and the libraries that it calls. Code that only draws, plans,
+stores or explains is not included.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
 
 SCHEME = 2
-"""The version of what a run's identity takes in and how its code is read; 1 was in use until November 2026."""
+"""The version of what an identity includes and how code is read; version 1 was used until November 2026."""
 
 
 def source_key(setting: Setting) -> str:
-    """What tells the data of one setting from those of others; two specs may call two files alike."""
+    """Return a key of the data of a setting: two specs may give two files the same name."""
     cls = registry.datasets()[setting.dataset].cls
     return canonical([setting.dataset, own.placed(cls.files, dict(setting.dataset_params))])
 
 
 def identify(setting: Setting, trial: int, source: DataSource) -> Run:
-    """The run of one setting for one trial, on data from ``source``."""
+    """Return the run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
     computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
     computing += [registry.methods()[setting.algorithm].cls]
@@ -56,7 +56,7 @@ def identify(setting: Setting, trial: int, source: DataSource) -> Run:
 
 
 def _about_problem(setting: Setting, trial: int, source: DataSource) -> dict[str, Any]:
-    """What determines the arrays a run works on, which runs may share."""
+    """Return what determines the arrays that a run works on; runs can share them."""
     problem = registry.problems()[setting.problem].cls
     dataset = registry.datasets()[setting.dataset]
     stand_in = dataset.stand_in if source.state == "stand-in" else None

@@ -1,6 +1,6 @@
-"""From figures to runs: what has to be computed, and what is there already.
+"""Expand figures into the runs that have to be computed.
 
-The same run wanted by several panels, figures or papers is computed once (``identity`` says what makes it the same).
+A run that several panels, figures or papers share is computed once (see ``identify``).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Plan:
     missing: list[dict[str, str]]  # per figure: series -> why it cannot run
 
     def source(self, setting: Setting) -> DataSource:
-        """Where the data of a setting comes from."""
+        """Return the source of a setting's data."""
         return self.sources[source_key(setting)]
 
     def todo(self, store: Keeper) -> list[Run]:
-        """The runs that are not finished, first trials of every setting first, so that partial results are even."""
+        """Return the unfinished runs, ordered by trial, so that partial results have as many trials everywhere."""
         return sorted((run for run in self.runs.values() if not store.has(run.id)), key=lambda run: run.trial)
 
 
 def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
-    """Expand figures into runs. ``stand_in``: use the labelled stand-in where a dataset is absent."""
+    """Expand figures into runs. stand_in : use the labelled stand-in if a dataset is absent."""
     figures = list(figures)
     runs: dict[str, Run] = {}
     by_figure: list[dict[str, list[Run]]] = []
@@ -53,8 +53,8 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
             if not source.usable:
                 lacking[setting.series] = source.note
                 continue
-            found = [identify(setting, trial, source) for trial in range(1, figure.trials + 1)]
-            series[setting.series] = [runs.setdefault(run.id, run) for run in found]
+            trials = (identify(setting, trial, source) for trial in range(1, figure.trials + 1))
+            series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
         by_figure.append(series)
         missing.append(lacking)
     return Plan(figures, runs, by_figure, sources_, missing)
@@ -67,13 +67,13 @@ def _source(setting: Setting, stand_in: bool) -> DataSource:
         if entry.cls.files:
             return DataSource(setting.dataset, "own file", content, own.label(entry.cls.files, setting.dataset_params))
         return DataSource(setting.dataset, "present" if entry.cls.bundled else "none needed", content)
-    found = data_state(entry.source)
-    lacking = f"the dataset {entry.source} is {found.state}"
-    if found.state in ("present", "variant"):
+    copy = data_state(entry.source)
+    lacking = f"the dataset {entry.source} is {copy.state}"
+    if copy.state in ("present", "variant"):
         try:
             content = data_fingerprint(entry.name, dict(setting.dataset_params))
-            return DataSource(setting.dataset, found.state, content, found.note)
-        except DataAbsent as error:  # the part these parameters ask for is not there
+            return DataSource(setting.dataset, copy.state, content, copy.note)
+        except DataAbsent as error:  # the part that these parameters need is missing
             lacking = str(error).split(";")[0]
     if stand_in and entry.stand_in is not None:
         note = entry.stand_in_note or f"made to resemble {entry.source}"
@@ -81,5 +81,5 @@ def _source(setting: Setting, stand_in: bool) -> DataSource:
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
     more = ", or run with --stand-in" if entry.stand_in is not None else ""
     return DataSource(
-        setting.dataset, "absent" if found.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}"
+        setting.dataset, "absent" if copy.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}"
     )

@@ -1,1 +1,1 @@
-"""Where runs are kept: the store of finished runs, and the results of figures."""
+"""Storage of runs: the store of finished runs, and the results of figures."""

@@ -1,6 +1,6 @@
-"""Results that stand in a figure's CSV, read back as finished runs: what is there is never computed again, nor lost.
+"""Read finished runs back from a figure's CSV, so that they are neither computed again nor lost.
 
-The CSV holds every number of a run to the last bit, the sidecar which runs it holds and the rest that is known of them.
+The CSV contains every number of a run to the last bit; the sidecar names the runs and contains everything else.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from fedrepro.runs.storage.validity import kept, runs_in
 
 
 def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
-    """Put the runs that a figure's results hold into the store, as far as it lacks them; returns how many.
+    """Copy the runs in a figure's results into the store if it lacks them; return how many were copied.
 
-    Results that are not those that were written (an edited or reordered CSV) are left alone.
+    Results that differ from what was written (an edited or reordered CSV) are ignored.
     """
     lacking = {run: base for run, base in kept(plan, number, root).items() if not store.has(run)}
     aliases = {setting.series: setting.names["dataset"] for setting in plan.figures[number].settings()}
@@ -52,12 +52,12 @@ def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
 
 
 def _fits(record: Record, run: Run, trial: int) -> bool:
-    """Whether a record may be the run's that the sidecar says it is."""
+    """Return whether a record can be that of the run that the sidecar names."""
     return run.trial == trial and list(record.metrics) == list(run.setting.metrics)
 
 
 def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], Record]:
-    """The finished runs that a CSV holds, by series and trial."""
+    """Return the finished runs in a CSV, by series and trial."""
     return {(series, trial): record for series, trial, record in _records(sidecar, table, base, {})}
 
 
@@ -68,14 +68,14 @@ def _records(
     artifacts = _artifacts(points_file(place))
     rows = csv.DictReader(io.StringIO(content(table).decode()))
     for (series, text), group in itertools.groupby(rows, key=lambda row: (row["series"], row["trial"])):
-        trial, found = int(text), list(group)
-        if found[0]["status"] == "failed":
+        trial, measurements = int(text), list(group)
+        if measurements[0]["status"] == "failed":
             continue
         metrics: dict[str, list[float]] = {}
-        for row in found:
+        for row in measurements:
             metrics.setdefault(row["metric"], []).append(float(row["value"]))
         first = next(iter(metrics))
-        rounds = [row for row in found if row["metric"] == first]
+        rounds = [row for row in measurements if row["metric"] == first]
         timing = sidecar.timing.get(series, {}).get(trial)
         seconds = timing.seconds if timing is not None and timing.seconds else [float("nan")] * len(rounds)
         yield (
@@ -83,7 +83,7 @@ def _records(
             trial,
             Record(
                 meta={
-                    "status": found[0]["status"],
+                    "status": measurements[0]["status"],
                     "reason": reasons.get((series, trial), ""),
                     "setup_scalars": sidecar.setup_scalars.get(series, 0),
                     "by_kind": {},
@@ -103,7 +103,7 @@ def _records(
 
 
 def _seconds(sidecar: Sidecar, series: str, trial: int) -> float:
-    """Of one run: the sidecar lists those of the finished trials, in order."""
+    """Return the seconds of one run; the sidecar lists those of the finished trials, in order."""
     listed = sidecar.seconds_per_run.get(series, ())
     runs = sidecar.runs.get(series) or ("?",) * len(listed)
     place = sum(bool(run) for run in runs[: trial - 1])
@@ -111,15 +111,15 @@ def _seconds(sidecar: Sidecar, series: str, trial: int) -> float:
 
 
 def _artifacts(path: Path | None) -> dict[tuple[str, int], dict[str, np.ndarray]]:
-    """The arrays of a points file, (elements, numbers) each."""
+    """Return the arrays of a points file by series and trial, each (elements, numbers)."""
     if path is None:
         return {}
-    found: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+    arrays: dict[tuple[str, int], dict[str, np.ndarray]] = {}
     rows = csv.reader(io.StringIO(content(path).decode()))
     next(rows)
     for (series, trial, name), group in itertools.groupby(rows, key=lambda row: tuple(row[:3])):
-        found.setdefault((series, int(trial)), {})[name] = np.array([[_number(v) for v in row[4:]] for row in group])
-    return found
+        arrays.setdefault((series, int(trial)), {})[name] = np.array([[_number(v) for v in row[4:]] for row in group])
+    return arrays
 
 
 def _number(text: str) -> Any:

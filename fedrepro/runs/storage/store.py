@@ -1,4 +1,4 @@
-"""Finished runs on disk: one file each, named by the run's identity, written atomically the moment the run ends."""
+"""Finished runs on disk: one file per run, named by the run's identity, written atomically when the run ends."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from fedrepro.runs.compute.record import Record, contents
 
 
 class _NoRecord(ValueError):
-    """What bytes are that are not the whole record of a run."""
+    """Raised for bytes that are not the complete record of a run."""
 
 
 def _record(run: str, content: bytes) -> Record:
-    """The record in a file's content. Raises _NoRecord where it is not one, or another run's."""
+    """Return the record in a file's content. Raises _NoRecord if it is not one, or another run's."""
     try:
         arrays = _arrays(content)
         digest = arrays.pop("digest", None)
@@ -38,17 +38,17 @@ def _record(run: str, content: bytes) -> Record:
             seconds=arrays["seconds"],
             artifacts={k[9:]: v for k, v in arrays.items() if k.startswith("artifact:")},
         )
-        if digest is None and not _whole(record):  # of older versions it is not known
+        if digest is None and not _whole(record):  # older versions stored no digest
             raise _NoRecord("a part of it is missing")
         return record
-    except MemoryError:  # says nothing of the content
+    except MemoryError:  # does not depend on the content
         raise
-    except Exception as error:  # whatever reading bytes in memory raises: they are no record
+    except Exception as error:  # anything else that reading bytes raises: they are no record
         raise _NoRecord(str(error)) from error
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an ``.npz`` file; each is read to its end, where its checksum is looked at."""
+    """Return the arrays of an ``.npz`` file; each is read to its end, where its checksum is verified."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: io.BytesIO(archive.read(name)) for name in archive.namelist()}
     return {
@@ -58,47 +58,47 @@ def _arrays(content: bytes) -> dict[str, np.ndarray]:
 
 
 def _digest(run: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Of a run's name and all arrays of its record."""
-    found = hashlib.sha256(run.encode())
+    """Return a digest of a run's name and all arrays of its record."""
+    digest = hashlib.sha256(run.encode())
     for name, array in sorted(arrays.items()):
         array = np.asarray(array)
-        found.update(json.dumps([name, array.dtype.str, array.shape]).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _whole(record: Record) -> bool:
-    """Whether all parts are there and fit together."""
+    """Return whether a record has all parts and their shapes agree."""
     meta, R = record.meta, record.rounds.shape[0]
-    said = meta["status"] in ("ok", "diverged") and isinstance(meta["reason"], str)
-    said = said and isinstance(meta.get("size", {}), dict) and isinstance(meta.get("serial", []), list)
+    texts = meta["status"] in ("ok", "diverged") and isinstance(meta["reason"], str)
+    texts = texts and isinstance(meta.get("size", {}), dict) and isinstance(meta.get("serial", []), list)
     numbers = all(isinstance(meta[key], int | float) for key in ("setup_scalars", "seconds"))
     shapes = record.rounds.shape == record.seconds.shape == (R,) and record.counts.shape == (R, len(COUNTS))
     kinds = record.rounds.dtype.kind in "iu" and {record.counts.dtype.kind, record.seconds.dtype.kind} <= set("iuf")
     metrics = all(v.shape == (R,) and v.dtype.kind in "iufb" for v in record.metrics.values())
     arrays = all(v.ndim > 0 and v.dtype.kind in "iufb" for v in record.artifacts.values())
-    return said and numbers and shapes and kinds and metrics and arrays and R > 0 and bool(record.metrics)
+    return texts and numbers and shapes and kinds and metrics and arrays and R > 0 and bool(record.metrics)
 
 
 class Store:
-    """The folder of finished runs. A run that failed leaves a note beside, which never counts as finished."""
+    """The folder of finished runs. A failed run leaves a note there, which never counts as finished."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, run: str) -> Path:
-        """Where the run's record lies."""
+        """Return the path of the run's record."""
         return self.root / run[:2] / f"{run}.npz"
 
     def has(self, run: str) -> bool:
-        """Whether the run is finished."""
+        """Return whether the run is finished."""
         return self.path(run).exists()
 
     def read(self, run: str) -> Record | None:
-        """The run's record, or None where there is none.
+        """Return the run's record, or None if there is none.
 
-        A file whose content is no record is set aside under another name, and counts as none. Raises UserError where
-        the file cannot be read: that says nothing of its content.
+        A file that contains no valid record is renamed and counts as none. Raises UserError if the file cannot be
+        read, because its content is then unknown.
         """
         path = self.path(run)
         try:
@@ -107,8 +107,8 @@ class Store:
             return None
         except OSError as error:
             raise UserError(
-                f"{path}: cannot be read ({error.strerror}); the run in it is kept as it is: make it readable, or move "
-                "it away to have the run computed again"
+                f"{path}: cannot be read ({error.strerror}); the run in it is kept: make the file readable, or move it "
+                "away so that the run is computed again"
             ) from None
         try:
             return _record(run, content)
@@ -118,7 +118,7 @@ class Store:
             return None
 
     def write(self, run: str, record: Record) -> None:
-        """Store a finished run and forget an earlier failure of it."""
+        """Store a finished run and remove the note of an earlier failure."""
         arrays = contents(record)
         arrays["digest"] = np.array(_digest(run, arrays))
         atomically(self.path(run), lambda stream: np.savez_compressed(stream, **arrays))
@@ -130,19 +130,19 @@ class Store:
         self._remove(self._failure(run))
 
     def open(self) -> None:
-        """Make the folder, and remove what processes that were killed left half-written. Raises Unwritable."""
+        """Make the folder, and remove files that killed processes left incomplete. Raises Unwritable."""
         with writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             for folder in (self.root, *(path for path in self.root.iterdir() if path.is_dir())):
                 sweep(folder)
 
     def fail(self, run: str, note: Mapping[str, Any]) -> None:
-        """Note why a run failed; the next ``run`` tries it again."""
+        """Store why a run failed; the next ``run`` tries it again."""
         text = json.dumps(dict(note), sort_keys=True, indent=1).encode()
         atomically(self._failure(run), text)
 
     def failure(self, run: str) -> dict[str, Any] | None:
-        """The note of a failed run, or None."""
+        """Return the note of a failed run, or None."""
         try:
             note = json.loads(self._failure(run).read_bytes())
         except (OSError, ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Whether kept results still hold: whether today's spec, code and data would compute the same runs.
+"""Decide whether kept results are still valid: whether today's spec, code and data would compute the same runs.
 
-Every command asks here: which kept runs are those of a plan, whether a figure is finished, and what has changed since
+All commands use this module to find the kept runs of a plan, whether a figure is finished, and what has changed since
 its results were computed.
 """
 
@@ -24,16 +24,16 @@ from fedrepro.spec.tiers import TIERS
 
 @dataclass(frozen=True)
 class Validity:
-    """What has changed since results were computed, and what of it cannot be decided here; nothing where they hold."""
+    """What has changed since results were computed, and what cannot be decided here; both empty if they are valid."""
 
     changed: tuple[str, ...] = ()
     undecidable: tuple[str, ...] = ()
 
 
 def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Validity:
-    """Whether a figure's results hold today.
+    """Return whether a figure's results are valid today.
 
-    Code that changed since counts as the same where a ``check`` computed the same results with it.
+    Changed code counts as the same if a ``check`` has computed the same results with it.
     """
     if sidecar == Sidecar():
         return Validity(undecidable=("the CSV has no sidecar",))
@@ -45,14 +45,14 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     changed = [*_changed_spec(figure, sidecar), *_changed_data(plan, sidecar, absent)]
     if absent and not changed:
         names = ", ".join(sorted(absent))
-        return Validity(undecidable=(f"computed on {names}, absent here: whether anything changed cannot be told",))
+        return Validity(undecidable=(f"computed on {names}, which is absent here, so changes cannot be detected",))
     if not changed and check is not None and _confirmed(plan, sidecar, check):
         return Validity()
     return Validity(tuple(changed) or ("the code that computes it changed",))
 
 
 def _confirmed(plan: Plan, sidecar: Sidecar, check: Check) -> bool:
-    """Whether a check confirms all kept runs, as today's code would compute them."""
+    """Return whether a check confirms all kept runs as today's code would compute them."""
     confirmed = check.confirmed(sidecar.csv_sha256)
     today = {(series, run.trial): run.id for series, runs in plan.by_figure[0].items() for run in runs}
     stored = {(series, trial) for series, ids in sidecar.runs.items() for trial, run in enumerate(ids, start=1) if run}
@@ -80,20 +80,20 @@ def _changed_data(plan: Plan, sidecar: Sidecar, absent: set[str]) -> list[str]:
 
 
 def recorded(setting: Setting) -> dict[str, Any]:
-    """A setting as a sidecar records it: everything except the names that the spec gives to things."""
+    """Return a setting as a sidecar records it: everything except the names that the spec gives to things."""
     facts: dict[str, Any] = json.loads(json.dumps(asdict(setting), default=str))
     facts.pop("names")
     return facts
 
 
 def plan_id(plan: Plan, number: int) -> str:
-    """One hash of the identities of all runs of a figure, in order."""
+    """Return one hash of the identities of all runs of a figure, in order."""
     text = "\n".join(f"{name}\t{run.id}" for name, runs in plan.by_figure[number].items() for run in runs)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def finished(plan: Plan, number: int, root: Path) -> bool:
-    """Whether the results on disk are the complete ones of exactly this plan."""
+    """Return whether the results on disk are complete and those of exactly this plan."""
     base = stem(root, plan.figures[number])
     sidecar = read_sidecar(base)
     if sidecar is None or not (sidecar.plan == plan_id(plan, number) and sidecar.complete):
@@ -102,10 +102,10 @@ def finished(plan: Plan, number: int, root: Path) -> bool:
 
 
 def kept(plan: Plan, number: int, root: Path) -> dict[str, Path]:
-    """The runs of a figure's plan that results on disk hold: identity -> stem of the files.
+    """Return the runs of a figure's plan that results on disk contain: identity -> stem of the files.
 
-    Tiers may share runs (more trials of the same setting), so results of the other tiers are searched last. Options may
-    leave runs as they are, so the plain results are searched too.
+    Tiers can share runs (more trials of the same setting), so results of the other tiers are searched last. Runs that
+    options do not change are in the plain results, so these are searched too.
     """
     planned = {run.id for runs in plan.by_figure[number].values() for run in runs}
     figure = plan.figures[number]
@@ -120,12 +120,12 @@ def kept(plan: Plan, number: int, root: Path) -> dict[str, Path]:
 
 
 def runs_in(base: Path, sidecar: Sidecar, plan: Plan, number: int) -> dict[str, tuple[str, int]]:
-    """Series and trial of every run in the results at ``base``, by identity; by today's too where a check confirms."""
+    """Return series and trial of every run in the results at ``base``, by identity, today's too if a check confirms."""
     check = checks.read(base)
     confirmed = check.confirmed(sidecar.csv_sha256) if check is not None else {}
     if sidecar.runs:
         return confirmed | _named(sidecar)
-    if sidecar.complete and sidecar.plan == plan_id(plan, number):  # version 1 names no runs: all of them, or none
+    if sidecar.complete and sidecar.plan == plan_id(plan, number):  # version 1 does not name runs: all or none
         return {run.id: (series, run.trial) for series, runs in plan.by_figure[number].items() for run in runs}
     return {}
 

@@ -1,7 +1,7 @@
-"""A figure's results: one tidy CSV, byte for byte the same however it was computed, and a sidecar with everything else.
+"""Write a figure's results: a tidy CSV with the same bytes however it was computed, and a sidecar with the rest.
 
-The CSV holds one measurement a row. The sidecar (``.json`` beside it) holds what may differ between two computations of
-the same numbers: timings, machine, versions, commit, data hashes; and what a reader of a partial figure must know.
+The CSV contains one measurement per row. The sidecar (``.json``, next to it) contains what can differ between two
+computations of the same numbers (timings, machine, versions, commit, data hashes) and what is missing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fedrepro.spec.model import Figure, Setting
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: the sidecar, the stem of its files, and why they lie beside the figure's own results."""
+    """The sidecar that was written, the stem of its files, and why they are stored beside the figure's own results."""
 
     sidecar: Sidecar
     base: Path
@@ -57,11 +57,11 @@ class Written:
 
 
 def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
-    """Write the CSV, the arrays (where panels ask for any) and the sidecar of the plan's ``number``-th figure.
+    """Write the CSV, the arrays that panels ask for, and the sidecar of the plan's ``number``-th figure.
 
-    What stands there is replaced only by results that hold at least as much: not by fewer trials, unless those that
-    stand are among them, and not by a stand-in's where they come from real data. Otherwise the new ones go beside,
-    as ``<figure>.incomplete`` or ``<figure>.stand-in``, until they do.
+    Existing results are replaced only by results that contain at least as much: not by fewer trials, unless the
+    existing ones are among them, and not by results of a stand-in if they come from real data. Otherwise the new
+    results are stored beside them, as ``<figure>.incomplete`` or ``<figure>.stand-in``.
     """
     figure, series, missing = plan.figures[number], plan.by_figure[number], plan.missing[number]
     records = {name: [(run, store.read(run.id)) for run in runs] for name, runs in series.items()}
@@ -90,23 +90,23 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
 
 
 def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
-    """The name under which new results go beside those that stand, and why; empty where they replace them."""
+    """Return the name under which new results are stored beside existing ones, and why; empty if they replace them."""
     if set(now.stand_ins) - set(before.stand_ins) and before.trials_done:
-        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, those there from the data"
-    held, holds = (sum(bool(run) for runs in one.runs.values() for run in runs) for one in (before, now))
+        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, the existing ones from the data"
+    held, holds = (sum(bool(run) for runs in sidecar.runs.values() for run in runs) for sidecar in (before, now))
     if before.runs:
         kept = {run for runs in before.runs.values() for run in runs} - {""}
         lost = kept - {run for runs in now.runs.values() for run in runs}
         if lost and not now.complete and holds < held:
-            return "incomplete", f"hold {holds} runs of changed code or parameters, those there {held}"
+            return "incomplete", f"contain {holds} runs of changed code or parameters, the existing ones {held}"
     elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
         done = f"{now.trials_done} of {now.trials_wanted} trials"
-        return "incomplete", f"hold {done} of changed code or parameters, those there {before.trials_done}"
+        return "incomplete", f"contain {done} of changed code or parameters, the existing ones {before.trials_done}"
     return "", ""
 
 
 def _put(base: Path, suffix: str, body: bytes, there: Path | None) -> None:
-    """Write a file, none where it is empty; a compressed one that has this content already stands."""
+    """Write a file, or none if it is empty; keep a compressed file with the same content."""
     if there is not None and there.suffix in PACKED and content(there) == body:
         return
     if body:
@@ -123,7 +123,7 @@ def _remove(base: Path, *suffixes: str) -> None:
 
 
 def _set_aside(base: Path, text: str) -> None:
-    """Keep a CSV of which no sidecar says what it holds, unless all of its rows are among the new ones."""
+    """Rename a CSV without a sidecar, unless all of its rows are among the new ones."""
     table = results_file(base)
     if table is not None and not set(content(table).splitlines()) <= set(text.encode().splitlines()):
         with writing(table):
@@ -153,7 +153,7 @@ def _csv(settings: Mapping[str, Setting], records: Mapping[str, list[tuple[Run, 
 
 
 def _parameters(setting: Setting) -> str:
-    """What the spec sets, so that a row can be grouped without parsing; the sidecar has every default."""
+    """Return the parameters that the spec sets, so that rows can be grouped; the sidecar has all others."""
     return ";".join(f"{k}={setting.params[k]}" for k in setting.explicit)
 
 
@@ -162,7 +162,7 @@ def _dataset(setting: Setting, stand_in: bool) -> str:
 
 
 def _points(records: Mapping[str, list[tuple[Run, Record | None]]]) -> bytes:
-    """Arrays that panels draw (labels, embeddings), for ``<figure>.points.csv``: one row an element; empty without."""
+    """Return ``<figure>.points.csv``: arrays that panels draw (labels, embeddings), one row per element, or b''."""
     rows = [
         [name, run.trial, artifact, i, *(repr(v) if isinstance(v, float) else v for v in row)]
         for name, pairs in records.items()
@@ -189,8 +189,8 @@ def _sidecar(
     store: Store,
 ) -> Sidecar:
     figure = plan.figures[number]
-    pairs = [pair for found in records.values() for pair in found]
-    done = [sum(record is not None for _, record in found) for found in records.values()]
+    pairs = [pair for trials in records.values() for pair in trials]
+    done = [sum(record is not None for _, record in trials) for trials in records.values()]
     timed = figure.timed()
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return Sidecar(
@@ -199,7 +199,7 @@ def _sidecar(
         tier=figure.tier,
         sets=tuple(figure.sets),
         plan=plan_id(plan, number),
-        runs={name: tuple(run.id if record else "" for run, record in found) for name, found in records.items()},
+        runs={name: tuple(run.id if record else "" for run, record in trials) for name, trials in records.items()},
         complete=bool(done) and not missing and min(done) == figure.trials and figure.trials >= figure.wanted_trials,
         trials_done=min(done, default=0),
         trials_wanted=figure.wanted_trials,
@@ -227,12 +227,12 @@ def _sidecar(
         sizes=_sizes(figure, records),
         setup_scalars={
             name: record.meta["setup_scalars"]
-            for name, found in records.items()
-            if (record := next((r for _, r in found if r is not None), None)) is not None
+            for name, trials in records.items()
+            if (record := next((r for _, r in trials if r is not None), None)) is not None
         },
-        timing=_timing({name: found for name, found in records.items() if name in timed}),
+        timing=_timing({name: trials for name, trials in records.items() if name in timed}),
         seconds_per_run={
-            name: tuple(round(r.meta["seconds"], 3) for _, r in found if r) for name, found in records.items()
+            name: tuple(round(r.meta["seconds"], 3) for _, r in trials if r) for name, trials in records.items()
         },
         seconds=sum(record.meta["seconds"] for _, record in pairs if record is not None),
         made=made(figure.settings()),
@@ -240,14 +240,14 @@ def _sidecar(
 
 
 def _sizes(figure: Figure, records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str, dict[str, int]]:
-    """What was loaded of each real dataset, as the spec calls it, by the first run that says so."""
-    found: dict[str, dict[str, int]] = {}
+    """Return the sizes of each real dataset as loaded, by its name in the spec, from the first run that has them."""
+    loaded: dict[str, dict[str, int]] = {}
     for setting in figure.settings():
         pairs = records.get(setting.series, ())
         sizes = (record.meta.get("size") for run, record in pairs if record is not None and not run.stand_in)
         if size := next(filter(None, sizes), None):
-            found.setdefault(setting.names["dataset"], size)
-    return found
+            loaded.setdefault(setting.names["dataset"], size)
+    return loaded
 
 
 def _uses(figure: Figure, key: str) -> bool:
@@ -262,20 +262,20 @@ def _timing(records: Mapping[str, list[tuple[Run, Record | None]]]) -> dict[str,
                 tuple(round(s, 6) for s in record.seconds.tolist()) if _timed(record) else (),
                 tuple(round(s, 6) for s in record.meta.get("serial", ())),
             )
-            for run, record in found
+            for run, record in trials
             if record is not None and (_timed(record) or record.meta.get("serial"))
         }
-        for name, found in records.items()
+        for name, trials in records.items()
     }
 
 
 def _timed(record: Record) -> bool:
-    """Whether it is known how long its rounds took; of restored results of older versions it is not."""
+    """Return whether the times of its rounds are known; results restored from older versions have none."""
     return bool(np.isfinite(record.seconds).all())
 
 
 def made(settings: Iterable[Setting] = ()) -> Made:
-    """Where and with what the numbers were made: version, commit, dirty flag, machine, library versions, date."""
+    """Return how the numbers were made: version, commit, dirty flag, machine, library versions, date."""
     commit, dirty = _commit()
     return Made(
         fedrepro=__version__,
