@@ -32,11 +32,11 @@ _DEFINED_IN = {
     "Method": "fedrepro.protocols",
     "Problem": "fedrepro.protocols",
 }
-"""Public names besides the classes of problems and methods, which are found where they are registered."""
+"""Public names and their modules; the classes of problems and methods are taken from the registry."""
 
 
 def _registered() -> dict[str, Any]:
-    """The classes of all problems and methods, by name."""
+    """Return the classes of all problems and methods, by name."""
     from fedrepro import registry
 
     entries: list[Any] = [*registry.problems().values(), *registry.methods().values()]
@@ -55,5 +55,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """All public names, imported or not."""
+    """Return all public names, imported or not."""
     return sorted({*globals(), "__all__", *_registered(), *_DEFINED_IN})

@@ -1,6 +1,6 @@
-"""Checks of arrays that a caller hands over, with the one wording used for all of them.
+"""Checks of arrays that a caller passes, with one wording for all of them.
 
-Nothing is changed or copied. What a problem computes with is made of sound arrays in its own modules.
+The checks neither change nor copy an array.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ IN_RUNS = "says"  # checks change no number; see fedrepro.runs.identity.code
 
 
 def unmasked(**arrays: Any) -> None:
-    """Raise UserError for an array with a mask: it would be lost, and what it hides read as data."""
+    """Raise UserError for a masked array: the mask would be lost, and masked values used as data."""
     for name, array in arrays.items():
         if np.ma.isMaskedArray(array):
             raise UserError(
-                f"{name}: is a masked array, and what its mask hides would be read as data; fill it "
+                f"{name}: is a masked array, and its masked values would be used as data; fill it "
                 "(numpy.ma.filled), or leave those samples out"
             )
 
 
 def complete(**arrays: Any) -> None:
-    """Raise UserError where some labels or other names are missing (NaN, None): they would count as a class."""
+    """Raise UserError if labels or other names are missing (NaN, None): they would count as a class."""
     for name, array in arrays.items():
         values = np.ravel(np.asarray(array))
         if array is None or values.dtype.kind not in "fcO":
             continue
-        missing = np.array([one is None or one != one for one in values.tolist()], dtype=bool)
+        missing = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
         if missing.any():
             raise UserError(
                 f"{name}: {np.count_nonzero(missing)} of {values.size} are missing (NaN or None), the first at "
@@ -39,10 +39,10 @@ def complete(**arrays: Any) -> None:
 
 
 def structure(name: str, matrix: Any) -> None:
-    """Raise UserError where a sparse matrix points outside itself: compiled code would follow it out of its memory.
+    """Raise UserError if indices of a sparse matrix are out of range: compiled code would read outside its memory.
 
-    matrix : COO, CSR, CSC or BSR; dense arrays have no such structure, and further formats are converted by code that
-    looks for itself.
+    matrix : COO, CSR, CSC or BSR; dense arrays have no such indices, and the code that converts other formats checks
+    them itself.
     """
     if getattr(matrix, "format", None) == "coo":
         for axis, index in zip(("row", "column"), (matrix.row, matrix.col), strict=True):

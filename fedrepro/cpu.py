@@ -1,15 +1,15 @@
-"""One instruction level for every process that computes: the same bits on any x86-64-v3 machine.
+"""One instruction level for all processes that compute, so that results have the same bits on any x86-64-v3 machine.
 
-OpenBLAS, NumPy, numba and XLA pick their kernels by the CPU they find, and kernels add in different orders. ``pin``
-asks all four for the level x86-64-v3 (AVX2 and FMA: Haswell, Zen and later) through the variables they read when they
-load; it therefore comes before numpy is imported. On the machines measured it is also faster: 67 ms against 86 ms with
-AVX-512 for the two thin products of a round. A variable that is set already stays as it is; FEDREPRO_KERNELS=native
-leaves all to the libraries. Where the level is absent (ARM, older CPUs) nothing is pinned, and results agree to
-rounding, except behind a quantizer's threshold.
+OpenBLAS, NumPy, numba and XLA choose their kernels by the CPU, and kernels add in different orders. ``pin`` sets all
+four to the level x86-64-v3 (AVX2 and FMA: Haswell, Zen and later) through the variables that they read when they are
+loaded, so it must be called before numpy is imported. On the machines measured this is also faster: 67 ms instead of
+86 ms with AVX-512 for the two thin products of a round. Variables that are already set are not changed;
+FEDREPRO_KERNELS=native leaves the choice to the libraries. On CPUs without the level (ARM, older ones) nothing is
+pinned, and results agree to rounding, except after a quantizer's threshold.
 
-Trained networks are outside it: XLA makes other programs on another CPU at the same level (docs/results.md). Otherwise
-the promise rests on what the libraries do: OpenBLAS takes other block sizes on some CPUs since 0.3.34, although its
-kernels are pinned (https://github.com/OpenMathLib/OpenBLAS/issues/6021).
+The bits of trained networks can still differ, because XLA makes other programs on another CPU at the same level
+(docs/results.md). Otherwise the bits depend on the libraries: since 0.3.34 OpenBLAS uses other block sizes on some
+CPUs, although its kernels are pinned (https://github.com/OpenMathLib/OpenBLAS/issues/6021).
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ PINNED = {
     "NUMBA_CPU_NAME": LEVEL,
     "NUMBA_CPU_FEATURES": "",
 }
-"""What the libraries read when they are loaded. XLA's flag is added to those that are set."""
+"""Variables that the libraries read when they are loaded. XLA's flag is added to those already set."""
 
 XLA = "--xla_cpu_max_isa=AVX2"
 LAST_OPENBLAS = (0, 3, 33)
-"""The newest release of which it is known that pinned kernels add in the same order on every CPU."""
+"""The newest release whose pinned kernels are known to add in the same order on every CPU."""
 
 
 def pin() -> bool:
-    """Ask for the level in this process and those it starts; whether it is asked for.
+    """Set the level for this process and those that it starts; return whether it is set.
 
-    False where the CPU lacks it, where it is not wanted, or where numpy has been loaded without it.
+    Returns False if the CPU lacks the level, if the user has chosen native kernels, or if numpy is already loaded
+    without it.
     """
     if os.environ.get(VARIABLE) == "native" or not available():
         return False
@@ -53,13 +54,13 @@ def pin() -> bool:
 
 
 def asked() -> bool:
-    """Whether this process' variables ask for the level."""
+    """Return whether the variables of this process set the level."""
     set_ = all(os.environ.get(name) == value for name, value in PINNED.items())
     return set_ and XLA in os.environ.get("XLA_FLAGS", "")
 
 
 def available() -> bool:
-    """Whether the CPU has the instructions of the level, as far as the system tells."""
+    """Return whether the CPU has the instructions of the level, as far as the system reports them."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     try:
@@ -69,7 +70,7 @@ def available() -> bool:
 
 
 def features() -> set[str]:
-    """The CPU's instructions as the system names them; empty where it does not tell. Raises OSError if asking fails."""
+    """Return the CPU's instructions as the system names them, or an empty set. Raises OSError if reading fails."""
     system = platform.system()
     if system == "Linux":
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -88,7 +89,7 @@ def features() -> set[str]:
 
 
 def model() -> str:
-    """The CPU's name; '' where the system does not tell."""
+    """Return the name of the CPU, or '' if the system does not report it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -97,36 +98,39 @@ def model() -> str:
 
 
 def kernels() -> dict[str, str]:
-    """What computes here: the level asked for, the CPU, and the kernels that each loaded BLAS really uses."""
-    import numpy.linalg  # noqa: F401  a BLAS is told of once it is loaded
+    """Return the level, the CPU, and the kernels that each loaded BLAS uses."""
+    import numpy.linalg  # noqa: F401  threadpoolctl reports loaded libraries only
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
     blas = {
-        f"{one['internal_api']} {one['version']}, {one.get('architecture', 'unknown kernels')}"
-        for one in threadpool_info()
-        if one["user_api"] == "blas"
+        f"{library['internal_api']} {library['version']}, {library.get('architecture', 'unknown kernels')}"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
     }
     return {"level": LEVEL if asked() else "native", "cpu": model(), "blas": "; ".join(sorted(blas))}
 
 
 def doubts() -> Iterator[str]:
-    """Why results of this machine may differ from another's in the last digits."""
+    """Yield reasons why results of this machine may differ from those of others in the last digits."""
     if not asked():
-        why = "is not asked for" if available() else "is not there on this CPU"
+        why = "is not set" if available() else "is missing on this CPU"
         yield f"the instruction level {LEVEL} {why}: results may differ from those of other machines in the last digits"
         return
     import numpy.linalg  # noqa: F401
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
-    for one in threadpool_info():
-        if one["internal_api"] == "openblas" and one.get("architecture") != PINNED["OPENBLAS_CORETYPE"]:
-            yield f"OpenBLAS {one['version']} uses its {one.get('architecture')} kernels, not those asked for"
-        elif one["internal_api"] == "openblas" and _release(one["version"]) > LAST_OPENBLAS:
+    for library in threadpool_info():
+        if library["internal_api"] != "openblas":
+            continue
+        name = f"OpenBLAS {library['version']}"
+        if library.get("architecture") != PINNED["OPENBLAS_CORETYPE"]:
+            yield f"{name} uses its {library.get('architecture')} kernels, not those of the level {LEVEL}"
+        elif _release(library["version"]) > LAST_OPENBLAS:
             yield (
-                f"OpenBLAS {one['version']} may take other block sizes on other CPUs (after "
-                f"{'.'.join(map(str, LAST_OPENBLAS))}): results may differ from theirs in the last digits"
+                f"{name} may use other block sizes on other CPUs (after {'.'.join(map(str, LAST_OPENBLAS))}): results "
+                "may differ from theirs in the last digits"
             )
 
 

@@ -1,4 +1,4 @@
-"""Errors a user can cause, and can mend: they are shown without a traceback and end the command with exit code 2."""
+"""Errors that a user can cause and fix: commands print them without a traceback and exit with code 2."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 
 class UserError(Exception):
-    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with 2.
+    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with code 2.
 
-    What a terminal would obey or cannot show stands in it as its code: it may come from a file or an option.
+    Control characters and other characters that a terminal cannot show are printed as their codes, because the text
+    may come from a file or an option.
     """
 
     def __str__(self) -> str:
@@ -20,9 +21,9 @@ class UserError(Exception):
 
 
 class ParameterError(UserError, ValueError):
-    """A parameter of an algorithm, dataset, partition or problem has a value that cannot work.
+    """A parameter of a method, dataset, partition or problem has an invalid value.
 
-    ``name`` is the parameter's name, so that a spec can point at the line that set it.
+    ``name`` is the parameter, so that the error can point at the line of the spec that set it.
     """
 
     def __init__(self, name: str, message: str) -> None:
@@ -30,12 +31,12 @@ class ParameterError(UserError, ValueError):
         self.name = name
         self.message = message
 
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # so that it travels from a worker
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # so that a worker can send it
         return type(self), (self.name, self.message)
 
 
 class DataAbsent(UserError):
-    """A dataset's files are not in the data home; carries ``dataset``, the name to import or fetch."""
+    """A dataset's files are not in the data home; ``dataset`` is the name to import or fetch."""
 
     def __init__(self, dataset: str, message: str) -> None:
         super().__init__(message)
@@ -46,7 +47,7 @@ class DataAbsent(UserError):
 
 
 class Unwritable(UserError, OSError):
-    """A place that cannot be written: a full disk, a folder one may only read, a file where a folder has to be."""
+    """A path that cannot be written: a full disk, a read-only folder, a file in the place of a folder."""
 
     def __init__(self, path: object, error: OSError) -> None:
         self.path, self.error = str(path), error
@@ -56,23 +57,23 @@ class Unwritable(UserError, OSError):
         return type(self), (self.path, self.error)
 
     def __str__(self) -> str:
-        return str(self.args[0])  # OSError has its own idea of a text
+        return str(self.args[0])  # OSError would format it differently
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says of a disk without room, or of a file that may not grow."""
+"""Error numbers of a full disk, an exceeded quota, and a file that is too large."""
 
 
 def is_full(error: OSError) -> bool:
-    """Whether there was no room; numpy says only how much it wrote."""
+    """Return whether the disk was full; numpy only reports how much it wrote."""
     return error.errno in FULL or (error.errno is None and " requested and " in str(error))
 
 
 def _way_out(error: OSError) -> str:
     if is_full(error):
-        return "make room there, or choose another folder; what is finished is kept, and the same command goes on"
+        return "free some space, or choose another folder; finished runs are kept, and the same command continues"
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
-        return "something else stands in its place: move it away"
+        return "something else has this name: move it away"
     return "allow writing there, or choose another folder (`--help` names the option)"
 
 

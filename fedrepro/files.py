@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one, and files that only their writer sees."""
+"""Write files atomically, and make files without a name that only their writer sees."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PLACE: ContextVar[Path | None] = ContextVar("place of nameless files", default=
 
 
 def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
-    """Write a file under a temporary name, flush it, then give it its name: never visible half-written.
+    """Write a file under a temporary name, flush it, then rename it, so that no incomplete file is ever visible.
 
-    Raises Unwritable where that cannot be done; what stood there still does.
+    Raises Unwritable if that fails; an existing file is then unchanged.
     """
     part = path.with_name(f".{path.name}.{me()}.{secrets.token_hex(4)}.part")
     with writing(path):
@@ -47,7 +47,7 @@ def _write(path: Path, part: Path, content: bytes | Callable[[IO[bytes]], object
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """A block that writes to a place: what the system has against it is raised as Unwritable."""
+    """Enclose a block that writes to ``path``; an OSError in it is raised as Unwritable."""
     try:
         yield
     except Unwritable:
@@ -57,17 +57,17 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def me() -> str:
-    """This process and its machine, as part of the names of files that it has not finished."""
+    """Return an identifier of this process and its machine, for the names of files that it has not finished."""
     return f"{os.getpid()}-{zlib.crc32(node().encode()):08x}"
 
 
 def abandoned(name: str) -> bool:
-    """Whether a name holds that of a process of this machine (``me``) that is gone: nobody will finish the file."""
-    found = re.search(r"\.(\d+)-([0-9a-f]{8})(\.|$)", name)
-    if found is None or found[2] != me().partition("-")[2] or int(found[1]) == os.getpid():
+    """Return whether a name contains the identifier (``me``) of a process of this machine that no longer exists."""
+    writer = re.search(r"\.(\d+)-([0-9a-f]{8})(\.|$)", name)
+    if writer is None or writer[2] != me().partition("-")[2] or int(writer[1]) == os.getpid():
         return False
     try:
-        os.kill(int(found[1]), 0)
+        os.kill(int(writer[1]), 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
@@ -76,7 +76,7 @@ def abandoned(name: str) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed left half-written in a folder."""
+    """Remove the incomplete files of killed processes from a folder."""
     for part in folder.glob(".*.part"):
         if abandoned(part.name):
             with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def sweep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def nameless_in(folder: Path) -> Iterator[None]:
-    """Put ``nameless`` files into a folder, not where temporary files go: that may be small, or in memory."""
+    """Put ``nameless`` files into a folder; the system's temporary folder may be small or in memory."""
     before = _PLACE.set(folder)
     try:
         yield
@@ -94,12 +94,12 @@ def nameless_in(folder: Path) -> Iterator[None]:
 
 
 def nameless() -> IO[bytes]:
-    """A file to write and to map: its space is free once nothing has it open or mapped, however the process ends."""
+    """Return a file to write and map; its space is freed when no process has it open, however the process ends."""
     return tempfile.TemporaryFile(dir=_PLACE.get())
 
 
 @contextlib.contextmanager
 def nameless_folder() -> Iterator[Path]:
-    """A folder for files of a moment, removed with all it holds when the block ends."""
+    """Yield a folder for temporary files, which is removed with its content when the block ends."""
     with tempfile.TemporaryDirectory(dir=_PLACE.get()) as folder:
         yield Path(folder)

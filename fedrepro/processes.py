@@ -1,4 +1,4 @@
-"""Processes beside this one that end with it, however it ends, and that leave Ctrl-C to it."""
+"""Worker processes that end with this process, however it ends, and leave Ctrl-C to it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 from fedrepro.errors import UserError
 
-One = TypeVar("One")
-Found = TypeVar("Found")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _LOADING = threading.Lock()
-"""Two threads that import joblib at once may each see half of it: Python waits for a module, not for its package."""
+"""Two threads that import joblib at once can each see an incomplete package: Python locks modules, not packages."""
 
 LOOK = 0.5
-"""Seconds between two looks whether the process that started this one is still there."""
+"""Seconds between two checks whether the parent process still exists."""
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -30,26 +30,27 @@ ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )  # fmt: skip
-"""What libraries read when they are loaded."""
+"""Variables that libraries read when they are loaded."""
 
 
 ADVICE = "the same command tries it again; fewer workers (--jobs), or as many as fit into --memory, leave more to each"
 REASONS = {
     "SIGKILL": f"most likely the memory was full; {ADVICE}",
-    "SIGBUS": "most likely the disk is full, or a file it had mapped was cut; make room, and the same command goes on",
-    "SIGTERM": "somebody ended it; the same command tries it again",
+    "SIGBUS": "most likely the disk is full, or a file it had mapped was cut; free some space and repeat the command",
+    "SIGTERM": "another process or user ended it; the same command tries it again",
 }
 CRASHED = (
     "a library crashed in it, or the memory was full; the same command tries it again, and with PYTHONFAULTHANDLER=1 "
-    "it says where it was"
+    "it prints where it crashed"
 )
-"""What a process most likely died of, by the name of its signal; of any other."""
+"""The likely reason why a process ended, by the name of its signal, and for all others."""
 
 
 def pool(size: int, env: dict[str, str] | None = None) -> Any:
-    """An executor of so many processes, with these variables set before they load anything.
+    """Return an executor of ``size`` processes, with the variables ``env`` set before they load anything.
 
-    Where one of them dies, its futures raise ``concurrent.futures.process.BrokenProcessPool``, and it takes no more.
+    If one of them dies, the futures raise ``concurrent.futures.process.BrokenProcessPool``, and the executor cannot be
+    used any more.
     """
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
@@ -58,10 +59,10 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
 
 
 def _begin(parent: int) -> None:
-    for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all; the command ends those it started
+    for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all processes; the command ends its workers itself
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    if "PYTHONFAULTHANDLER" not in os.environ:  # the command says what became of a process, in words
+    if "PYTHONFAULTHANDLER" not in os.environ:  # the command itself reports how a process ended
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115  it stays open
     if os.name == "posix":
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -73,19 +74,19 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def each(call: Callable[[One], Found], things: Iterable[One], jobs: int) -> Iterator[Found]:
-    """What a call gives for each thing, in their order: ``jobs`` at a time, or in this process where one is enough.
+def parallel_map(call: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
+    """Yield the result of a call for each item, in order: ``jobs`` at a time, or in this process if jobs is 1.
 
-    Raises what the call raises, and UserError where a process dies.
+    Raises what the call raises, and UserError if a process dies.
     """
-    things = list(things)
-    jobs = min(jobs, len(things))
+    items = list(items)
+    jobs = min(jobs, len(items))
     if jobs <= 1:
-        yield from map(call, things)
+        yield from map(call, items)
         return
     executor = pool(jobs)
     try:
-        yield from executor.map(call, things)
+        yield from executor.map(call, items)
     except BrokenProcessPool as error:
         raise UserError(f"a process of this command {reason(error)}") from error
     finally:
@@ -93,7 +94,7 @@ def each(call: Callable[[One], Found], things: Iterable[One], jobs: int) -> Iter
 
 
 def reason(error: BaseException) -> str:
-    """How a process ended, the likely reason, and what to do."""
+    """Return how a process ended, the likely reason, and what to do."""
     signal = re.search(r"SIG[A-Z0-9]+", str(error))
     code = re.search(r"EXIT\((-?\d+)\)", str(error))
     if signal is None:

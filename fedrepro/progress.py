@@ -1,4 +1,4 @@
-"""How far work is: a bar on a terminal, and in a log a line every so often."""
+"""Progress of work: a bar on a terminal, and lines at regular intervals in a log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import TextIO
 IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 EVERY = 30.0
-"""Seconds between two lines of a log."""
+"""Seconds between two lines in a log."""
 
 BAR = "{percentage:3.0f}%|{bar:20}| [{elapsed}<{remaining}] {desc}"
-"""What a terminal shows, cut at its right edge."""
+"""Format of the bar on a terminal, cut at its right edge."""
 
 
 class Progress:
-    """Tells on standard error how many of ``pieces`` are done, how long that took, and about how long the rest takes.
+    """A context that prints on standard error how many of ``pieces`` are done, the time so far and the time left.
 
-    what : what the pieces are called. total : how much work they are together, in the unit of ``step``; that share of
-    it is shown. seconds : about how long all will take, where that is known beforehand; it serves until a piece is
-    done. A context; ``quiet`` ones say nothing.
+    what : name of the pieces. total : their work in all, in the unit of ``step``, for the share that is shown.
+    seconds : predicted time for all pieces, used until the first one is done. quiet : print nothing.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Progress:
         return self
 
     def step(self, name: str, amount: float = 1.0) -> None:
-        """Another piece is done, which was so much of the work."""
+        """Count one more piece as done. amount : its part of the total work."""
         self.done += 1
         amount = min(amount, max(0.0, self.total - self.amount))
         self.amount += amount
@@ -68,7 +67,7 @@ class Progress:
             self._bar.update(amount)
 
     def line(self) -> str:
-        """What a log says now."""
+        """Return the current line for a log."""
         gone = time.perf_counter() - self._began
         share = self.amount / self.total if self.total > 0 else 1.0
         left = gone * (1 - share) / share if share > 0 else self.seconds - gone if self.seconds is not None else None
@@ -77,7 +76,7 @@ class Progress:
         return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} gone{rest}"
 
     def _tick(self) -> None:
-        """Tell every so often, also while no piece is done."""
+        """Print at regular intervals, even while no piece ends."""
         while not self._stop.wait(self.every):
             if self.terminal:
                 self._bar.refresh()
@@ -96,15 +95,15 @@ class Progress:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    """Whether a bar can be shown: some terminals, as those of containers, have no lines, and show none."""
+    """Return whether a bar can be shown; some terminals, such as those of containers, have a size of zero."""
     try:
         return min(os.get_terminal_size(stream.fileno())) > 0
     except (OSError, ValueError):  # no terminal, or not even a file
         return False
 
 
-def told(text: str) -> None:
-    """A line on standard output, above a bar where there is one."""
+def echo(text: str) -> None:
+    """Print a line on standard output, above the bar if there is one."""
     if _is_terminal(sys.stderr):
         from tqdm import tqdm
 
@@ -114,7 +113,7 @@ def told(text: str) -> None:
 
 
 def _clock(seconds: float) -> str:
-    """``m:ss``, or ``h:mm:ss``."""
+    """Return seconds as ``m:ss`` or ``h:mm:ss``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,8 +1,8 @@
-"""The tables of names a spec can use. Importing a module registers what it defines.
+"""The tables of names that a spec can use. Importing a module registers what it defines.
 
-Modules are found by their places: ``problems/<problem>/problem*.py``, ``problems/<problem>/methods/*.py``, and all of
+Modules are found by their paths: ``problems/<problem>/problem*.py``, ``problems/<problem>/methods/*.py``, and all of
 ``partitions/`` and ``datasets/``. Adding a file is enough to use it. Heavy libraries (scikit-learn, numba, jax) are
-imported inside the functions that need them: listing names stays fast and works without the extras.
+imported inside the functions that need them, so listing names is fast and works without the extras.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from fedrepro.protocols import Metric
 
-IN_RUNS = "says"  # names things; see fedrepro.runs.identity.code
+IN_RUNS = "says"  # only names things; see fedrepro.runs.identity.code
 
 PAPERS: dict[str, str] = {
     "fedmf": "Federated Matrix Factorization: Algorithm Design and Application to Data Clustering",
@@ -31,16 +31,30 @@ PAPERS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class MethodEntry:
-    """A registered name: a method class and the parameter values this name presets.
+class _Entry:
+    """A registered name of a class whose fields are parameters."""
+
+    name: str
+    cls: type[Any]
+
+    def parameters(self) -> dict[str, Any]:
+        """Return every parameter with its default under this name (``dataclasses.MISSING`` if it is required)."""
+        return {f.name: f.default for f in dataclasses.fields(self.cls)}
+
+    def make(self, **params: Any) -> Any:
+        """Return an object with these parameters. Raises ParameterError for an invalid value."""
+        return self.cls(**params)
+
+
+@dataclass(frozen=True)
+class MethodEntry(_Entry):
+    """A registered method: its class and the parameter values that this name presets.
 
     ``variant`` distinguishes it from other methods with the same label in one figure. ``look`` is its colour (a name of
     ``fedrepro.plotting.style.COLOURS`` or ``#RRGGBB``) and its marker (as matplotlib names it) in figures; a method
     without one is drawn like the method whose variant it is (see ``fedrepro.plotting.style.method``).
     """
 
-    name: str
-    cls: type[Any]
     problem: str
     label: str
     papers: tuple[str, ...]
@@ -50,24 +64,24 @@ class MethodEntry:
     look: tuple[str, str] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter with its default under this name (``dataclasses.MISSING`` where one must be given)."""
-        return {**_defaults(self.cls), **self.preset}
+        """Return every parameter with its default under this name, preset or of the class."""
+        return {**super().parameters(), **self.preset}
 
     def make(self, **params: Any) -> Any:
-        """The method with ``params`` over the preset; raises ParameterError where a value cannot work."""
-        return self.cls(**{**self.preset, **params})
+        """Return the method with ``params`` over the preset. Raises ParameterError for an invalid value."""
+        return super().make(**{**self.preset, **params})
 
 
 def base_label(label: str) -> str:
-    """The label of a method without what names its variant, after a comma or in parentheses."""
+    """Return the label of a method without its variant, which follows a comma or is in parentheses."""
     return label.partition(",")[0].partition(" (")[0]
 
 
 @dataclass(frozen=True)
 class ProblemEntry:
-    """A registered problem: its class, and the kind of data it takes (see ``fedrepro.datasets.types``).
+    """A registered problem: its class, and the kind of data that it uses (see ``fedrepro.datasets.types``).
 
-    ``artifacts`` are the arrays that its runs can keep; ``{i}`` in a name stands for the number of a view.
+    ``artifacts`` are the arrays that its runs can keep; ``{i}`` in a name is the number of a view.
     """
 
     cls: type[Any]
@@ -77,57 +91,46 @@ class ProblemEntry:
 
     @property
     def name(self) -> str:
-        """As specs and seeds know it."""
+        """The name in specs and seeds."""
         return self.cls.name
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        """What it can measure."""
+        """The metrics that it can measure."""
         return self.cls.metrics
 
     @property
     def default_metrics(self) -> tuple[str, ...]:
-        """What is always recorded."""
+        """The metrics that are always recorded."""
         return self.cls.default_metrics
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Keys of ``problem:`` in a spec, with their defaults."""
+        """The keys of ``problem:`` in a spec, with their defaults."""
         return self.cls.parameters
 
     def check(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-        """Raise ParameterError where a parameter cannot work; ``facts`` as far as they are known of the data."""
+        """Raise ParameterError for an invalid parameter. facts : what is known about the data."""
         self.cls.check(parameters, facts)
 
 
 @dataclass(frozen=True)
-class PartitionEntry:
+class PartitionEntry(_Entry):
     """A registered partition: a class that derives from ``fedrepro.protocols.Partition``."""
 
-    name: str
-    cls: type[Any]
     summary: str
-
-    def parameters(self) -> dict[str, Any]:
-        """Every parameter with its default (``dataclasses.MISSING`` where one must be given)."""
-        return _defaults(self.cls)
-
-    def make(self, **params: Any) -> Any:
-        """The partition with these parameters; raises ParameterError where a value cannot work."""
-        return self.cls(**params)
 
 
 @dataclass(frozen=True)
-class DatasetEntry:
-    """A registered dataset: a class that derives from ``fedrepro.protocols.Dataset``, and the kind of data it gives.
+class DatasetEntry(_Entry):
+    """A registered dataset: a class that derives from ``fedrepro.protocols.Dataset``, and the kind of its data.
 
-    ``source`` names the files it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of the
-    same kind and shape for a dataset ``wanted`` of this class. It stands beside the class, as the class tells what runs
-    on real data compute, and reads the parameters of ``wanted`` only. ``stand_in_note`` says what it is made of.
+    ``source`` names the files that it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of
+    the same kind and shape for a dataset ``wanted`` of this class, from the parameters of ``wanted`` only. It is a
+    function next to the class, so that it is not part of the code of runs on real data. ``stand_in_note`` says what the
+    stand-in is made of.
     """
 
-    name: str
-    cls: type[Any]
     kind: str
     summary: str
     source: str | None = None
@@ -136,20 +139,8 @@ class DatasetEntry:
 
     @property
     def draws(self) -> bool:
-        """Whether loading takes a generator."""
+        """Whether loading needs a random generator."""
         return bool(self.cls.draws)
-
-    def parameters(self) -> dict[str, Any]:
-        """Every parameter with its default (``dataclasses.MISSING`` where one must be given)."""
-        return _defaults(self.cls)
-
-    def make(self, **params: Any) -> Any:
-        """The dataset with these parameters; raises ParameterError where a value cannot work."""
-        return self.cls(**params)
-
-
-def _defaults(cls: type[Any]) -> dict[str, Any]:
-    return {f.name: f.default for f in dataclasses.fields(cls)}
 
 
 _METHODS: dict[str, MethodEntry] = {}
@@ -159,7 +150,7 @@ _DATASETS: dict[str, DatasetEntry] = {}
 
 
 def add_method(entry: MethodEntry) -> None:
-    """Register an algorithm name."""
+    """Register a method."""
     _put(_METHODS, entry.name, entry)
 
 
@@ -193,43 +184,43 @@ def _discover(*patterns: str) -> None:
 
 
 def runs_on(algorithm: MethodEntry, problem: ProblemEntry) -> bool:
-    """Whether a method runs on a problem: on its own, and on those that are forms of it (derived classes)."""
+    """Return whether a method runs on a problem: its own, or one whose class derives from it."""
     return issubclass(problem.cls, problems()[algorithm.problem].cls)
 
 
 def methods() -> dict[str, MethodEntry]:
-    """All algorithms by name."""
+    """Return all methods by name."""
     _discover("problems/*/methods/*.py")
     return _METHODS
 
 
 def called(names: Iterable[str]) -> dict[str, str]:
-    """What to call each of these algorithms: its label, with its variant where another one has label and problem too.
+    """Return a distinct label of each method: with its variant if methods share a label and a problem.
 
-    Those that differ in neither are told by their names.
+    Methods that share all three are distinguished by their names.
     """
     known = {name: methods()[name] for name in names}
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for name, entry in known.items():
         rivals = [e for e in known.values() if (e.label, e.problem) == (entry.label, entry.problem)]
         own = f"{entry.label}, {entry.variant}" if entry.variant and len(rivals) > 1 else entry.label
-        found[name] = f"{entry.label} ({name})" if sum(e.variant == entry.variant for e in rivals) > 1 else own
-    return found
+        labels[name] = f"{entry.label} ({name})" if sum(e.variant == entry.variant for e in rivals) > 1 else own
+    return labels
 
 
 def problems() -> dict[str, ProblemEntry]:
-    """All problems by name."""
+    """Return all problems by name."""
     _discover("problems/*/problem*.py")
     return _PROBLEMS
 
 
 def partitions() -> dict[str, PartitionEntry]:
-    """All partitions by name."""
+    """Return all partitions by name."""
     _discover("partitions/*.py")
     return _PARTITIONS
 
 
 def datasets() -> dict[str, DatasetEntry]:
-    """All datasets by name."""
+    """Return all datasets by name."""
     _discover("datasets/*.py")
     return _DATASETS

@@ -53,8 +53,7 @@ def test_what_is_set_already_stays_and_is_told() -> None:
     assert found["pinned"] is False
     assert found["kernels"]["level"] == "native"  # type: ignore[index]
     assert found["doubts"] == [
-        "the instruction level x86-64-v3 is not asked for: results may differ from those of other machines in the last "
-        "digits"
+        "the instruction level x86-64-v3 is not set: results may differ from those of other machines in the last digits"
     ]
     native = ask(FEDREPRO_KERNELS="native")
     assert (native["pinned"], native["numba"]) == (False, None)
@@ -82,7 +81,7 @@ def test_elsewhere_nothing_is_pinned_and_it_is_told(monkeypatch: pytest.MonkeyPa
     assert not cpu.available()
     assert not cpu.pin()
     assert list(cpu.doubts()) == [
-        "the instruction level x86-64-v3 is not there on this CPU: results may differ from those of other machines in "
+        "the instruction level x86-64-v3 is missing on this CPU: results may differ from those of other machines in "
         "the last digits"
     ]
 
@@ -99,8 +98,8 @@ def test_releases_of_openblas_that_break_the_promise_are_told(monkeypatch: pytes
     assert list(cpu.doubts()) == []
     one("0.3.34")
     assert list(cpu.doubts()) == [
-        "OpenBLAS 0.3.34 may take other block sizes on other CPUs (after 0.3.33): results may differ from theirs "
+        "OpenBLAS 0.3.34 may use other block sizes on other CPUs (after 0.3.33): results may differ from theirs "
         "in the last digits"
     ]
     one("0.3.30", "Zen")
-    assert list(cpu.doubts()) == ["OpenBLAS 0.3.30 uses its Zen kernels, not those asked for"]
+    assert list(cpu.doubts()) == ["OpenBLAS 0.3.30 uses its Zen kernels, not those of the level x86-64-v3"]

@@ -305,10 +305,10 @@ def test_results_that_lost_their_sidecar_are_not_replaced_by_less(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (".runs", r"results/\.runs: cannot be written \(File exists\); something else stands in its place: move it"),
-        (".locks", r"results/\.locks/quick-beyond-small.lock: cannot be written \(.*\); something else stands in its"),
-        (".scratch", r"results/\.scratch: cannot be written \(File exists\); something else stands in its place"),
-        ("quick", r"results/quick/beyond: cannot be written \(.*\); something else stands in its place"),
+        (".runs", r"results/\.runs: cannot be written \(File exists\); something else has this name: move it"),
+        (".locks", r"results/\.locks/quick-beyond-small.lock: cannot be written \(.*\); something else has this"),
+        (".scratch", r"results/\.scratch: cannot be written \(File exists\); something else has this name"),
+        ("quick", r"results/quick/beyond: cannot be written \(.*\); something else has this name"),
     ],
 )
 def test_a_file_where_a_folder_has_to_be(fedrepro: Call, small: Path, tmp_path: Path, name: str, said: str) -> None:
@@ -366,7 +366,7 @@ def test_learned_times_that_are_damaged_are_learned_anew(
     [
         (
             errno.ENOSPC,
-            r"cannot be written \(No space left on device\); make room there, or choose another folder; what",
+            r"cannot be written \(No space left on device\); free some space, or choose another folder; finished",
         ),
         (errno.EROFS, r"cannot be written \(Read-only file system\); allow writing there, or choose another folder"),
         (errno.EACCES, r"cannot be written \(Permission denied\); allow writing there, or choose another folder"),
@@ -400,7 +400,7 @@ def test_no_room_for_the_arrays_that_workers_share(
 
     monkeypatch.setattr(execute, "fill", full)
     refused(
-        fedrepro("run", small, "-j", 1), r"\.scratch/\w+: cannot be written \(720 requested and 12 written\); make room"
+        fedrepro("run", small, "-j", 1), r"\.scratch/\w+: cannot be written \(720 requested and 12 written\); free some"
     )
     assert is_full(OSError(errno.EDQUOT, "quota"))
     assert not is_full(OSError(errno.EACCES, "no"))
@@ -411,7 +411,7 @@ def test_what_a_worker_cannot_write_ends_the_command_in_words(fedrepro: Call, sm
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / ".scratch").write_text("mine")
     refused(
-        fedrepro("run", small, "-j", 2), r"results/\.scratch: cannot be written \(File exists\); something else stands"
+        fedrepro("run", small, "-j", 2), r"results/\.scratch: cannot be written \(File exists\); something else has"
     )
 
 
@@ -422,6 +422,6 @@ def test_an_error_of_the_system_travels_from_a_worker() -> None:
     came = pickle.loads(pickle.dumps(error))
     assert (type(came), str(came)) == (Unwritable, str(error))
     assert str(error) == (
-        "x/y: cannot be written (No space left on device); make room there, or choose another folder; what is finished "
-        "is kept, and the same command goes on"
+        "x/y: cannot be written (No space left on device); free some space, or choose another folder; finished runs "
+        "are kept, and the same command continues"
     )

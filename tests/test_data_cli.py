@@ -62,7 +62,7 @@ def test_path_and_remove(tmp_path, home):
     assert run("path", "mnist").strip() == str(home / "mnist")
     run("import", "mnist", data_copies.mnist(tmp_path / "c"))
     assert "mnist removed" in run("remove", "mnist", "--yes")
-    assert "mnist is not here" in run("remove", "mnist", "--yes")
+    assert "mnist is not in the data home" in run("remove", "mnist", "--yes")
 
 
 def test_errors_are_one_line_and_exit_with_2(tmp_path):

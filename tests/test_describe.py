@@ -276,7 +276,7 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     assert "  source       fedmf sections III and V-A; fedc section III; docs/derivations/local-loop.md (the\n" in text
     assert "\n    gamma1         1.02      safety factor of the H step's c_p; a number of at least 1\n" in text
     assert "\n    gamma2         1 *       factor of the W step's d; a number greater than 0\n" in text
-    assert "\n    * set by the name fedcavg-literal, where FedMAvg has gamma2 = 5\n" in text
+    assert "\n    * set by the name fedcavg-literal (FedMAvg has gamma2 = 5)\n" in text
     assert "\n    None is written null in a spec.\n" in text
     assert text.endswith("\n  used by\n    no figure\n")
     assert told("fedmgs").endswith("\n  used by\n    own/figure\n")

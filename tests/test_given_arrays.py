@@ -94,7 +94,7 @@ def test_a_method_on_sparse_samples_writes_into_nothing_and_gets_what_it_gets_on
 def test_a_mask_is_not_lost() -> None:
     X = np.ma.masked_array(np.ones((5, 40)), mask=np.eye(5, 40, dtype=bool))
     why = (
-        "{}: is a masked array, and what its mask hides would be read as data; fill it "
+        "{}: is a masked array, and its masked values would be used as data; fill it "
         r"\(numpy.ma.filled\), or leave those samples out"
     )
     with pytest.raises(UserError, match=f"^{why.format('X')}$"):
@@ -208,7 +208,7 @@ def test_no_problem_reads_what_a_mask_hides(problem: str, field: str) -> None:
     else:
         setattr(data, field, np.ma.masked_array(given))
     name = "view 2" if field == "views" else field
-    with pytest.raises(UserError, match=f"^{name}: is a masked array, and what its mask hides would be read as data"):
+    with pytest.raises(UserError, match=f"^{name}: is a masked array, and its masked values would be used as data"):
         cls.of(data, client, parameters)  # type: ignore[attr-defined]
 
 

@@ -283,7 +283,7 @@ def test_run_computes_with_the_workers_that_fit(command: Callable[..., Any]) -> 
 def test_where_not_even_one_worker_fits(command: Callable[..., Any], word: str) -> None:
     found = command(word, "gcca/fig4", "--tier", "smoke", "--memory", "10M")
     assert found.exit_code == 2
-    assert "--memory 10.0 MB: even one worker needs about " in found.output
+    assert "--memory 10.0 MB: one worker needs about " in found.output
     assert found.output.strip().endswith("give at least that much")
 
 
@@ -297,7 +297,7 @@ def test_a_wrong_amount_is_one_error(command: Callable[..., Any], word: str) -> 
 def test_memory_is_not_the_schedulers(command: Callable[..., Any]) -> None:
     found = command("run", "gcca/fig4", "--memory", "8G", "--scheduler", "local:2")
     assert found.exit_code == 2
-    assert "--memory is for this machine" in found.output
+    assert "--memory limits this machine" in found.output
 
 
 def test_amounts_of_work_add_up() -> None:

@@ -47,12 +47,12 @@ def test_a_project_has_the_papers_specs_and_an_example_that_runs(
 def test_init_changes_nothing_that_is_there(study: Path, tmp_path: Path, fedrepro: Call) -> None:
     again = fedrepro("init", study)
     assert again.exit_code == 2
-    assert "is a project already (" in again.output
+    assert "is already a project (" in again.output
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "Makefile").write_text("mine")
     said = fedrepro("init", tmp_path / "other")
     assert said.exit_code == 2
-    assert "has Makefile already; nothing was changed. Name a folder that is empty or new" in said.output
+    assert "already contains Makefile; nothing was changed. Name an empty or new folder" in said.output
     assert (tmp_path / "other" / "Makefile").read_text() == "mine"
     assert not (tmp_path / "other" / "experiments").exists()
 

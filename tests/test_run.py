@@ -63,7 +63,7 @@ def test_a_finished_figure_is_a_no_op_that_says_so(fedrepro: Call, small: Path, 
     before = csv_of(tmp_path).stat().st_mtime_ns
     again = fedrepro("run", small)
     assert again.exit_code == 0
-    assert again.output == "beyond/small (quick): finished, nothing to do (--fresh computes again)\n"
+    assert again.output == "beyond/small (quick): finished, nothing to do (use --fresh to compute again)\n"
     assert csv_of(tmp_path).stat().st_mtime_ns == before
     assert "8 runs computed" in fedrepro("run", small, "--jobs", 1, "--fresh").output
 
@@ -329,7 +329,7 @@ def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"interrupted: what is finished is kept" in errors
+    assert b"interrupted: finished runs are kept" in errors
     assert b"Traceback" not in errors
     assert 2 <= len(list(root.glob(".runs/*/*.npz"))) < 16
     both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]

@@ -303,7 +303,7 @@ def test_interrupted_it_keeps_what_is_finished_and_frees_the_workers(
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert b"interrupted: what is finished is kept" in errors
+    assert b"interrupted: finished runs are kept" in errors
     assert b"Traceback" not in errors
     assert 1 <= len(list(tmp_path.glob("results/.runs/*/*.npz"))) < 16
     began = time.monotonic()
@@ -389,7 +389,7 @@ def test_a_worker_started_by_hand_asks_for_the_level_and_the_others_are_told_of(
             worker.communicate(timeout=30)
             while len(ask.nthreads()) > len(before):
                 time.sleep(0.05)
-    level = f"the instruction level {cpu.LEVEL} is not asked for"
+    level = f"the instruction level {cpu.LEVEL} is not set"
     assert not cpu.available() or not any(level in doubt for doubt in asked[address]["doubts"])
     assert limit == {address: None}
     unpinned = [a for a, said in asked.items() if any(level in doubt for doubt in said["doubts"])]

@@ -117,8 +117,8 @@ def test_what_a_process_died_of_is_said_with_what_to_do() -> None:
     for code, said in (
         ("SIGKILL(-9)", "was killed (SIGKILL): most likely the memory was full; the same command tries it again; fewer "
          "workers (--jobs), or as many as fit into --memory, leave more to each"),
-        ("SIGBUS(-7)", "crashed (SIGBUS): most likely the disk is full, or a file it had mapped was cut; make room"),
-        ("SIGTERM(-15)", "was killed (SIGTERM): somebody ended it; the same command tries it again"),
+        ("SIGBUS(-7)", "crashed (SIGBUS): most likely the disk is full, or a file it had mapped was cut; free"),
+        ("SIGTERM(-15)", "was killed (SIGTERM): another process or user ended it; the same command tries it again"),
         ("SIGABRT(-6)", "crashed (SIGABRT): a library crashed in it"),
         ("EXIT(1)", "ended with exit code 1: a library crashed in it"),
         ("", "ended: a library crashed in it"),
@@ -129,7 +129,7 @@ def test_what_a_process_died_of_is_said_with_what_to_do() -> None:
 @pytest.mark.slow
 def test_a_process_that_dies_as_it_draws_is_an_error_in_words() -> None:
     with pytest.raises(UserError, match=r"a process of this command was killed \(SIGKILL\): most likely the memory"):
-        list(processes.each(die, ["SIGKILL", "SIGKILL"], 2))
+        list(processes.parallel_map(die, ["SIGKILL", "SIGKILL"], 2))
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_no_worker_outlives_its_command(small: Path, tmp_path: Path, how: str) -
     assert process.returncode == (-signal.SIGKILL if how == "SIGKILL" else 130)
     assert b"Traceback" not in errors
     if how != "SIGKILL":
-        assert b"interrupted: what is finished is kept" in errors
+        assert b"interrupted: finished runs are kept" in errors
     deadline = time.monotonic() + 20
     while any(map(alive, started)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -201,7 +201,7 @@ def test_interrupted_before_anything_is_computed(fedrepro: Call, small: Path, mo
     monkeypatch.setattr(planning, "make", interrupted)
     for command in ("run", "plan"):
         told = fedrepro(command, small)
-        assert (told.exit_code, told.stderr) == (130, "interrupted: what is finished is kept\n")
+        assert (told.exit_code, told.stderr) == (130, "interrupted: finished runs are kept\n")
 
 
 def test_what_killed_processes_left_is_gone_after_the_next_run(fedrepro: Call, small: Path, tmp_path: Path) -> None:

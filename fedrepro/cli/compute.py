@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @spec_arguments
 @set_option
 def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    """Check specs at every tier without running anything; all errors at once.
+    """Check specs at every tier without running anything; print all errors.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def plan(
     as_json: bool,
     results_dir: Path,
 ) -> None:
-    """Show runs to do, runs reused, predicted time and memory, without running.
+    """Print runs to do, runs reused, and the predicted time and memory, without running.
 
     \b
     Examples:
@@ -93,64 +93,66 @@ def plan(
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.predict import timings as predict
     from fedrepro.runs.predict.calibrate import machine_for
-    from fedrepro.runs.storage.store import Store
-    from fedrepro.runs.storage.validity import kept
 
     figures = load_all(specs, tier, sets)
-    made = planning.make(figures, stand_in)
-    folders = runner.Folders(results_dir)
-    store = Store(folders.store)
-    there = {run for number in range(len(figures)) for run in kept(made, number, results_dir)}
-    there |= {run for run in made.runs if store.has(run)}
-    jobs = jobs or runner.default_jobs()
-    told: list[dict[str, Any]] = []
-    for figure, series, missing in zip(figures, made.by_figure, made.missing, strict=True):
-        runs = [run for found in series.values() for run in found]
-        todo = [run for run in runs if run.id not in there]
-        told.append(
-            {"figure": f"{figure.paper}/{figure.figure}", "tier": tier, "settings": len(series)}
-            | {"trials": figure.trials, "reused": len(runs) - len(todo), "todo": len(todo), "missing": missing}
-        )
-        if as_json:
-            continue
-        click.echo(
-            f"{figure.paper}/{figure.figure} ({tier}): {len(series)} settings x {figure.trials} trials; "
-            f"{len(runs) - len(todo)} runs reused, {len(todo)} to do"
-        )
-        for line in _data_lines(figure):
-            click.echo(f"  {line}")
-        for why in dict.fromkeys(missing.values()):
-            names = [name for name, reason in missing.items() if reason == why]
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            click.secho(f"  cannot run: {names[0]}{more}: {why}", fg="yellow")
-    _tell_doubts(figures)
-    todo = [run for run in made.runs.values() if run.id not in there]
-    wanted = sum(len(found) for series in made.by_figure for found in series.values())
-    machine = machine_for(todo, lambda text: click.secho(text, fg="yellow", err=True))
-    timings = predict.Timings(folders.store, machine)
-    jobs = _fitting(todo, jobs, memory, machine)
+    planned = planning.make(figures, stand_in)
+    todo = _todo(planned, results_dir)
+    missing_ids = {run.id for run in todo}
+    rows = [_figure_row(planned, number, missing_ids) for number in range(len(figures))]
+    if not as_json:
+        for figure, row in zip(figures, rows, strict=True):
+            _print_figure(figure, row)
+    _print_data_doubts(figures)
+    machine = machine_for(todo, _warn)
+    timings = predict.Timings(runner.Folders(results_dir).store, machine)
+    jobs = _fitting(todo, jobs or runner.default_jobs(), memory, machine)
     known = sum(timings.measured(run) for run in todo)
     seconds, bytes_ = timings.total(todo, jobs), predict.memory(todo, jobs, machine)
+    wanted = sum(row["reused"] + row["todo"] for row in rows)
     if as_json:
-        whole: dict[str, Any] = {
-            "runs": len(made.runs),
-            "wanted": wanted,
-            "todo": len(todo),
-            "predicted_from_earlier_runs": known,
-        }
-        whole |= {"workers": jobs, "seconds": round(seconds, 1), "memory_bytes": round(bytes_)}
-        click.echo(json.dumps({"figures": told, "in_all": whole}, indent=1))
+        total = {"runs": len(planned.runs), "wanted": wanted, "todo": len(todo), "predicted_from_earlier_runs": known}
+        total |= {"workers": jobs, "seconds": round(seconds, 1), "memory_bytes": round(bytes_)}
+        click.echo(json.dumps({"figures": rows, "in_all": total}, indent=1))
         return
     click.echo(
-        f"in all: {len(made.runs)} distinct runs ({wanted} wanted by the panels' settings), {len(todo)} to do, "
+        f"in all: {len(planned.runs)} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
         f"about {_duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
-        _tell_kernels()
+        _print_kernel_doubts()
         click.echo(
             f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest from declared costs "
             "or their timed first rounds"
         )
+
+
+def _figure_row(planned: Plan, number: int, todo: set[str]) -> dict[str, Any]:
+    """Return what ``plan --json`` prints about a figure. todo : ids of the runs to compute."""
+    figure, series = planned.figures[number], planned.by_figure[number]
+    left = [run.id in todo for trials in series.values() for run in trials]
+    return {
+        "figure": f"{figure.paper}/{figure.figure}",
+        "tier": figure.tier,
+        "settings": len(series),
+        "trials": figure.trials,
+        "reused": len(left) - sum(left),
+        "todo": sum(left),
+        "missing": planned.missing[number],
+    }
+
+
+def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{row['figure']} ({row['tier']}): {row['settings']} settings x {row['trials']} trials; "
+        f"{row['reused']} runs reused, {row['todo']} to do"
+    )
+    for line in _data_lines(figure):
+        click.echo(f"  {line}")
+    missing = row["missing"]
+    for why in dict.fromkeys(missing.values()):
+        names = [name for name, reason in missing.items() if reason == why]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        click.secho(f"  cannot run: {names[0]}{more}: {why}", fg="yellow")
 
 
 @click.command()
@@ -168,12 +170,12 @@ def plan(
     help="Compute on the workers of this dask scheduler (tcp://host:8786), or on N of its own (local:N).",
 )
 @memory_option
-@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute one panel's runs only.")
+@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel.")
 @set_option
 @stand_in_option
-@click.option("--fresh", is_flag=True, help="Forget finished runs of these figures and compute them again.")
-@click.option("--plot", "draw", is_flag=True, help="Draw every figure as soon as it is complete, as `plot` does.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress bar.")
+@click.option("--fresh", is_flag=True, help="Delete finished runs of these figures and compute them again.")
+@click.option("--plot", "draw", is_flag=True, help="Draw each figure with `plot` when its last run ends.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 @results_option
 @plots_option
 def run(
@@ -191,7 +193,7 @@ def run(
     results_dir: Path,
     plots_dir: Path,
 ) -> None:
-    """Compute figures; finished runs are reused, a killed sweep resumes where it stopped.
+    """Compute figures; reuse finished runs, and resume an interrupted sweep where it stopped.
 
     \b
     Examples:
@@ -203,7 +205,7 @@ def run(
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
     from fedrepro.plotting import batch
-    from fedrepro.progress import told
+    from fedrepro.progress import echo
     from fedrepro.runs import runner
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.storage.validity import finished
@@ -211,24 +213,24 @@ def run(
     from fedrepro.runs.workers import remote
 
     if memory is not None and scheduler is not None:
-        raise UserError("--memory is for this machine: the workers of a scheduler have their own; give --jobs instead")
+        raise UserError("--memory limits this machine, not the workers of a scheduler; give --jobs instead")
     figures = load_all(specs, tier, sets)
-    keep = _only(figures, only)
-    made = planning.make(figures, stand_in)
-    _tell_missing(made)
-    _tell_doubts(figures)
+    chosen = _only(figures, only)
+    planned = planning.make(figures, stand_in)
+    _print_missing(planned)
+    _print_data_doubts(figures)
     folders = runner.Folders(results_dir)
     where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir, sets)
-    if not fresh and all(finished(made, n, results_dir) for n in range(len(figures))):
+    if not fresh and all(finished(planned, n, results_dir) for n in range(len(figures))):
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
-        click.echo(f"{names} ({tier}): finished, nothing to do (--fresh computes again)")
+        click.echo(f"{names} ({tier}): finished, nothing to do (use --fresh to compute again)")
         if draw:
             for path in batch.draw_all([Path(f.path) for f in figures], where, jobs=jobs or runner.default_jobs()):
-                told(str(path))
+                echo(str(path))
         return
-    _tell_kernels()
+    _print_kernel_doubts()
     if memory is not None:
-        jobs = _fitting(_wanted(made, keep, folders.root, fresh), jobs or runner.default_jobs(), memory)
+        jobs = _fitting(_todo(planned, folders.root, chosen, fresh), jobs or runner.default_jobs(), memory)
     beside = batch.Beside(where, runner.default_jobs()) if draw else None
 
     def complete(number: int, written: Written) -> None:
@@ -238,7 +240,7 @@ def run(
     cluster_of = remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext()
     with beside or nullcontext(), cluster_of as cluster:
         outcome = runner.run(
-            made, folders, jobs=jobs, only=keep, fresh=fresh, quiet=quiet, cluster=cluster, on_written=complete
+            planned, folders, jobs=jobs, only=chosen, fresh=fresh, quiet=quiet, cluster=cluster, on_written=complete
         )
         if beside is not None and not outcome.interrupted:
             for path in beside.files():
@@ -249,77 +251,80 @@ def run(
         f"{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
         f"{outcome.diverged} diverged, in {_duration(outcome.seconds)}"
     )
+    titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}
     for id_, why in list(outcome.failed.items())[:20]:
-        click.secho(f"  {made.runs[id_].setting.series}, trial {made.runs[id_].trial}: {why}", fg="red", err=True)
-    for id_ in list(outcome.failed)[:1]:
-        name = f"{made.runs[id_].setting.series}, trial {made.runs[id_].trial}"
-        click.echo(f"the traceback: fedrepro failures {shlex.quote(name)}", err=True)
+        click.secho(f"  {titles[id_]}: {why}", fg="red", err=True)
+    for title in list(titles.values())[:1]:
+        click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}", err=True)
     if outcome.interrupted:
-        click.echo("interrupted: what is finished is kept; the same command goes on from here", err=True)
+        click.echo("interrupted: finished runs are kept; the same command continues from here", err=True)
         sys.exit(130)
     if outcome.failed:
         sys.exit(1)
-    if not made.runs:
+    if not planned.runs:
         raise UserError("nothing could be computed: every setting lacks its dataset (see above)")
 
 
-def _tell_missing(made: Any) -> None:
-    for why in dict.fromkeys(text for missing in made.missing for text in missing.values()):
-        click.secho(f"left out: {why}", fg="yellow", err=True)
-    for name, note in sorted({(s.dataset, s.note) for s in made.sources.values() if s.state == "stand-in"}):
-        said = f"stand-in data for {name}: marked on every figure, never counts for a claim ({note})"
-        click.secho(said, fg="yellow", err=True)
+def _warn(text: str) -> None:
+    click.secho(text, fg="yellow", err=True)
+
+
+def _print_missing(planned: Plan) -> None:
+    for why in dict.fromkeys(text for missing in planned.missing for text in missing.values()):
+        _warn(f"left out: {why}")
+    for name, note in sorted({(s.dataset, s.note) for s in planned.sources.values() if s.state == "stand-in"}):
+        _warn(f"stand-in data for {name}: marked on every figure, never counts for a claim ({note})")
 
 
 def _loaders(figure: Figure) -> dict[str, Dataset]:
-    """The datasets of a figure, by the names that its spec has for them; a file of the user's own by its own name."""
-    found = {}
+    """Return the datasets of a figure by their names in its spec, with the name of a user's own file."""
+    loaders = {}
     for setting in figure.settings():
         entry, alias = registry.datasets()[setting.dataset], setting.names.get("dataset", setting.dataset)
         own = label(entry.cls.files, setting.dataset_params)
-        found[f"{alias} ({own})" if own and alias != own else alias] = entry.make(**setting.dataset_params)
-    return found
+        loaders[f"{alias} ({own})" if own and alias != own else alias] = entry.make(**setting.dataset_params)
+    return loaders
 
 
 def _data_lines(figure: Figure) -> Iterator[str]:
-    """The shapes of a figure's data, as far as they are known without computing."""
+    """Yield the shapes of a figure's data that are known without computing."""
     for name, loader in _loaders(figure).items():
         sizes = [f"{key} = {value:,}" for key, value in loader.shape().items() if isinstance(value, int)]
         if sizes:
             yield f"data {name}: {', '.join(sizes)}"
 
 
-def _tell_doubts(figures: Sequence[Figure]) -> None:
+def _print_data_doubts(figures: Sequence[Figure]) -> None:
     doubts = (doubt for figure in figures for loader in _loaders(figure).values() for doubt in loader.doubts())
     for doubt in dict.fromkeys(doubts):
-        click.secho(f"note: {doubt}", fg="yellow", err=True)
+        _warn(f"note: {doubt}")
 
 
-def _tell_kernels() -> None:
+def _print_kernel_doubts() -> None:
     for doubt in cpu.doubts():
-        click.secho(f"note: {doubt}", fg="yellow", err=True)
+        _warn(f"note: {doubt}")
 
 
-def _wanted(made: Plan, keep: list[set[str] | None], root: Path, fresh: bool) -> list[Run]:
-    """The runs that a command has to compute."""
+def _todo(planned: Plan, root: Path, only: Sequence[set[str] | None] = (), fresh: bool = False) -> list[Run]:
+    """Return the runs that a command has to compute. only : for each figure the series to compute, None for all."""
     from fedrepro.runs.runner import Folders
     from fedrepro.runs.storage.store import Store
     from fedrepro.runs.storage.validity import kept
 
     store = Store(Folders(root).store)
-    there = {run for number in range(len(made.figures)) for run in kept(made, number, root)}
-    found = {
+    finished = {run for number in range(len(planned.figures)) for run in kept(planned, number, root)}
+    runs = {
         run.id: run
-        for series, chosen in zip(made.by_figure, keep, strict=True)
-        for name, runs in series.items()
+        for series, chosen in zip(planned.by_figure, only or [None] * len(planned.figures), strict=True)
+        for name, trials in series.items()
         if chosen is None or name in chosen
-        for run in runs
+        for run in trials
     }
-    return [run for run in found.values() if fresh or not (run.id in there or store.has(run.id))]
+    return [run for run in runs.values() if fresh or not (run.id in finished or store.has(run.id))]
 
 
 def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:
-    """How many workers fit into the memory given; says so where they are fewer than asked for."""
+    """Return how many workers fit into the memory; print a note if they are fewer than ``jobs``."""
     from fedrepro.runs.predict import timings as predict
 
     if limit is None or not todo:
@@ -327,7 +332,7 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
     fits = predict.fitting(todo, jobs, limit, machine)
     if fits == 0:
         need = predict.memory(todo, 1, machine)
-        raise UserError(f"--memory {human(limit)}: even one worker needs about {human(need)}; give at least that much")
+        raise UserError(f"--memory {human(limit)}: one worker needs about {human(need)}; give at least that much")
     if fits < jobs:
         more = predict.memory(todo, fits + 1, machine)
         click.echo(
@@ -338,8 +343,8 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
     return fits
 
 
-def _only(figures: list[Any], panel: str | None) -> list[set[str] | None]:
-    """The series of one panel for each figure, or None where all are wanted."""
+def _only(figures: Sequence[Figure], panel: str | None) -> list[set[str] | None]:
+    """Return the series of one panel for each figure, or None for all series."""
     if panel is None:
         return [None for _ in figures]
     known = {p.id for f in figures for p in f.panels}

@@ -15,16 +15,16 @@ from fedrepro.data.home import human
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.errors import UserError
-from fedrepro.spec.find import specs
+from fedrepro.spec.find import experiments, specs
 
 COLOURS = {"present": "green", "variant": "yellow", "damaged": "red", "absent": None}
 
 
 @click.group()
 def data() -> None:
-    """The datasets: which are here, getting and importing them.
+    """List, download, import and remove datasets.
 
-    They lie in FEDREPRO_DATA, else in the platform's user cache directory.
+    They are stored in FEDREPRO_DATA, or by default in the platform's user cache directory.
 
     \b
     fedrepro data list
@@ -37,7 +37,7 @@ def data() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
 @click.option("--verify", is_flag=True, help="Hash every file again instead of comparing sizes and times.")
 def list_(as_json: bool, verify: bool) -> None:
-    """Every dataset with files: its state, who uses it, its licence and where it lies.
+    """List every dataset with files: its state, the figures that use it, its licence and its folder.
 
     \b
     fedrepro data list
@@ -45,53 +45,52 @@ def list_(as_json: bool, verify: bool) -> None:
     fedrepro data list --json
     """
     used = figures()
-    found = [state(name, verify=verify) for name in sorted(sources())]
+    copies = [state(name, verify=verify) for name in sorted(sources())]
     if as_json:
-        rows = [{**dataclasses.asdict(one), "used_by": used.get(one.name, [])} for one in found]
+        rows = [{**dataclasses.asdict(copy), "used_by": used.get(copy.name, [])} for copy in copies]
         click.echo(json.dumps(rows, indent=1))
         return
     click.echo(f"data home: {home()}\n")
-    for one in found:
-        _show(one, used.get(one.name, []))
+    for copy in copies:
+        _print_entry(copy, used.get(copy.name, []))
 
 
-def _show(one: CopyState, used: list[str]) -> None:
-    size = human(one.size) if one.size else ""
-    click.echo(f"{one.name:15}{click.style(f'{one.state:9}', fg=COLOURS[one.state])}{size:>10}  {', '.join(used)}")
-    click.echo(f"{'':15}{one.note}" if one.note else "", nl=bool(one.note))
-    click.echo(f"{'':15}licence: {one.licence}")
-    if one.size:
-        click.echo(f"{'':15}{one.where}")
+def _print_entry(copy: CopyState, used: list[str]) -> None:
+    size = human(copy.size) if copy.size else ""
+    click.echo(f"{copy.name:15}{click.style(f'{copy.state:9}', fg=COLOURS[copy.state])}{size:>10}  {', '.join(used)}")
+    below = [copy.note, f"licence: {copy.licence}", str(copy.where) if copy.size else ""]
+    for line in filter(None, below):
+        click.echo(f"{'':15}{line}")
 
 
 @data.command("import")
 @click.argument("name")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--variant", is_flag=True, help="Take a copy that has far fewer or more than the official one, too.")
+@click.option("--variant", is_flag=True, help="Accept a copy that is far smaller or larger than the official one.")
 def import_(name: str, paths: tuple[Path, ...], variant: bool) -> None:
-    """Take a file, an archive or a folder as dataset NAME, in any usual layout, after checking that it is that.
+    """Import a file, an archive or a folder in any usual layout as dataset NAME, after checking its content.
 
-    A copy whose content differs from the official one is kept as a variant, and what differs is recorded; a table of
-    ratings with other counts altogether is refused. Data of your own need no import: a spec names their file.
+    A copy whose content differs from the official one is stored as a variant with a note of what differs; a table of
+    ratings with very different counts is rejected. Your own data need no import: a spec names their file.
 
     \b
     fedrepro data import mnist ~/data/mnist
     fedrepro data import cifar10 cifar-10-python.tar.gz
     fedrepro data import omniglot images_background.zip images_evaluation.zip
     """
-    _report(adopt(name, paths, variant=variant))
+    _print_copy(adopt(name, paths, variant=variant))
 
 
 @data.command("fetch")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--accept", is_flag=True, help="Keep files for which no hash is published.")
-@click.option("--quiet", is_flag=True, help="No progress bars.")
+@click.option("--accept", is_flag=True, help="Keep files without a published hash.")
+@click.option("--quiet", is_flag=True, help="Do not show progress.")
 def fetch_(names: tuple[str, ...], accept: bool, quiet: bool) -> None:
-    """Download datasets from their official addresses; interrupted downloads go on where they stopped.
+    """Download datasets from their official addresses; interrupted downloads are resumed.
 
     \b
     fedrepro data fetch mnist cifar10
-    fedrepro data fetch tdt2            show the hash of what was downloaded
+    fedrepro data fetch tdt2            print the hash of the download
     fedrepro data fetch tdt2 --accept   keep it
     """
     from fedrepro.data.fetch import fetch
@@ -101,7 +100,7 @@ def fetch_(names: tuple[str, ...], accept: bool, quiet: bool) -> None:
     failures = []
     for name in names:
         try:
-            _report(fetch(name, accept=accept, progress=not quiet, say=lambda text: click.echo(text, err=True)))
+            _print_copy(fetch(name, accept=accept, progress=not quiet, say=lambda text: click.echo(text, err=True)))
         except UserError as error:
             failures.append(str(error))
     if failures:
@@ -111,7 +110,7 @@ def fetch_(names: tuple[str, ...], accept: bool, quiet: bool) -> None:
 @data.command("path")
 @click.argument("name", required=False)
 def path_(name: str | None) -> None:
-    """Where the data home is, or the folder of one dataset.
+    """Print the path of the data home, or of one dataset's folder.
 
     \b
     fedrepro data path
@@ -122,7 +121,7 @@ def path_(name: str | None) -> None:
 
 @data.command("remove")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove_(names: tuple[str, ...], yes: bool) -> None:
     """Delete the data home's copy of datasets.
 
@@ -133,20 +132,20 @@ def remove_(names: tuple[str, ...], yes: bool) -> None:
         source(name)
     for name in names:
         if state(name).state == "absent":
-            click.echo(f"{name} is not here")
+            click.echo(f"{name} is not in the data home")
         elif yes or click.confirm(f"delete {state(name).where}?"):
             remove(name)
             click.echo(f"{name} removed")
 
 
-def _report(found: CopyState) -> None:
-    note = f": {found.note}" if found.note else ""
-    click.echo(f"{found.name} {click.style(found.state, fg=COLOURS[found.state])}, {human(found.size)}{note}")
-    click.echo(f"  {found.where}")
+def _print_copy(copy: CopyState) -> None:
+    note = f": {copy.note}" if copy.note else ""
+    click.echo(f"{copy.name} {click.style(copy.state, fg=COLOURS[copy.state])}, {human(copy.size)}{note}")
+    click.echo(f"  {copy.where}")
 
 
 def figures(folder: Path | None = None) -> dict[str, list[str]]:
-    """For every source the figures whose YAML names a dataset that reads it, as ``paper/figure``."""
+    """Return, for every source, the figures (``paper/figure``) whose spec names a dataset that reads it."""
     import yaml
 
     from fedrepro import registry
@@ -163,19 +162,10 @@ def figures(folder: Path | None = None) -> dict[str, list[str]]:
     return used
 
 
-def experiments() -> Path:
-    """The folder of specs: of the working directory, else beside the package."""
-    here = Path("experiments")
-    return here if here.is_dir() else Path(__file__).resolve().parents[2] / "experiments"
-
-
 def _words(node: object, below: bool = False) -> set[str]:
-    """Every text under a key ``dataset`` or ``datasets``."""
+    """Return every text under a key ``dataset`` or ``datasets``."""
     if isinstance(node, dict):
-        found: set[str] = set()
-        for key, value in node.items():
-            found |= _words(value, below or key in ("dataset", "datasets"))
-        return found
+        return set().union(*(_words(v, below or key in ("dataset", "datasets")) for key, v in node.items()))
     if isinstance(node, list):
-        return set().union(*(_words(value, below) for value in node)) if node else set()
+        return set().union(*(_words(value, below) for value in node))
     return {node} if below and isinstance(node, str) and re.fullmatch(r"[\w.-]+", node) else set()

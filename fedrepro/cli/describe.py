@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from fedrepro.glossary.things import Parameter, Thing
 
 NARROWEST, WIDEST = 60, 100
-"""Columns of text at least and at most, whatever the terminal has."""
+"""The smallest and largest width of the text, in columns."""
 LONG = 18
-"""A default of more characters than this stands behind the meaning, not in the column of defaults."""
+"""A default with more characters than this is printed after the meaning instead of in its own column."""
 
 MARKS = ("published", "lines")
 """Lists whose items have keys."""
 
 WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
-"""What is said of a fact that does not hold, and of one that does."""
+"""The texts of a fact that is false, and of one that is true."""
 
 
 def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The names that begin so, for the shell; longer ones once there is a dot."""
+    """Return the names that start with ``incomplete``, for shell completion; nested ones once a dot is typed."""
     from fedrepro.glossary.lookup import names
 
     return [name for name in names() if name.startswith(incomplete) and ("." in incomplete or "." not in name)]
@@ -42,9 +42,9 @@ def complete_name(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 def describe(names: tuple[str, ...], as_json: bool) -> None:
     """Explain a name: its parameters, metrics, source and figures.
 
-    Parameters come with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition, metric,
-    kind or option of panels, axis, key of a spec, or function of claims; where it is several of these, all are shown.
-    `problem.metric`, `kind.option` and the path of a key leave no doubt.
+    Parameters are shown with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition,
+    metric, kind or option of panels, axis, key of a spec, or function of claims; if it is several of these, all are
+    shown. `problem.metric`, `kind.option` and the path of a key are unambiguous.
 
     \b
     Examples:
@@ -55,19 +55,19 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
     """
     from fedrepro.glossary.lookup import describe as look_up
 
-    found = look_up(names, experiments())
+    things = look_up(names, experiments())
     if as_json:
-        click.echo(json.dumps([thing.plain() for thing in found], indent=1, ensure_ascii=False))
+        click.echo(json.dumps([thing.plain() for thing in things], indent=1, ensure_ascii=False))
         return
     width = min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
-    for number, thing in enumerate(found):
+    for number, thing in enumerate(things):
         click.echo("\n" if number else "", nl=False)
         click.secho(f"{thing.kind} {thing.name}", bold=True)
         click.echo("\n".join(page(thing, width)))
 
 
 def page(thing: Thing, width: int) -> list[str]:
-    """The lines that describe one thing, below its heading."""
+    """Return the lines that describe a thing, without its heading."""
     from fedrepro.glossary.things import meaning
 
     facts = [(_title(key), _fact(key, value)) for key, value in thing.facts.items()]
@@ -91,13 +91,13 @@ def page(thing: Thing, width: int) -> list[str]:
 
 
 def _parameters(thing: Thing, width: int) -> list[str]:
-    """Name, default and meaning of each parameter, and what is to be said of the defaults."""
+    """Return name, default and meaning of each parameter, and notes on the defaults."""
     preset = [p for p in thing.parameters if p.preset]
     rows = [(p.name, _default(p), _meaning(p)) for p in thing.parameters]
     notes = []
     if preset:
         others = [f"{p.name} = {_value(p.otherwise)}" for p in preset if p.default != p.otherwise]
-        where = f", where {thing.facts['class'].rpartition('.')[2]} has {', '.join(others)}" if others else ""
+        where = f" ({thing.facts['class'].rpartition('.')[2]} has {', '.join(others)})" if others else ""
         notes.append(f"* set by the name {thing.name}{where}")
     if any(_default(p).startswith("None") for p in thing.parameters):
         notes.append("None is written null in a spec.")
@@ -124,14 +124,14 @@ def _fact(key: str, value: Any) -> str:
     if isinstance(value, bool) and key in WORDS:
         return WORDS[key][value]
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {'?' if one is None else _value(one)}" for name, one in value.items())
+        return ", ".join(f"{name} = {'?' if size is None else _value(size)}" for name, size in value.items())
     if isinstance(value, list):
-        return ("; " if any(" " in one for one in value) else ", ").join(value)
+        return ("; " if any(" " in text for text in value) else ", ").join(value)
     return _value(value)
 
 
 def _value(value: Any) -> str:
-    """A value about as a spec has it; an empty text or list is no value."""
+    """Return a value roughly as a spec writes it; an empty text or list is None."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -142,7 +142,7 @@ def _value(value: Any) -> str:
 
 
 def _columns(rows: Iterable[tuple[str, ...]], width: int) -> list[str]:
-    """Rows with aligned columns, of which the last one is wrapped."""
+    """Return rows as lines with aligned columns; the last column is wrapped."""
     rows = list(rows)
     heads = aligned(row[:-1] for row in rows)
     margin = max(map(len, heads), default=0) + 2

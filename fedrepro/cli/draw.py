@@ -66,7 +66,7 @@ def plot(
       fedrepro plot fedc/fig5 --tier paper --panel c --width 3.4in
     """
     from fedrepro.plotting.batch import Where, draw_all
-    from fedrepro.progress import told
+    from fedrepro.progress import echo
     from fedrepro.runs.runner import default_jobs
 
     if width is not None and panel is None:
@@ -77,7 +77,7 @@ def plot(
     drawn = False
     for path in draw_all(find_some(specs), where, bool(specs), jobs or default_jobs()):
         drawn = True
-        told(str(path))
+        echo(str(path))
     if not drawn:
         raise UserError(
             f"no figure has results at the {tier} tier in {results_dir}; `fedrepro run SPEC --tier {tier}` makes them"

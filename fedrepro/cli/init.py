@@ -50,7 +50,7 @@ tiers:
   paper: {}
 """
 _MAKEFILE = """\
-# What there is to do here; `fedrepro --help` has the rest.
+# Common commands of this project; `fedrepro --help` lists all.
 TIER ?= quick
 
 .PHONY: all mine report verdict
@@ -73,9 +73,9 @@ _IGNORED = "results/.runs/\nresults/.scratch/\nresults/.locks/\n"
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 def init(folder: Path) -> None:
-    """Lay down a project in DIR: the papers' experiments, an example of your own, a Makefile.
+    """Create a project in DIR: the papers' experiments, an example spec of your own, and a Makefile.
 
-    Results and pictures of commands called in DIR, or anywhere below it, lie in DIR. Nothing that is there is changed.
+    Commands called in DIR or below it store their results and pictures in DIR. Existing files are not changed.
 
     \b
     Examples:
@@ -83,11 +83,11 @@ def init(folder: Path) -> None:
       cd my-study && fedrepro run mine/first --plot
     """
     if specs(folder / FOLDER):
-        raise UserError(f"{folder}: is a project already ({folder / FOLDER} has specs); nothing was changed")
+        raise UserError(f"{folder}: is already a project ({folder / FOLDER} contains specs); nothing was changed")
     files = {"Makefile": _MAKEFILE, ".gitignore": _IGNORED, f"{FOLDER}/{EXAMPLE}": _SPEC}
-    there = [name for name in (*files, FOLDER) if (folder / name).exists()]
-    if there:
-        raise UserError(f"{folder}: has {there[0]} already; nothing was changed. Name a folder that is empty or new")
+    existing = [name for name in (*files, FOLDER) if (folder / name).exists()]
+    if existing:
+        raise UserError(f"{folder}: already contains {existing[0]}; nothing was changed. Name an empty or new folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(bundled(), folder / FOLDER)

@@ -44,7 +44,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "datasets": ("name", "kind", "summary"),
     "metrics": ("name", "problem", "better", "summary"),
 }
-"""What the cells of each table's rows are."""
+"""The columns of each table."""
 
 TABLES: dict[str, Callable[[], Rows]] = {
     "papers": lambda: list(registry.PAPERS.items()),
@@ -55,17 +55,16 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "datasets": lambda: [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
     "metrics": _metrics,
 }
-"""Names and explanations for each kind of thing that a spec can name."""
+"""The rows of each table: the things that a spec can name, with explanations."""
 
 
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(list(TABLES)))
 @json_option
 def list_(what: str | None, as_json: bool) -> None:
-    """Show what there is, a line each.
+    """List papers, figures, problems, algorithms, partitions, datasets and metrics.
 
-    These are papers, figures, problems, algorithms, partitions, datasets and metrics; `fedrepro describe NAME` explains
-    one of them.
+    `fedrepro describe NAME` explains one of them.
 
     \b
     Examples:
@@ -74,11 +73,11 @@ def list_(what: str | None, as_json: bool) -> None:
       fedrepro list figures --json
     """
     if as_json:
-        found = {
+        tables = {
             name: [dict(zip(COLUMNS[name], row, strict=True)) for row in TABLES[name]()]
             for name in ([what] if what else TABLES)
         }
-        click.echo(json.dumps(found[what] if what else found, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(tables[what] if what else tables, indent=1, ensure_ascii=False))
         return
     for name in [what] if what else TABLES:
         click.secho(name, bold=True)
@@ -87,7 +86,7 @@ def list_(what: str | None, as_json: bool) -> None:
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Rows as lines with aligned columns."""
+    """Return rows as lines with aligned columns."""
     rows = list(rows)
     widths = [max((len(r[i]) for r in rows if i < len(r)), default=0) for i in range(max(map(len, rows), default=0))]
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=False)).rstrip() for row in rows]

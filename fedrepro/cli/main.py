@@ -1,4 +1,4 @@
-"""The command line: the group, and how a user's errors are shown. Its commands are in the modules beside this one."""
+"""The command group ``fedrepro``, and how it reports errors. Each command has its own module in this folder."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ COMMANDS = {
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
 }
-"""Where each command is defined; its module is imported when the command is asked for."""
+"""The module and name of each command; the module is imported when the command is called."""
 
 
 class _Group(click.Group):
-    """Shows a user's error as one message, without a traceback, and ends with exit code 2."""
+    """Prints a user's error as one message, without a traceback, and exits with code 2."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         cpu.pin()  # before a command loads the numerical libraries
@@ -46,9 +46,9 @@ class _Group(click.Group):
             click.secho(f"error: {error}", fg="red", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("interrupted: what is finished is kept", err=True)
+            click.echo("interrupted: finished runs are kept", err=True)
             ctx.exit(130)
-        except OSError as error:  # a disk, folder or file of the user's that no part has words of its own for
+        except OSError as error:  # of a user's disk, folder or file, without a message of its own
             if error.errno == errno.EPIPE or error.filename is None:
                 raise
             click.secho(f"error: {error.filename}: {error.strerror}", fg="red", err=True)
@@ -64,8 +64,8 @@ class _Group(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        found: click.Command = getattr(importlib.import_module(module), name)
-        return found
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -77,11 +77,11 @@ def main() -> None:
     """Regenerate the figures of five federated-learning papers and say which of their claims hold.
 
     \b
-    fedrepro list                              what there is
-    fedrepro describe fedmgs                   its parameters, defaults, source and figures
-    fedrepro run experiments/fedc/fig5.yaml    compute a figure (finished parts are reused)
+    fedrepro list                              list papers, figures, algorithms and datasets
+    fedrepro describe fedmgs                   explain a method: parameters, defaults, source, figures
+    fedrepro run experiments/fedc/fig5.yaml    compute a figure (finished runs are reused)
     fedrepro plot experiments/fedc/fig5.yaml   draw it
-    fedrepro verdict                           the claims, and whether they held
+    fedrepro verdict                           print the claims, and whether they hold
     """
 
 

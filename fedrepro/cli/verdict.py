@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 @json_option
 @results_option
 def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: bool, results_dir: Path) -> None:
-    """Say of each claim whether it held, from the results at hand.
+    """Print for each claim whether it holds in the available results.
 
-    At the paper tier, on the paper's data and with all trials: reproduced, not reproduced or within noise. On less
-    evidence (partial trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is undecided there.
+    At the paper tier, on the paper's data and with all trials, a claim is reproduced, not reproduced or within noise.
+    With weaker evidence (fewer trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is
+    undecided.
 
     \b
     Examples:
@@ -39,13 +40,11 @@ def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: b
     from fedrepro.report import gather
 
     paths = find_some(specs)
-    found = {path: gather.verdicts(path, tier, results_dir, sets) for path in paths}
-    rows = [row for each in found.values() for row in each]
-    lacking = [
-        path for path, each in found.items() if not each and not gather.has_results(path, tier, results_dir, sets)
-    ]
+    by_figure = {path: gather.verdicts(path, tier, results_dir, sets) for path in paths}
+    rows = [row for judged in by_figure.values() for row in judged]
+    lacking = [path for path in paths if not by_figure[path] and not gather.has_results(path, tier, results_dir, sets)]
     where = "" if tier == gather.BEST else f" at the {tier} tier"
-    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{one}'" for one in sets)
+    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{option}'" for option in sets)
     if specs and lacking:
         raise UserError(
             f"{lacking[0]}: no results{where} in {results_dir}; `fedrepro run {lacking[0]}{more}` makes them"

@@ -46,7 +46,7 @@ def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int 
     """
     paths = list(paths)
     with Progress("figures", len(paths)) as progress:
-        drawn = processes.each(functools.partial(draw_one, where=where, must=must), paths, jobs)
+        drawn = processes.parallel_map(functools.partial(draw_one, where=where, must=must), paths, jobs)
         for path, files in zip(paths, drawn, strict=True):
             progress.step(f"{path.parent.name}/{path.stem}")
             yield from files

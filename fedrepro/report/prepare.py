@@ -119,7 +119,9 @@ def figures(
         jobs = 1
     found = []
     with Progress("figures", len(largest)) as progress:
-        for one in processes.each(work_out, [Task(path, tier, root, pictured, effects) for path in largest], jobs):
+        for one in processes.parallel_map(
+            work_out, [Task(path, tier, root, pictured, effects) for path in largest], jobs
+        ):
             found.append(one)
             progress.step(one.section.name)
     report = gather.report((one.section for one in found), rows, (one.effects for one in found))
