@@ -333,9 +333,9 @@ def test_data_of_another_size_than_the_papers_are_a_variant_and_the_size_is_said
     )
     assert (same.verdict, same.level) == ("reproduced", "paper")
     row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], figure_=stated)  # results from before sizes were kept
-    assert (row.verdict, row.evidence) == ("holds", f"on {alias}, of whose size these results say nothing")
+    assert (row.verdict, row.evidence) == ("holds", f"on {alias}, whose size these results do not record")
     row = ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]], sizes={alias: {"N": 10000}}, figure_=stated)
-    assert (row.level, row.evidence) == ("variant", f"on {alias}, of whose M these results say nothing")
+    assert (row.level, row.evidence) == ("variant", f"on {alias}, whose M these results do not record")
 
 
 def test_a_stand_in_for_other_data_hides_no_size(figure: Figure, ask: Callable[..., Any]) -> None:
@@ -373,7 +373,10 @@ def test_every_recorded_round_since_one(ask: Callable[..., Any]) -> None:
     )
     ended = [[1.0, 1], [2.0, 2, 2, 2, 2, 2]]  # one ended early: its last value counts to the planned end
     assert ask("y(since=2, Q2=1) < y(since=2, Q2=5)", ended).verdict == "reproduced"
-    assert ask("y(since=6, Q2=1) < y(since=6, Q2=5)", values).why == "round 6 lies beyond the 5 rounds of this tier"
+    assert (
+        ask("y(since=6, Q2=1) < y(since=6, Q2=5)", values).why
+        == "round 6 is after the last of the 5 rounds of this tier"
+    )
     assert ask("y(at=[1, 2], Q2=1) < y(at=[1, 2, 3], Q2=5)", values).why == "its sides are read at 2 and at 3 rounds"
     assert ask("y(cost=[10, 20], Q2=1) < y(cost=[20, 40], Q2=5)", values).verdict == "reproduced"
 
@@ -494,10 +497,10 @@ def test_a_cost_beyond_what_was_sent_tests_nothing_but_a_run_that_ended_by_itsel
     assert ask("y(cost=50, Q2=1) <= 1", [whole]).verdict == "reproduced"
     row = ask("y(cost=1e30, Q2=1) <= 1", [whole])
     assert (row.verdict, row.level) == ("not tested", "none")
-    assert row.why.endswith("lies beyond the 50 numbers sent in this tier")
+    assert row.why.endswith("is more than the 50 numbers sent in this tier")
     assert ask("y(cost=1e30, Q2=1) <= 3", [ended]).verdict == "reproduced"  # nothing more was to be sent
     assert ask("y(cost=[10, 60], Q2=1) <= 9", [whole]).verdict == "not tested"
-    assert ask("y(cost=-5, Q2=1) <= 9", [whole]).why == "a cost of -5 lies below the 0 numbers sent at the start"
+    assert ask("y(cost=-5, Q2=1) <= 9", [whole]).why == "a cost of -5 is less than the 0 numbers sent at the start"
 
 
 def test_a_parameter_of_a_curve_may_be_named_as_an_argument_of_another_function(figure: Figure) -> None:
@@ -517,6 +520,6 @@ def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:
     assert ask("y(at=4, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]).verdict == "reproduced"  # ended early: its last value
     row = ask("y(at=100, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert row.verdict == "not tested"
-    assert row.why == "round 100 lies beyond the 5 rounds of this tier"
+    assert row.why == "round 100 is after the last of the 5 rounds of this tier"
     absent = ask("y(at=1, m=2) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert absent.why == "'FedCGds m=2 Q1=3' has no finished trials"

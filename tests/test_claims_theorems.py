@@ -81,7 +81,7 @@ def test_what_has_no_exponent_or_rate_is_said() -> None:
     assert judge_module._slope(blown)[0] == np.inf
     with pytest.raises(UserError, match="rounds from 1 to 5 are not all among the 2 of this tier"):
         judge_module._slope(zero, until=5)
-    with pytest.raises(UserError, match="rounds from 2 on are not all among the 2 of this tier"):
+    with pytest.raises(UserError, match="rounds from 2 are not all among the 2 of this tier"):
         judge_module._decay(zero, since=2)
 
 

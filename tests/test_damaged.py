@@ -172,7 +172,7 @@ def test_results_that_were_changed_are_read_by_no_command(
     head, *rows = good.decode().splitlines(keepends=True)
     changed = rows[::-1] if damage == "reordered" else [row.replace(",0.", ",1.") for row in rows]
     said = (
-        r"small.csv: not the file that was written: the sidecar beside it describes another content; restore it with g"
+        r"small.csv: changed since it was written \(its sidecar has another hash\); restore it with git, or compute i"
     )
     for packed in (False, True):
         body = (head + "".join(changed)).encode()
@@ -203,7 +203,7 @@ def test_arrays_that_were_changed_are_not_drawn(tmp_path: Path, fedrepro: Call) 
     points = tmp_path / "results" / "quick" / "beyond" / "arrays.points.csv"
     good = points.read_text()
     points.write_text(good.replace(",1,", ",2,"))
-    refused(fedrepro("plot", spec), r"arrays.points.csv: not the file that was written")
+    refused(fedrepro("plot", spec), r"arrays.points.csv: changed since it was written")
     shutil.rmtree(tmp_path / "results" / ".runs")
     fedrepro("run", spec, "-j", 1)
     assert points.read_text() == good
@@ -221,11 +221,11 @@ def test_results_without_a_sidecar_must_be_results(tmp_path: Path) -> None:
     rows({}, {"round": "1"}, {"status": "failed", "trial": "2", "round": "", "metric": "", "value": ""})
     assert len(frame(table)) == 3
     for changes, said in (
-        ([{"trial": "x"}], "its column 'trial' holds something else than numbers"),
-        ([{"value": "much"}], "its column 'value' holds something else than numbers"),
+        ([{"trial": "x"}], "its column 'trial' contains values that are not numbers"),
+        ([{"value": "much"}], "its column 'value' contains values that are not numbers"),
         ([{"status": "fine"}], "a row's status is none of ok, diverged, failed"),
-        ([{"series": ""}], "a row does not say whose it is"),
-        ([{"metric": ""}], "a row does not say what it measures"),
+        ([{"series": ""}], "a row has no series or no trial"),
+        ([{"metric": ""}], "a row has no round or no metric"),
         ([{"round": "1"}, {}], "the rounds of a run are not in order"),
         ([{}, {}], "the rounds of a run are not in order"),
     ):
@@ -244,15 +244,15 @@ def test_results_without_a_sidecar_must_be_results(tmp_path: Path) -> None:
         (".json", b"[]", r"small.json: cannot be read \(a sidecar is a mapping, not list\); restore it with git"),
         (".json", b"\xff\xfe\x00", r"small.json: cannot be read \(.*\); restore it with git"),
         (".json", b"[" * 100_000, r"small.json: cannot be read \(.*\); restore it with git"),
-        (".json", b'{"trials_done": "all"}', r"small.json: cannot be read \(.* not as it should be: trials_done\)"),
-        (".json", b'{"runs": {"a": [1]}}', r"small.json: cannot be read \(.* not as it should be: runs\)"),
+        (".json", b'{"trials_done": "all"}', r"small.json: cannot be read \(.* an invalid value: trials_done\)"),
+        (".json", b'{"runs": {"a": [1]}}', r"small.json: cannot be read \(.* an invalid value: runs: a\)"),
         (
             ".json",
             b'{"schema": 3, "made": {"commit": 3}}',
-            r"small.json: cannot be read \(.* not as it should be: made\)",
+            r"small.json: cannot be read \(.* an invalid value: commit\)",
         ),
-        (".csv", b"", r"small.csv: not the file that was written"),
-        (".csv", b"\x00\xff\x93NUMPY", r"small.csv: not the file that was written"),
+        (".csv", b"", r"small.csv: changed since it was written"),
+        (".csv", b"\x00\xff\x93NUMPY", r"small.csv: changed since it was written"),
         (".csv.gz", b"\x1f\x8b\x08 half of it", r"small.csv.gz: cannot be read \(.*\); restore it with git, or remove"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import jackknife
-from fedrepro.claims.judge import Series, _reach, found_in
+from fedrepro.claims.judge import Series, _reach, outcome_of
 
 
 def test_of_a_mean_it_is_the_t_interval_worked_by_hand() -> None:
@@ -105,7 +105,7 @@ def found(*margins: float) -> str:
     """What a difference of means with these trials says."""
     of = np.array(margins)
     (one,) = jackknife(lambda chosen: of[chosen].mean(keepdims=True), len(of))
-    return found_in(one, strict=True)
+    return outcome_of(one, strict=True)
 
 
 def test_a_trial_that_lies_far_off_does_not_undo_what_every_trial_says() -> None:

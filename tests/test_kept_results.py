@@ -263,8 +263,8 @@ def test_a_sidecar_is_the_same_after_reading_and_says_what_it_cannot_be(tmp_path
     assert [v.note for v in first.variants] == ["n"]
     for bad, said in (
         ([], "a sidecar is a mapping, not list"),
-        ({"schema": 99}, "version 99 of the sidecar is not known here"),
-        ({"failed": [3]}, "the sidecar is not as it should be"),
+        ({"schema": 99}, "version 99 of the sidecar is unknown"),
+        ({"failed": [3]}, "the sidecar has an invalid value"),
     ):
         with pytest.raises(ValueError, match=said):
             Sidecar.parse(bad)  # type: ignore[arg-type]

@@ -1330,7 +1330,9 @@ def test_data_of_another_size_than_the_papers_are_marked():
         two[k - 1] = dataclasses.replace(one, setting=own)
     both = figure(panel("a", *two), sizes={"d1": {"N": 10000}, "d2": {"N": 10000}})
     said = footer(FigureData(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
-    assert "· on MNIST, selection = s1, of whose size these results say nothing · on MNIST, selection = s2, of" in said
+    assert (
+        "· on MNIST, selection = s1, whose size these results do not record · on MNIST, selection = s2, whose" in said
+    )
     absent = figure(panel("a", line, curve("sncp", "SNCP", dataset="tdt2")), sizes={"tdt2": {"N": 9394}})
     assert tags(FigureData(absent, frame, WHOLE)) == [], "data without results are missing, and of no other size"
     same = dataclasses.replace(WHOLE, sizes={"mnist": {"M": 784, "N": 10000}})

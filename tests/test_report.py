@@ -168,9 +168,7 @@ def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed
     assert section().stale == ("the code that computes it changed",)
     base.with_suffix(".json").write_text(json.dumps(sidecar))
     base.with_suffix(".csv").write_text(base.with_suffix(".csv").read_text().replace("fedcgds,", "fedcgdz,"))
-    said = (
-        f"{base}.csv: not the file that was written: the sidecar beside it describes another content; restore it with"
-    )
+    said = f"{base}.csv: changed since it was written (its sidecar has another hash); restore it with"
     said += " git, or compute it again with `fedrepro run`"
     found = section()
     assert (found.source, found.stale, found.claims[0].why) == (None, (said,), said)

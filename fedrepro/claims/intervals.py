@@ -1,14 +1,13 @@
-"""How sure a number is that was read off averaged curves: the jackknife over trials.
+"""Confidence intervals of numbers read from averaged curves: the jackknife over trials.
 
-A check reads its numbers off curves averaged over trials, as papers draw them. What they would have been over other
-trials is told by leaving out one at a time: with theta of all n trials and theta_(i) of all but the i-th, the
-pseudo-values n theta - (n - 1) theta_(i) behave like n independent readings of it. Their spread gives an interval with
-Student's t (n - 1 degrees of freedom), which keeps its coverage at three trials, where a bootstrap is too narrow. For a
-difference of means it is the paired t interval.
+A check reads its numbers from curves averaged over trials, as papers draw them. The jackknife leaves out one trial at a
+time: with theta of all n trials and theta_(i) of all but the i-th, the pseudo-values n theta - (n - 1) theta_(i) behave
+like n independent readings. Their spread gives an interval with Student's t (n - 1 degrees of freedom), which keeps its
+coverage at three trials, where a bootstrap is too narrow. For a difference of means it is the paired t interval.
 
-A few trials that lie far off, a run that diverged among them, widen that interval to both sides, though they may lie on
-the side of all others. So where it does not tell a sign, and there are ``SIGNS`` trials or more, every trial is read by
-itself: the sign that all of them and their average have is sure too (the sign test: by chance they all agree once in
+A few outlying trials, for example a diverged run, widen this interval on both sides, even if they are on the same side
+as all others. If the interval contains zero and there are ``SIGNS`` trials or more, each trial is therefore also read
+alone: a sign that all trials and their average share is certain too (the sign test: by chance they all agree once in
 2^(n-1) times, at six trials 3 %).
 
 Source: Tukey, "Bias and confidence in not quite large samples" (1958); Efron and Tibshirani, "An Introduction to the
@@ -26,16 +25,16 @@ import numpy as np
 
 LEVEL = 0.95
 SIGNS = 6
-"""The fewest trials whose signs tell at LEVEL: 2^(1 - 6) is below 5 %, 2^(1 - 5) is not."""
+"""The smallest number of trials whose signs decide at LEVEL: 2^(1 - 6) is below 5 %, 2^(1 - 5) is not."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with its 95 % interval; ``low == value == high`` where one trial or equal trials leave no doubt.
+    """A value with its 95 % interval; ``low == value == high`` for one trial or equal trials.
 
-    The value is infinite where one side is, in every selection of trials; the interval is infinite where selections
-    disagree, and the value not a number where both sides are infinite. alike : 1 or -1 where the interval does not tell
-    the value's sign and all of ``SIGNS`` trials or more do, each by itself.
+    The value is infinite if one side is infinite in every selection of trials; the interval is infinite if selections
+    disagree, and the value is nan if both sides are infinite. alike : 1 or -1 if the interval contains zero but each of
+    at least ``SIGNS`` trials alone has this sign; else 0.
     """
 
     value: float
@@ -45,22 +44,22 @@ class Interval:
 
 
 def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
-    """The intervals of what ``read`` gives: an array (k,) for the numbers (from 0) of the trials to average over."""
+    """Return the intervals of what ``read`` returns: an array (k,), for the numbers (from 0) of trials to average."""
     whole = np.atleast_1d(np.asarray(read(np.arange(trials)), dtype=np.float64))
     if trials < 2:
         return [_alone(float(v)) for v in whole]
     left = np.array([np.atleast_1d(read(np.delete(np.arange(trials), i))) for i in range(trials)], dtype=np.float64)
-    found = [_interval(float(v), left[:, k]) for k, v in enumerate(whole)]
-    if trials < SIGNS or not any(one.low < 0 < one.high for one in found):
-        return found
-    alone = np.sign([np.atleast_1d(read(np.array([i]))) for i in range(trials)])
-    return [dataclasses.replace(one, alike=_alike(one, alone[:, k])) for k, one in enumerate(found)]
+    intervals = [_interval(float(v), left[:, k]) for k, v in enumerate(whole)]
+    if trials < SIGNS or not any(interval.low < 0 < interval.high for interval in intervals):
+        return intervals
+    signs = np.sign([np.atleast_1d(read(np.array([i]))) for i in range(trials)])
+    return [dataclasses.replace(interval, alike=_alike(interval, signs[:, k])) for k, interval in enumerate(intervals)]
 
 
 def median(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
-    """The medians, with their intervals, of what ``read`` gives for every trial by itself: see ``jackknife``.
+    """Return the medians, with intervals, of what ``read`` returns for each trial alone; see ``jackknife``.
 
-    With fewer than ``SIGNS`` trials no two of them enclose the median at LEVEL: the interval is infinite.
+    With fewer than ``SIGNS`` trials the interval is infinite: no two trials enclose the median at LEVEL.
     """
     alone = np.sort([np.atleast_1d(np.asarray(read(np.array([i])), dtype=np.float64)) for i in range(trials)], axis=0)
     return [_median(alone[:, k]) for k in range(alone.shape[1])]
@@ -83,7 +82,7 @@ def _median(ordered: np.ndarray) -> Interval:
 
 
 def _alike(interval: Interval, signs: np.ndarray) -> int:
-    """The sign that all trials and the value have, where the interval does not tell it; else 0."""
+    """Return the sign that all trials and the value share if the interval contains zero; else 0."""
     if not interval.low < 0 < interval.high:
         return 0
     return int(signs[0]) if (signs == np.sign(interval.value)).all() else 0

@@ -1,12 +1,13 @@
-"""Whether a paper's claims hold: checks are evaluated on curves averaged over trials, as papers draw them.
+"""Judge whether a paper's claims hold: evaluate checks on curves averaged over trials, as papers draw them.
 
-A comparison ``L < R`` has one margin ``R - L``, read off the averaged curves of both sides. Trials are paired, as both
-sides share data, initial point and client draws in a trial: the interval of the margin comes from leaving out one trial
-at a time on both sides at once (``intervals``). Above zero it holds, below zero it fails, across zero it is within
-noise, unless every one of six trials or more says the same by itself. A margin of exactly zero without an interval
-satisfies ``<=`` and ``>=`` only. A check at several rounds, or of several comparisons, holds only if each holds, and
-fails if any fails; ``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)`` asks for every trial by itself,
-without averaging: one trial that fails is enough. ``median(...)`` asks for the median of the trials' own margins.
+A comparison ``L < R`` has one margin ``R - L``, read from the averaged curves of both sides. Trials are paired, because
+both sides share data, initial point and client draws in a trial: the interval of the margin results from leaving out
+one trial at a time on both sides (``intervals``). The comparison holds if the interval is above zero, fails if it is
+below, and is within noise if it contains zero, unless each of six trials or more alone has the same sign. A margin of
+exactly zero without an interval satisfies ``<=`` and ``>=`` only. A check at several rounds, or of several comparisons,
+holds only if each holds, and fails if any fails; ``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)``
+requires the comparison for every trial alone, without averaging, and fails if one trial does. ``median(...)`` uses the
+median of the trials' own margins.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 @dataclass(frozen=True)
 class Row:
-    """The verdict on one claim, the level of its evidence and what sets that apart from the paper's (``evidence``).
+    """The verdict on one claim, the level of its evidence, and how that differs from the paper's (``evidence``).
 
-    why : the margin in words, or why nothing could be read. margins : of each comparison, of the round that decides.
-    promise : of a theorem's claim, what became of its promise or condition (``PROMISES``), else ''. measured : what its
-    first comparison holds against a number, None where it compares two curves.
+    why : the margin in words, or why nothing could be read. margins : of each comparison, at the round that decides.
+    promise : the outcome of a theorem's promise or condition (``PROMISES``), '' for other claims. measured : what the
+    first comparison compares with a number, None if it compares two curves.
     """
 
     figure: str
@@ -56,7 +57,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """What the verdict rests on, in one line."""
+        """The reason for the verdict, in one line."""
         note = f" [{self.claim.note}]" if self.claim.note else ""
         return (f"{self.evidence}: " if self.evidence else "") + self.why + note
 
@@ -65,45 +66,45 @@ class Row:
 class Series:
     """One setting's metric and counts, aligned on the rounds recorded in any trial.
 
-    Every one of ``axes`` is (trials, rounds), and so are ``values``; these are (rounds,) once averaged over the
-    ``chosen`` trials. A run that stopped early keeps its last value; one whose numbers ceased to be finite counts as
+    Each of ``axes`` and ``values`` is (trials, rounds); ``values`` is (rounds,) once averaged over the ``chosen``
+    trials. A run that stopped early keeps its last value; a run with values that are no longer finite counts as
     infinitely bad from there on.
     """
 
     rounds: np.ndarray
     values: np.ndarray
     axes: Mapping[str, np.ndarray]
-    recorded: np.ndarray  # the rounds this tier records of a run to its end; it may have ended before
+    recorded: np.ndarray  # the rounds that this tier records of a complete run
     better: str
     lasts: np.ndarray = field(default_factory=lambda: np.array([math.inf]))  # the last recorded round of each trial
     chosen: np.ndarray | None = None
 
     def along(self, axis: str) -> np.ndarray:
-        """One of the axes, averaged as the values are. Raises NotTestable where these results do not have it."""
+        """Return one of the axes, averaged like the values. Raises NotTestable if these results do not have it."""
         if axis not in self.axes:
             raise NotTestable(f"these results do not have the metric '{axis}'")
         with np.errstate(invalid="ignore"):
             return self.axes[axis] if self.chosen is None else self.axes[axis][self.chosen].mean(axis=0)
 
     def over(self, trials: np.ndarray) -> Series:
-        """The curve averaged over the trials with these numbers, from 0."""
+        """Return the curve averaged over the trials with these numbers, from 0."""
         with np.errstate(invalid="ignore"):
             values = self.values[trials].mean(axis=0)
         return replace(self, values=values, lasts=self.lasts[trials], chosen=trials)
 
 
 class NotTestable(UserError):
-    """The check needs something these results do not have."""
+    """The check needs something that these results do not have."""
 
 
 def table(figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> list[Row]:
-    """The verdict on every claim of a figure; ``known``: what others looked up in the frame."""
+    """Return the verdict on every claim of a figure. known : what was already looked up in the frame."""
     known = known or Known(frame)
     return [judge(claim, figure, frame, sidecar, known) for claim in figure.claims]
 
 
 def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Known | None = None) -> Row:
-    """The verdict on one claim from a figure's tidy frame and sidecar; ``known`` as for ``table``."""
+    """Return the verdict on one claim from a figure's tidy frame and sidecar; ``known`` as in ``table``."""
     if claim.inapplicable:
         return untested(claim, figure, f"not applicable: {claim.inapplicable}")
     reader = Reader.of(claim, figure, known or Known(frame))
@@ -112,14 +113,14 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
     promise, measured = "", None
     try:
         compared = list(comparisons(claim_grammar.parse(claim.check).body))
-        found, text, numbers = _decide(compared, reader)
+        outcome, text, numbers = _decide(compared, reader)
         if claim.theorem:
-            promise, measured = _promised(claim, found, reader), _measured(compared[0], numbers[0], reader)
-            shown = f"{promise}: {_read_off(measured)}" if measured else promise
+            promise, measured = _promised(claim, outcome, reader), _measured(compared[0], numbers[0], reader)
+            shown = f"{promise}: {_with_interval(measured)}" if measured else promise
             text = f"{shown}; {text}"
     except NotTestable as error:
-        found, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
-    verdict = evidence.verdict(found, weighed.level)
+        outcome, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
+    verdict = evidence.verdict(outcome, weighed.level)
     name = f"{figure.paper}/{figure.figure}"
     return Row(
         name, figure.tier, claim, verdict, weighed.level, weighed.words, text, numbers, reader.trials, promise, measured
@@ -133,21 +134,21 @@ PROMISES = {
     ("condition", FAILS): "condition not met by the experiments' parameters",
 }
 FASTER, DOUBTFUL = "faster than promised", "undecided"
-"""What becomes of what a theorem promises, or asks for. Of a bound only *contradicted* says something for
-certain: what stays within a bound on some data does not prove it."""
+"""The outcomes of a theorem's promise or condition. Only *contradicted* is certain: data within a bound do not
+prove it."""
 
 
-def _promised(claim: Claim, found: str, reader: Reader) -> str:
-    """The word for a theorem's claim whose check found this."""
-    if found == HOLDS and claim.faster:
+def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
+    """Return the outcome of a theorem's claim in words, from the outcome of its check."""
+    if outcome == HOLDS and claim.faster:
         reader.chosen = np.arange(reader.trials)
         if _decide(list(comparisons(claim_grammar.parse(claim.faster).body)), reader)[0] == HOLDS:
             return FASTER
-    return PROMISES.get((claim.theorem, found), DOUBTFUL)
+    return PROMISES.get((claim.theorem, outcome), DOUBTFUL)
 
 
 def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Interval | None:
-    """What a comparison holds against a number, with its interval; None where both sides are read off curves."""
+    """Return what is compared with a number, with its interval; None if both sides are read from curves."""
     sides = (comparison.left, comparison.right)
     low, high = sides if comparison.sign.startswith("<") else sides[::-1]
     if _reads(low) == _reads(high):
@@ -162,32 +163,32 @@ def _reads(node: ast.expr) -> bool:
     return any(True for _ in claim_grammar.readers(ast.Expression(node)))
 
 
-def _read_off(found: Interval) -> str:
-    text = f"{found.value:.3g}"
-    return text + (f" [{found.low:.3g}, {found.high:.3g}]" if found.low < found.high else "")
+def _with_interval(number: Interval) -> str:
+    text = f"{number.value:.3g}"
+    return text + (f" [{number.low:.3g}, {number.high:.3g}]" if number.low < number.high else "")
 
 
 def untested(claim: Claim, figure: Figure, why: str) -> Row:
-    """The row of a claim of which there is nothing to read."""
+    """Return the row of a claim without readable results."""
     name = f"{figure.paper}/{figure.figure}"
     return Row(name, figure.tier, claim, evidence.NOT_TESTED, evidence.NONE, "", why, (), 0)
 
 
 def curves(claim: Claim, figure: Figure) -> list[Curve]:
-    """The curves a claim's check reads, each once."""
+    """Return the curves that a claim's check reads, each once."""
     if claim.inapplicable:
         return []
     panels = {panel.id: panel for panel in figure.panels}
-    found: dict[str, Curve] = {}
+    by_series: dict[str, Curve] = {}
     for check in filter(None, (claim.check, claim.faster)):
         for _, function, keywords in claim_grammar.readers(claim_grammar.parse(check)):
             _, curve = claim_grammar.select(function, keywords, claim, panels)
-            found.setdefault(curve.setting.series, curve)
-    return list(found.values())
+            by_series.setdefault(curve.setting.series, curve)
+    return list(by_series.values())
 
 
 def _finished(runs: Runs, used: list[Curve]) -> np.ndarray:
-    """The numbers of the trials that all these curves have finished, from 1."""
+    """Return the numbers (from 1) of the trials that all these curves have finished."""
     sets = [set(runs.finished(curve.setting.series)) for curve in used]
     return np.array(sorted(set.intersection(*sets))) if sets else np.array([])
 
@@ -198,7 +199,7 @@ def _finished(runs: Runs, used: list[Curve]) -> np.ndarray:
 class Known:
     """A figure's results as its claims read them.
 
-    runs : the rows of its table. curves : what was read already, by series, metric and trials: claims share them.
+    runs : the rows of its table. curves : those already read, by series, metric and trials; claims share them.
     """
 
     def __init__(self, frame: Any) -> None:
@@ -216,15 +217,15 @@ class Reader:
 
     @classmethod
     def of(cls, claim: Claim, figure: Figure, known: Known) -> Reader:
-        """A reader of the trials that all curves of the claim have finished."""
+        """Return a reader of the trials that all curves of the claim have finished."""
         return cls(claim, figure, _finished(known.runs, curves(claim, figure)), known)
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
-        """The curve that a call of a check selects, averaged over the chosen trials."""
+        """Return the curve that a call in a check selects, averaged over the chosen trials."""
         panel, curve = claim_grammar.select(function, keywords, self.claim, self.panels)
         metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
         checks = self.claim.check + self.claim.faster
-        named = tuple(name for name in curve.setting.metrics if name in checks)  # as axes, perhaps
+        named = tuple(name for name in curve.setting.metrics if name in checks)  # they may be axes
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self.known.curves:
             self.known.curves[key] = self._read(curve, metric, named)
@@ -235,22 +236,22 @@ class Reader:
         if not runs.finished(name):
             raise NotTestable(f"'{curve.label}' has no finished trials")
         if self.trials < 1:
-            raise NotTestable("no trial is finished of all curves it compares")
+            raise NotTestable("no trial has finished on all curves that it compares")
         numbers = self.numbers.tolist()
         own = {other: [runs.rows(name, trial, other) for trial in numbers] for other in (metric, *named)}
-        there = {other for other, found in own.items() if all(rows["round"].size for rows in found)}
-        if metric not in there:
+        recorded = {other for other, trials in own.items() if all(rows["round"].size for rows in trials)}
+        if metric not in recorded:
             raise NotTestable(f"these results do not have the metric '{metric}'")
         better = problems()[curve.setting.problem].metrics[metric].better
         diverged = [runs.status(name, trial) == "diverged" for trial in numbers]
-        others = {other: own[other] for other in named if other in there}
+        others = {other: own[other] for other in named if other in recorded}
         return _align(own[metric], diverged, others, np.array(curve.setting.recorded), better)
 
 
 def _align(
     runs: list[Rows], diverged: list[bool], others: Mapping[str, list[Rows]], recorded: np.ndarray, better: str
 ) -> Series:
-    """The curve of these runs; ``others``: metrics of theirs that are axes too."""
+    """Return the curve of these runs. others : further metrics that are axes."""
     grid = np.unique(np.concatenate([rows["round"] for rows in runs]).astype(int))
     values: list[np.ndarray] = []
     axes: dict[str, list[np.ndarray]] = {axis: [] for axis in (*CLAIMED, *others)}
@@ -274,16 +275,16 @@ def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: s
     if cost is not None:
         sent, cost = series.along("uplink_scalars"), np.ravel(cost)
         if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
-            raise NotTestable(f"a cost of {cost.max():,.0f} lies beyond the {sent[-1]:,.0f} numbers sent in this tier")
+            raise NotTestable(f"a cost of {cost.max():,.0f} is more than the {sent[-1]:,.0f} numbers sent in this tier")
         if cost.min() < sent[0]:
-            raise NotTestable(f"a cost of {cost.min():,.0f} lies below the {sent[0]:,.0f} numbers sent at the start")
+            raise NotTestable(f"a cost of {cost.min():,.0f} is less than the {sent[0]:,.0f} numbers sent at the start")
         return series.values[np.maximum(np.searchsorted(sent, cost, side="right") - 1, 0)]
     last = max(series.recorded[-1], series.rounds[-1])
     rounds = (at if isinstance(at, list) else [at]) if at is not None else series.recorded[series.recorded >= since]
     rounds = [series.rounds[-1] if r == "end" else r for r in rounds]
     late = [since] if not rounds else [r for r in rounds if r > last]
     if late:
-        raise NotTestable(f"round {late[0]:g} lies beyond the {last} rounds of this tier")
+        raise NotTestable(f"round {late[0]:g} is after the last of the {last} rounds of this tier")
     return series.values[np.searchsorted(series.rounds, rounds, side="right") - 1]
 
 
@@ -292,10 +293,10 @@ def _total(series: Series, axis: str = "round") -> np.ndarray:
 
 
 def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
-    """Where the curve first meets the level; between two recorded rounds as if it went straight from one to the other.
+    """Return where the curve first reaches the level, interpolated linearly between two recorded rounds.
 
-    Straight on a logarithmic scale where values and level are positive, so that a curve that falls by orders of
-    magnitude is met at the same place however densely it was recorded.
+    The interpolation is on a logarithmic scale if values and level are positive, so that the result for a curve that
+    falls by orders of magnitude does not depend on how densely it was recorded.
     """
     level, values, places = float(np.asarray(level).reshape(())), series.values, series.along(axis)
     hit = np.flatnonzero(values <= level if series.better == "lower" else values >= level)
@@ -312,7 +313,7 @@ def _reach(series: Series, level: Any, axis: str = "round") -> np.ndarray:
 
 
 def _first(series: Series, level: Any, axis: str = "round") -> np.ndarray:
-    """Where the curve is first strictly beyond the level, among the recorded rounds."""
+    """Return the first recorded round where the curve is strictly better than the level."""
     level = float(np.asarray(level).reshape(()))
     hit = np.flatnonzero(series.values < level if series.better == "lower" else series.values > level)
     return series.along(axis)[hit[:1]] if hit.size else np.array([np.inf])
@@ -321,7 +322,7 @@ def _first(series: Series, level: Any, axis: str = "round") -> np.ndarray:
 def _since(series: Series, since: float) -> np.ndarray:
     kept = series.values[series.rounds >= since]
     if not kept.size:
-        raise NotTestable(f"round {since:g} lies beyond the {series.rounds[-1]} rounds of this tier")
+        raise NotTestable(f"round {since:g} is after the last of the {series.rounds[-1]} rounds of this tier")
     return kept
 
 
@@ -334,16 +335,16 @@ def _highest(series: Series, since: float = 0) -> np.ndarray:
 
 
 def _between(series: Series, since: float, until: float) -> np.ndarray:
-    """Places of the recorded rounds between two, both counted."""
+    """Return the indices of the recorded rounds from ``since`` to ``until``."""
     chosen = np.flatnonzero((series.rounds >= since) & (series.rounds <= until))
     if chosen.size < 2 or (math.isfinite(until) and series.rounds[-1] < until):
-        end = f" to {until:g}" if math.isfinite(until) else " on"
+        end = f" to {until:g}" if math.isfinite(until) else ""
         raise NotTestable(f"rounds from {since:g}{end} are not all among the {series.rounds[-1]:g} of this tier")
     return chosen
 
 
 def _slope(series: Series, since: float = 1, until: float = math.inf, of: str = "value") -> np.ndarray:
-    """The exponent of a power of the round: least squares on logarithms, weighted by the rounds' logarithmic gaps."""
+    """Return the exponent of a power law in the round: least squares on logarithms, weighted by logarithmic gaps."""
     chosen = _between(series, max(since, 1), until)
     r, v = series.rounds.astype(float), _SMOOTHED[of](series.rounds.astype(float), series.values)
     r, v = r[chosen], v[chosen]
@@ -358,7 +359,7 @@ def _slope(series: Series, since: float = 1, until: float = math.inf, of: str = 
 
 
 def _running_mean(r: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The mean over the rounds so far; between two recorded rounds as if it went straight from one to the other."""
+    """Return the mean over the rounds so far, with linear interpolation between recorded rounds."""
     area = np.concatenate(([0.0], np.cumsum(np.diff(r) * (v[1:] + v[:-1]) / 2)))
     return np.concatenate((v[:1], area[1:] / (r[1:] - r[0])))
 
@@ -383,7 +384,7 @@ def _decay(series: Series, since: float = 0, until: float = math.inf) -> np.ndar
 def _rise(series: Series, since: float = 0) -> np.ndarray:
     kept = _since(series, since)
     if kept.size < 2:
-        raise NotTestable(f"there is one round from {since:g} on, and no step")
+        raise NotTestable(f"there is only one round from round {since:g} on, so no step")
     return np.max(np.diff(kept), keepdims=True)
 
 
@@ -408,7 +409,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 
 
 def _fold(operation: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
-    """Fold values pairwise; one value broadcasts over a list of rounds."""
+    """Combine values pairwise; a single value is broadcast over a list of rounds."""
     result = values[0]
     for value in values[1:]:
         result = _together(operation, result, value)
@@ -427,7 +428,7 @@ def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> An
 
 @dataclass(frozen=True)
 class Comparison:
-    """``left sign right`` as it is written; alone: ``each`` or ``median`` of the trials by themselves, or ''."""
+    """``left sign right`` as written. alone : ``each`` or ``median`` if trials are compared alone, else ''."""
 
     left: ast.expr
     sign: str
@@ -436,21 +437,21 @@ class Comparison:
 
     @property
     def strict(self) -> bool:
-        """Whether equal sides do not satisfy it."""
+        """Whether equal sides violate it."""
         return "=" not in self.sign
 
     @property
     def parts(self) -> list[Comparison]:
-        """The comparisons that it holds with, all of them, where one of its sides is a minimum or a maximum."""
+        """The comparisons that together are equivalent to it, if one of its sides is a minimum or a maximum."""
         below = self.sign.startswith("<")
         pairs = list(_pairs(self.left, self.sign, self.right))
         whole = len(pairs) == 1
         return [] if whole else [replace(self, left=a if below else b, right=b if below else a) for a, b in pairs]
 
     def margin(self, reader: Reader) -> np.ndarray:
-        """How far the larger side lies above the smaller at each round it asks for, (k,): positive where it holds.
+        """Return the larger side minus the smaller one at each round that it reads, (k,): positive where it holds.
 
-        nan where both are infinite alike.
+        nan if both sides are infinite with the same sign.
         """
         left, right = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (self.left, self.right))
         below, above = (left, right) if self.sign.startswith("<") else (right, left)
@@ -459,7 +460,7 @@ class Comparison:
 
 
 def _pairs(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """The pairs (lower, upper) of expressions that must all be in order for the comparison to hold.
+    """Yield the pairs (lower, upper) of expressions that must all be in order for the comparison to hold.
 
     ``a < min(b, c)`` has the pairs (a, b) and (a, c).
     """
@@ -468,14 +469,14 @@ def _pairs(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.exp
 
 
 def _arguments(node: ast.expr, function: str) -> list[ast.expr]:
-    """The arguments of a call of ``function``, nested calls flattened; any other expression alone."""
+    """Return the arguments of a call of ``function``, with nested calls flattened; any other expression as it is."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
         return [part for value in node.args for part in _arguments(value, function)]
     return [node]
 
 
 def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
-    """The comparisons of a check, in the order they are written."""
+    """Yield the comparisons of a check in the order in which they are written."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
             yield from comparisons(value, alone)
@@ -491,7 +492,7 @@ def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
 
 
 def evaluate(node: ast.expr, reader: Reader) -> Any:
-    """The value of a part of a check, (k,) or a number: what it reads off curves is of the reader's chosen trials."""
+    """Return the value of a part of a check, (k,) or a number, for the reader's chosen trials."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         name = node.func.id
         if name in claim_grammar.READERS:
@@ -525,43 +526,44 @@ def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
 
 
 def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tuple[Interval, ...]]:
-    """What the comparisons say together: it holds only if each does, at every round, and fails if any fails."""
+    """Return the outcome of all comparisons: they hold if each holds at every round, and fail if any fails."""
     deciding = [_deciding(c, reader) for c in comparisons]
-    found = [found_in(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
-    overall = FAILS if FAILS in found else NOISE if NOISE in found else HOLDS
+    outcomes = [outcome_of(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
+    overall = FAILS if FAILS in outcomes else NOISE if NOISE in outcomes else HOLDS
     words = [_words(interval, c.alone, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
     trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
     return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
 
 
 def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
-    """The interval of the place that decides a comparison; of ``each`` the worst trial's margin, and its number.
+    """Return the interval that decides a comparison; for ``each`` the worst trial's margin and its number (else 0).
 
-    Of a minimum or maximum read off averages each value counts by itself: where two are close another one is the least
-    when a trial is left out, and the interval of their minimum is too narrow. Where some of them tell nothing, as a
-    level is not reached in some selections of trials, the minimum, which may be finite, counts in their place.
+    Each value of a minimum or maximum over averages is judged separately, because the interval of the minimum is too
+    narrow if two values are close and another one is the smallest when a trial is left out. If some values cannot be
+    judged, for example because a level is not reached in some selections of trials, the minimum itself is judged
+    instead.
     """
 
-    def read(chosen: np.ndarray, one: Comparison = comparison) -> np.ndarray:
+    def read(chosen: np.ndarray, part: Comparison = comparison) -> np.ndarray:
         reader.chosen = chosen
-        return one.margin(reader)
+        return part.margin(reader)
 
     def rank(interval: Interval) -> tuple[int, float]:
-        return (FAILS, NOISE, HOLDS).index(found_in(interval, comparison.strict)), interval.low
+        return (FAILS, NOISE, HOLDS).index(outcome_of(interval, comparison.strict)), interval.low
 
     if comparison.alone == claim_grammar.EACH:
         alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
-        return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda one: rank(one[0]))
+        return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda pair: rank(pair[0]))
     if comparison.alone == claim_grammar.MEDIAN:
         return min(median(read, reader.trials), key=rank), 0
-    parts = [m for one in comparison.parts for m in jackknife(functools.partial(read, one=one), reader.trials)]
-    if not parts or not all(map(tells, parts)):
-        parts = [*jackknife(read, reader.trials), *filter(tells, parts)]
+    parts = [m for part in comparison.parts for m in jackknife(functools.partial(read, part=part), reader.trials)]
+    if not parts or not all(map(is_definite, parts)):
+        parts = [*jackknife(read, reader.trials), *filter(is_definite, parts)]
     return min(parts, key=rank), 0
 
 
-def tells(margin: Interval) -> bool:
-    """Whether the margin is the same kind of number, finite or not, in every selection of trials."""
+def is_definite(margin: Interval) -> bool:
+    """Return whether the margin is finite, or infinite, in every selection of trials."""
     return not (math.isnan(margin.value) or math.isinf(margin.high - margin.low))
 
 
@@ -581,8 +583,8 @@ def _words(margin: Interval, alone: str, trial: int) -> str:
     return f"{text} in the {'worst' if trial else 'median'} trial" + (f" ({trial})" if trial else "") if alone else text
 
 
-def found_in(margin: Interval, strict: bool) -> str:
-    """What a margin says by itself: it holds, it fails, or these trials do not tell."""
+def outcome_of(margin: Interval, strict: bool) -> str:
+    """Return the outcome of a comparison with this margin: it holds, fails, or is within noise."""
     if math.isnan(margin.value):
         return NOISE
     if margin.low > 0 or (margin.low >= 0 and not strict) or margin.alike > 0:

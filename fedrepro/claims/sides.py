@@ -1,6 +1,6 @@
-"""What a check read: both sides of its comparisons with their intervals, and where on the curves it looked.
+"""Both sides of a check's comparisons with their intervals, and the points of the curves that it read.
 
-The verdict itself is ``judge``'s; this says for a reader of it what was compared with what.
+``judge`` decides the verdict; this module shows a reader what was compared.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 SHOWN = 9
-"""Of a comparison at many rounds, how many are listed: the one that decides, and others spaced evenly."""
+"""How many rounds of a comparison are listed: the one that decides, and others with even spacing."""
 
 
 @dataclass(frozen=True)
 class Pair:
     """One comparison at one place: both sides and the margin, each with its 95 % interval over trials.
 
-    place : the round or cost, '' where there is one place only. decides : whether the verdict rests on it. trial : the
-    trial that ``each`` found worst, 0 else.
+    place : the round or cost, '' if there is only one place. decides : whether it decides the verdict. trial : the
+    worst trial for ``each``, else 0.
     """
 
     place: str
@@ -42,10 +42,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison as it is written, ``left`` ``sign`` ``right``, each side with its unit in words ('' for a ratio).
+    """One comparison as written, ``left`` ``sign`` ``right``, each side with its unit in words ('' for a ratio).
 
-    pairs : at the places that are listed, of ``count`` in all, of which it holds at ``held``. alone : ``each`` or
-    ``median`` where trials are asked by themselves, else ''.
+    pairs : at the listed places. count : number of all places. held : number of places where it holds. alone : ``each``
+    or ``median`` if trials are compared alone, else ''.
     """
 
     left: str
@@ -72,20 +72,20 @@ class Spot:
 
 @dataclass(frozen=True)
 class Read:
-    """Everything a check read."""
+    """Everything that a check read."""
 
     compared: tuple[Compared, ...] = ()
     spots: tuple[Spot, ...] = ()
 
 
 def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = None) -> Read:
-    """What the claim's check reads from these results; nothing where it cannot be read. ``known``: as for ``judge``."""
+    """Return what the claim's check reads from these results, empty if it cannot. known : as in ``judge``."""
     if claim.inapplicable:
         return Read()
     reader = judge.Reader.of(claim, figure, known or judge.Known(frame))
     tree = claim_grammar.parse(claim.check)
     try:
-        compared = tuple(_compared(one, reader) for one in judge.comparisons(tree.body))
+        compared = tuple(_compared(comparison, reader) for comparison in judge.comparisons(tree.body))
         reader.chosen = np.arange(reader.trials)
         spots = {(s.panel, s.curve.setting.series, s.metric, s.round, s.value): s for s in _spots(tree, reader)}
         return Read(compared, tuple(spots.values()))
@@ -93,16 +93,16 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
         return Read()
 
 
-def _compared(one: judge.Comparison, reader: judge.Reader) -> Compared:
-    pairs = _each(one, reader) if one.alone == claim_grammar.EACH else _over_trials(one, reader)
-    ranks = [_rank(pair.margin, one.strict) for pair in pairs]
+def _compared(comparison: judge.Comparison, reader: judge.Reader) -> Compared:
+    pairs = _each(comparison, reader) if comparison.alone == claim_grammar.EACH else _over_trials(comparison, reader)
+    ranks = [_rank(pair.margin, comparison.strict) for pair in pairs]
     decides = ranks.index(min(ranks))
     pairs[decides] = dataclasses.replace(pairs[decides], decides=True)
-    held = sum(judge.found_in(pair.margin, one.strict) == judge.HOLDS for pair in pairs)
-    panels = (_unit(one.left, reader), _unit(one.right, reader))
+    held = sum(judge.outcome_of(pair.margin, comparison.strict) == judge.HOLDS for pair in pairs)
+    panels = (_unit(comparison.left, reader), _unit(comparison.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
-    sides = (ast.unparse(one.left), one.sign, ast.unparse(one.right))
-    return Compared(*sides, *panels, tuple(kept), len(pairs), held, one.alone)
+    sides = (ast.unparse(comparison.left), comparison.sign, ast.unparse(comparison.right))
+    return Compared(*sides, *panels, tuple(kept), len(pairs), held, comparison.alone)
 
 
 def _thinned(pairs: list[Pair]) -> list[Pair]:
@@ -110,11 +110,11 @@ def _thinned(pairs: list[Pair]) -> list[Pair]:
     return [pair for number, pair in enumerate(pairs) if number in spaced or pair.decides]
 
 
-def _over_trials(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
-    """The pairs of a comparison of averaged curves, or of the trials' medians."""
-    over = median if one.alone else jackknife
+def _over_trials(comparison: judge.Comparison, reader: judge.Reader) -> list[Pair]:
+    """Return the pairs of a comparison of averaged curves, or of the medians over trials."""
+    over = median if comparison.alone else jackknife
 
-    def found(read: Callable[[], Any]) -> list[Interval]:
+    def intervals(read: Callable[[], Any]) -> list[Interval]:
         def value(chosen: np.ndarray) -> np.ndarray:
             reader.chosen = chosen
             return np.atleast_1d(np.asarray(read(), dtype=np.float64))
@@ -122,39 +122,45 @@ def _over_trials(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
         return over(value, reader.trials)
 
     def paired(part: judge.Comparison) -> list[Pair]:
-        margins = found(functools.partial(part.margin, reader))
-        sides = [found(functools.partial(judge.evaluate, node, reader)) for node in (part.left, part.right)]
+        margins = intervals(functools.partial(part.margin, reader))
+        sides = [intervals(functools.partial(judge.evaluate, node, reader)) for node in (part.left, part.right)]
         left, right = (side * len(margins) if len(side) == 1 else side for side in sides)
         reader.chosen = np.arange(reader.trials)
-        places = [_named(place, part, one) for place in _places(part, reader, len(margins))]
+        places = [_named(place, part, comparison) for place in _places(part, reader, len(margins))]
         return [Pair(*row, decides=False) for row in zip(places, left, right, margins, strict=True)]
 
-    parts = [] if one.alone else [pair for part in one.parts for pair in paired(part)]
-    told = [pair for pair in parts if judge.tells(pair.margin)]
-    return told if parts and told == parts else [*paired(one), *told]
+    parts = [] if comparison.alone else [pair for part in comparison.parts for pair in paired(part)]
+    definite = [pair for pair in parts if judge.is_definite(pair.margin)]
+    return definite if parts and definite == parts else [*paired(comparison), *definite]
 
 
-def _named(place: str, part: judge.Comparison, one: judge.Comparison) -> str:
-    """A place, with the value of a minimum or maximum that is meant."""
-    sides = [ast.unparse(own) for own, whole in ((part.left, one.left), (part.right, one.right)) if own is not whole]
+def _named(place: str, part: judge.Comparison, comparison: judge.Comparison) -> str:
+    """Return a place, with the value of the minimum or maximum that is compared there."""
+    sides = [
+        ast.unparse(own)
+        for own, whole in ((part.left, comparison.left), (part.right, comparison.right))
+        if own is not whole
+    ]
     return ", ".join(filter(None, [place, *sides]))
 
 
-def _each(one: judge.Comparison, reader: judge.Reader) -> list[Pair]:
-    """The pairs of a comparison that every trial is asked for: of each trial the place where it is worst."""
+def _each(comparison: judge.Comparison, reader: judge.Reader) -> list[Pair]:
+    """Return the pairs of a comparison with ``each``: for each trial the place where it is worst."""
     pairs = []
     for number in range(reader.trials):
         reader.chosen = np.array([number])
-        found = _places_of(int(reader.numbers[number]), one, reader)
-        pairs.append(min(found, key=lambda pair: _rank(pair.margin, one.strict)))
+        places = _places_of(int(reader.numbers[number]), comparison, reader)
+        pairs.append(min(places, key=lambda pair: _rank(pair.margin, comparison.strict)))
     return pairs
 
 
-def _places_of(trial: int, one: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
-    """The pairs of one trial at every place that a comparison reads."""
-    margins = one.margin(reader)
-    sides = [np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (one.left, one.right)]
-    places = _places(one, reader, len(margins))
+def _places_of(trial: int, comparison: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
+    """Yield the pairs of one trial at every place that a comparison reads."""
+    margins = comparison.margin(reader)
+    sides = [
+        np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (comparison.left, comparison.right)
+    ]
+    places = _places(comparison, reader, len(margins))
     for place, numbers in zip(places, zip(*np.broadcast_arrays(*sides, margins), strict=True), strict=True):
         named = f"trial {trial}" + (f", {place}" if place else "")
         left, right, margin = (Interval(v, v, v) for v in map(float, numbers))
@@ -163,12 +169,12 @@ def _places_of(trial: int, one: judge.Comparison, reader: judge.Reader) -> Itera
 
 def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
     order = (judge.FAILS, judge.NOISE, judge.HOLDS)
-    return order.index(judge.found_in(margin, strict)), margin.low
+    return order.index(judge.outcome_of(margin, strict)), margin.low
 
 
-def _places(one: judge.Comparison, reader: judge.Reader, count: int) -> list[str]:
-    """Where on the curves the values of a comparison were read: its rounds or costs; '' where it is no such place."""
-    calls = [call for node in (one.left, one.right) for call in claim_grammar.readers(node)]
+def _places(comparison: judge.Comparison, reader: judge.Reader, count: int) -> list[str]:
+    """Return where on the curves a comparison reads its values: rounds or costs, '' for other single values."""
+    calls = [call for node in (comparison.left, comparison.right) for call in claim_grammar.readers(node)]
     if all(function == "y" for _, function, _ in calls):
         for _, function, keywords in calls:
             rounds, costs = _asked(reader.series(function, keywords), keywords, reader)
@@ -179,7 +185,7 @@ def _places(one: judge.Comparison, reader: judge.Reader, count: int) -> list[str
 
 
 def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[list[float], list[float]]:
-    """The rounds at which ``y`` reads a curve, and the costs where it is asked by these."""
+    """Return the rounds at which ``y`` reads a curve, and the costs if the check gives costs."""
     if "cost" in keywords:
         costs = np.ravel(judge.evaluate(keywords["cost"], reader)).tolist()
         at = np.maximum(np.searchsorted(series.along("uplink_scalars"), costs, side="right") - 1, 0)
@@ -194,12 +200,12 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
 
 
 def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
-    """Every point that some call of the check read off an averaged curve, or off the median of the trials."""
+    """Yield every point that a call in the check read from an averaged curve, or from the median of the trials."""
     medians = {
         part for node in ast.walk(tree) if claim_grammar.alone(node) == claim_grammar.MEDIAN for part in ast.walk(node)
     }
     for node, function, keywords in claim_grammar.readers(tree):
-        if function == "parameter" or "of" in keywords:  # no point of a curve that is drawn
+        if function == "parameter" or "of" in keywords:  # not a point of a drawn curve
             continue
         panel, curve = claim_grammar.select(function, keywords, reader.claim, reader.panels)
         metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
@@ -218,7 +224,7 @@ def _at(place: float, series: judge.Series) -> float:
 
 
 def _median_at(place: float, function: str, keywords: Any, reader: judge.Reader) -> float:
-    """The median of the trials' own values at a round."""
+    """Return the median of the trials' own values at a round."""
     values = []
     for number in range(reader.trials):
         reader.chosen = np.array([number])
@@ -230,7 +236,7 @@ def _median_at(place: float, function: str, keywords: Any, reader: judge.Reader)
 def _rounds(
     node: ast.Call, function: str, keywords: Any, series: judge.Series, reader: judge.Reader
 ) -> Iterator[float]:
-    """The rounds at which a call read the curve; none where it found nothing."""
+    """Yield the rounds at which a call read the curve, none if it found nothing."""
     if function == "y":
         rounds = _asked(series, keywords, reader)[0]
         last = float(series.rounds[-1])
@@ -252,21 +258,21 @@ def _rounds(
         yield float(series.rounds[there[int(best(series.values[there]))]])
     else:
         axis = claim_grammar.constant(keywords["axis"]) if "axis" in keywords else "round"
-        found = float(np.ravel(judge.evaluate(node, reader))[0])
-        if math.isfinite(found):
-            yield float(np.interp(found, series.along(axis), series.rounds))
+        reached = float(np.ravel(judge.evaluate(node, reader))[0])
+        if math.isfinite(reached):
+            yield float(np.interp(reached, series.along(axis), series.rounds))
 
 
 def _unit(node: ast.expr, reader: judge.Reader) -> str:
-    """The unit of a side in words: what all of its readings count, '' for ratios, logarithms and plain numbers."""
-    found = {_counts(function, keywords, reader) for function, keywords in _outer(node)}
-    if len(found) != 1 or any(_divides(part) for part in ast.walk(node)):
+    """Return the unit of a side in words; '' for ratios, logarithms, plain numbers and mixed units."""
+    units = {_counts(function, keywords, reader) for function, keywords in _outer(node)}
+    if len(units) != 1 or any(_divides(part) for part in ast.walk(node)):
         return ""
-    return found.pop()
+    return units.pop()
 
 
 def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """The calls that read a curve, without those that say which level another one reaches."""
+    """Yield the calls that read a curve, except those inside the arguments of another one."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in claim_grammar.READERS:
         _, function, keywords = next(claim_grammar.readers(node))
         yield function, keywords

@@ -1,4 +1,4 @@
-"""The rows of a results table by the run that they are of: found once, as panels and claims ask for them often."""
+"""The rows of a results table by run, looked up once because panels and claims read them often."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 NUMBERS = ("round", *COUNTS, "value")
 
 Rows = Mapping[str, np.ndarray]
-"""Rows of one run: of each column of ``NUMBERS`` an array, all of one length."""
+"""Rows of one run: an array for each column of ``NUMBERS``, all of one length."""
 
 
 class Runs:
-    """A figure's tidy table by run: by the name of a series and the number of a trial."""
+    """A figure's tidy table by run, that is by series and trial."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._numbers = {name: frame[name].to_numpy(dtype=float) for name in NUMBERS if name in frame}
@@ -30,41 +30,41 @@ class Runs:
             self._trials.setdefault(series, []).append(int(trial))
 
     def series(self) -> list[str]:
-        """The names of all series."""
+        """Return the names of all series."""
         return list(self._trials)
 
     def trials(self, series: str) -> list[int]:
-        """The numbers of a series' trials, in order."""
+        """Return the numbers of a series' trials, in order."""
         return self._trials.get(series, [])
 
     def finished(self, series: str) -> list[int]:
-        """Those of its trials that did not fail."""
+        """Return the numbers of a series' trials that did not fail."""
         return [trial for trial in self.trials(series) if self.status(series, trial) != "failed"]
 
     def status(self, series: str, trial: int) -> str:
-        """What became of a run."""
+        """Return the status of a run."""
         return str(self._status[self._whole[series, trial][0]])
 
     def rows(self, series: str, trial: int, metric: str) -> Rows:
-        """What was recorded of one metric of a run, by round."""
+        """Return the records of one metric of a run, by round."""
         at = self._parts.get((series, trial, metric), np.array([], dtype=int))
         at = at[np.argsort(self._numbers["round"][at], kind="stable")]
         return {name: values[at] for name, values in self._numbers.items()}
 
     def all_rows(self, series: str, trial: int) -> Rows:
-        """What was recorded of a run, in the order of the table."""
+        """Return all records of a run, in the order of the table."""
         at = self._whole[series, trial]
         return {name: values[at] for name, values in self._numbers.items()}
 
 
 def _places(frame: pd.DataFrame, *columns: str) -> Mapping[Any, np.ndarray]:
-    """Where the rows of each combination of values stand in a table, in its order."""
-    found: Any = frame.groupby(list(columns), observed=True).indices
-    return found
+    """Return the row numbers of each combination of values, in the order of the table."""
+    indices: Any = frame.groupby(list(columns), observed=True).indices
+    return indices
 
 
 def at_rounds(rows: Rows, rounds: np.ndarray) -> np.ndarray:
-    """The values of these very rounds; nan where there is none."""
+    """Return the values at exactly these rounds; nan where a round is missing."""
     if not rows["round"].size:
         return np.full(rounds.size, np.nan)
     at = np.minimum(np.searchsorted(rows["round"], rounds), rows["round"].size - 1)

@@ -1,4 +1,4 @@
-"""A figure's results as one tidy table for pandas: what was set, what was measured, and what is known of both."""
+"""Load a figure's results as one tidy pandas table, with the parameters and measurements of every curve."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BESIDE = ("panel", "label")
-"""Columns that say where the figure draws a row; one that several panels draw is there once for each."""
+"""Columns that name the panel and the curve of a row; a row that several panels draw is repeated for each."""
 
 
 def load(figure: str | Path, tier: str | None = None, results: str | Path | None = None) -> pd.DataFrame:
-    """The results of a figure, one measurement a row.
+    """Return the results of a figure, one measurement per row.
 
     figure : ``paper/figure`` or the path of a spec. tier : ``paper``, ``quick`` or ``smoke``; None for the first of
-    these that has results. results : the folder with results; None for that of the project one is in.
+    these that has results. results : folder of the results; None for that of the current project.
 
     Columns: ``panel`` and ``label`` (the curve as the legend calls it), those of the CSV (``algorithm``, ``dataset``,
     ``partition``, ``trial``, ``status``, ``round``, the counts of numbers and bits sent, ``metric``, ``value``), and
@@ -41,12 +41,12 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
     tiers = TIERS[::-1] if tier is None else (tier,)
-    found = next((one for name in tiers for one in with_results([path], name, root)), None)
-    if found is None:
+    results_of = next((loaded for name in tiers for loaded in with_results([path], name, root)), None)
+    if results_of is None:
         raise UserError(
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
-    drawn, frame, sidecar = found
+    drawn, frame, sidecar = results_of
     table = _places(drawn).merge(frame, on="series", how="left").merge(_parameters(drawn), on="series", how="left")
     table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
     made = pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
@@ -55,7 +55,7 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
 
 
 def _places(figure: Figure) -> pd.DataFrame:
-    """Which panel draws which series, and what it calls it."""
+    """Return a table of the panels, labels and series of all curves."""
     import pandas as pd
 
     rows = [(panel.id, curve.label, curve.setting.series) for panel in figure.panels for curve in panel.curves]
@@ -63,13 +63,13 @@ def _places(figure: Figure) -> pd.DataFrame:
 
 
 def _parameters(figure: Figure) -> pd.DataFrame:
-    """Every parameter of every series, a column each."""
+    """Return a table of every parameter of every series, one column each."""
     import pandas as pd
 
     def row(setting: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {"series": setting.series, **setting.params}
+        values: dict[str, Any] = {"series": setting.series, **setting.params}
         for kind in ("problem", "dataset", "partition"):
-            found |= {f"{kind}.{key}": value for key, value in dict(getattr(setting, f"{kind}_params")).items()}
-        return found
+            values |= {f"{kind}.{key}": value for key, value in dict(getattr(setting, f"{kind}_params")).items()}
+        return values
 
     return pd.DataFrame([row(setting) for setting in figure.settings()])

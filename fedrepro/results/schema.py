@@ -1,7 +1,8 @@
-"""What results look like: the columns of a figure's tidy CSV, and the sidecar beside it, typed and versioned.
+"""The format of results: the columns of a figure's tidy CSV, and the sidecar next to it, typed and versioned.
 
-``<figure>.csv`` holds one measurement a row. ``<figure>.json``, the sidecar, says what a reader must know of it and
-what may differ between two computations of the same numbers: timings, machine, versions, commit, hashes of the data.
+``<figure>.csv`` contains one measurement per row. ``<figure>.json``, the sidecar, contains what a reader must know
+about it and what can differ between two computations of the same numbers: timings, machine, versions, commit, hashes
+of the data.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from dataclasses import dataclass, field
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 MEANINGS: Mapping[str, str] = {
-    "series": "the curve: its method and what the spec sets of it, `@` its dataset, `/` its partition, and the rest",
+    "series": "the curve: its method with the parameters that the spec sets, `@` its dataset, `/` its partition, etc.",
     "algorithm": "the registered name of the method",
-    "parameters": "what the spec sets of the method, as `m=10;Q1=100`; the sidecar has every parameter",
-    "dataset": "what the spec calls its data, with `(stand-in)` where a stand-in stands for them",
-    "partition": "what the spec calls its partition; empty without one",
-    "trial": "1 for the first",
+    "parameters": "the method's parameters that the spec sets, as `m=10;Q1=100`; the sidecar has all parameters",
+    "dataset": "the spec's name of its data, followed by `(stand-in)` for a stand-in",
+    "partition": "the spec's name of its partition; empty without one",
+    "trial": "number of the trial, from 1",
     "status": "`ok`, `diverged` (up to the last finite value), or `failed` (one row, empty from here on)",
     "round": "communication rounds done; 0 is the initial point",
-    "uplink_scalars": "numbers that all clients have sent up by then (those sent before round 1 are in the sidecar)",
+    "uplink_scalars": "numbers sent up by all clients so far (those sent before round 1 are in the sidecar)",
     "uplink_bits": "bits of these messages",
-    "downlink_scalars": "numbers that the server has sent down by then",
+    "downlink_scalars": "numbers sent down by the server so far",
     "downlink_bits": "bits of these messages",
     "metric": "the name of a metric of the problem",
-    "value": "its value, with as many digits as tell it from every other number",
+    "value": "its value, with enough digits to be exact",
 }
-"""What stands in each column of a figure's CSV."""
+"""The meaning of each column of a figure's CSV."""
 
 COLUMNS = tuple(MEANINGS)
 
@@ -40,15 +41,15 @@ POINTS: Mapping[str, str] = {
     "array": "the name of an array that the spec asks for as an artifact",
     "index": "the row of the array, from 0",
 }
-"""What stands in each column of ``<figure>.points.csv`` before the values of the array (``v0``, ``v1``, ...)."""
+"""The meaning of the columns of ``<figure>.points.csv`` before the values of the array (``v0``, ``v1``, ...)."""
 
 VERSIONS: Mapping[int, str] = {
     1: "without `schema` and `runs`; `provenance` for `made`",
-    2: "has `runs`; times are those of nodes one after another, and of loading",
-    3: "`timing` has `seconds`, nodes side by side, and `serial`, nodes one after another",
-    4: "`runs` has identities of scheme 2, and `former_runs` those of scheme 1 that the same runs had before",
+    2: "has `runs`; times are those of nodes one after another, with loading",
+    3: "`timing` has `seconds` for nodes in parallel, and `serial` for nodes one after another",
+    4: "`runs` has identities of scheme 2, and `former_runs` the identities of the same runs in scheme 1",
 }
-"""Of the sidecar (its key ``schema``), and what each was like; all are read."""
+"""Versions of the sidecar (its key ``schema``) and how they differ; all can be read."""
 
 VERSION = max(VERSIONS)
 
@@ -72,10 +73,10 @@ class RunNote:
 
 @dataclass(frozen=True)
 class Content:
-    """A dataset in the state it was in.
+    """A dataset and its state when the runs were computed.
 
     dataset : its registered name. state : present, variant, stand-in, own file, or none needed (generated).
-    fingerprint : a hash of what was read; empty where nothing was. note : in which way it is not the published file.
+    fingerprint : a hash of what was read; empty if nothing was. note : how it differs from the published file.
     """
 
     dataset: str
@@ -86,10 +87,10 @@ class Content:
 
 @dataclass(frozen=True)
 class Timing:
-    """When a run's recorded rounds were done, in seconds of the method's own work.
+    """Times of a run's recorded rounds, in seconds of the method's own work.
 
-    rounds : those recorded. seconds : with nodes side by side, of which the slowest counts. serial : with nodes one
-    after another, as they were computed. Either is empty where it is not known.
+    rounds : the recorded rounds. seconds : for nodes in parallel, where the slowest counts. serial : for nodes one
+    after another, as they were computed. Either is empty if it is not known.
     """
 
     rounds: tuple[int, ...]
@@ -99,11 +100,11 @@ class Timing:
 
 @dataclass(frozen=True)
 class Made:
-    """Where and with what results were made; '' for what is not known.
+    """How results were made; '' for what is not known.
 
     fedrepro, python : their versions. commit : of the checkout. dirty : whether it had changes. machine : its system
-    and number of cores. libraries : versions by name. kernels : instruction level, CPU, BLAS (``cpu.kernels``). written
-    : when, in UTC.
+    and number of cores. libraries : versions by name. kernels : instruction level, CPU and BLAS (see ``cpu.kernels``).
+    written : date and time in UTC.
     """
 
     fedrepro: str = ""
@@ -118,19 +119,18 @@ class Made:
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What is known of a figure's results. The default says nothing, as for numbers that come from elsewhere.
+    """The facts about a figure's results. The default contains none, as for numbers from another source.
 
-    figure : ``paper/figure``. spec : the path of the spec. tier : the tier it was computed at. plan : one hash of all
-    runs, in order. runs : by series, the identity of the run of each trial. former_runs : the identities that the same
-    runs had under an earlier scheme. sets : the ``--set`` options. complete :
-    every trial of every curve that the tier asks for. trials_done : of the curve with the fewest. trials_wanted : what
-    the tier asks for, None where it is not said. missing : curves and trials in words. failed : runs that ended with an
-    error. diverged : runs whose values ceased to be finite. datasets : the state of each. stand_ins : names of datasets
-    that stand-ins stood for. settings : every parameter of every series. sizes : of every real dataset, as the spec
-    calls it, what was loaded (``N: 10000``). setup_scalars : by series, numbers sent once before round 1. timing : by
-    series and trial, of panels over seconds. seconds_per_run : by series, in the order of trials. seconds : of all
-    runs, added up. made : where and with what. csv_sha256 : of the CSV, uncompressed. points_sha256 : of
-    the file of arrays, '' where there is none.
+    figure : ``paper/figure``. spec : the path of the spec. tier : the tier of the results. plan : one hash of all runs,
+    in order. runs : the identities of the runs of each series, by trial. former_runs : the identities of the same runs
+    in an earlier scheme. sets : the ``--set`` options. complete : whether every curve has all trials of the tier.
+    trials_done : trials of the curve with the fewest. trials_wanted : trials of the tier, None if unknown. missing :
+    curves and trials in words. failed : runs that ended with an error. diverged : runs with values that are no longer
+    finite. datasets : the state of each. stand_ins : names of datasets that stand-ins replaced. settings : all
+    parameters of every series. sizes : the sizes of every real dataset as loaded, by its name in the spec (``N:
+    10000``). setup_scalars : numbers sent once before round 1, by series. timing : for panels over seconds, by series
+    and trial. seconds_per_run : by series, in the order of trials. seconds : the sum over all runs. made : how they
+    were made. csv_sha256 : hash of the uncompressed CSV. points_sha256 : hash of the file of arrays, '' without one.
     """
 
     figure: str = ""
@@ -160,129 +160,96 @@ class Sidecar:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The options that change what was computed."""
+        """The options that change what was computed: all but the number of trials."""
         return changes(self.sets)
 
     @property
     def variants(self) -> tuple[Content, ...]:
-        """The datasets that are known variants of what was published."""
-        return tuple(one for one in self.datasets if one.state == "variant")
+        """The datasets that are known variants of the published ones."""
+        return tuple(content for content in self.datasets if content.state == "variant")
 
     def only(self, datasets: Iterable[str]) -> Sidecar:
-        """The sidecar with what it says of these datasets only."""
+        """Return the sidecar with the facts about these datasets only."""
         names = set(datasets)
         return dataclasses.replace(
             self,
             stand_ins=tuple(name for name in self.stand_ins if name in names),
-            datasets=tuple(one for one in self.datasets if one.dataset in names),
+            datasets=tuple(content for content in self.datasets if content.dataset in names),
         )
 
     def text(self) -> str:
-        """As JSON, in a fixed order of keys; a list of numbers is one line, as there may be thousands."""
+        """Return the sidecar as JSON with sorted keys; each list of numbers is one line."""
         facts = dataclasses.asdict(self) | {"schema": VERSION}
         text = json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
-        return _NUMBERS.sub(lambda found: "[" + " ".join(found[1].split()) + "]", text)
+        return _NUMBERS.sub(lambda numbers: "[" + " ".join(numbers[1].split()) + "]", text)
 
     @classmethod
     def parse(cls, facts: Mapping[str, Any]) -> Sidecar:
-        """From JSON of any version; what it does not say has its default. Raises ValueError where it is no sidecar."""
+        """Return a sidecar from JSON of any version; missing facts have their defaults. Raises ValueError."""
         if not isinstance(facts, Mapping):
             raise ValueError(f"a sidecar is a mapping, not {type(facts).__name__}")
         version = facts.get("schema", 1)
         if version not in range(1, VERSION + 1):
-            raise ValueError(f"version {version} of the sidecar is not known here (known: 1 to {VERSION})")
+            raise ValueError(f"version {version} of the sidecar is unknown (known: 1 to {VERSION})")
         try:
             for older, convert in enumerate((_from_1, _from_2), start=1):
                 facts = convert(facts) if version <= older else facts
-            made = cls(**_fields(facts))
+            sidecar: Sidecar = typed(facts, cls, "")
         except (TypeError, AttributeError, KeyError, ValueError, RecursionError) as error:
-            raise ValueError(f"the sidecar is not as it should be: {error}") from None
-        for name, kind in get_type_hints(cls).items():
-            if not _is(getattr(made, name), kind):
-                raise ValueError(f"the sidecar is not as it should be: {name}")
-        return made
+            raise ValueError(f"the sidecar has an invalid value: {error}") from None
+        return sidecar
 
 
 def changes(sets: Iterable[str]) -> tuple[str, ...]:
-    """The options among ``sets`` that change runs: not the number of trials, which says how many there are."""
+    """Return the options in ``sets`` that change runs; the number of trials does not."""
     return tuple(option for option in sets if option.partition("=")[0].strip() != "trials")
 
 
 def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A sidecar of version 1 as one of version 2."""
-    found = dict(facts)
-    found["made"] = found.pop("provenance", {})
-    found["timing"] = {
-        series: {trial: {"rounds": one["round"], "seconds": one["seconds"]} for trial, one in runs.items()}
-        for series, runs in found.pop("timing", {}).items()
+    """Convert a sidecar of version 1 to version 2."""
+    converted = dict(facts)
+    converted["made"] = converted.pop("provenance", {})
+    converted["timing"] = {
+        series: {trial: {"rounds": timing["round"], "seconds": timing["seconds"]} for trial, timing in runs.items()}
+        for series, runs in converted.pop("timing", {}).items()
     }
-    variants = found.pop("variants", [])
-    listed = {item["dataset"] for item in found.get("datasets", [])}
-    found["datasets"] = [
-        *found.get("datasets", []),
+    variants = converted.pop("variants", [])
+    listed = {item["dataset"] for item in converted.get("datasets", [])}
+    converted["datasets"] = [
+        *converted.get("datasets", []),
         *({**item, "state": "variant"} for item in variants if item["dataset"] not in listed),
     ]
-    return found
+    return converted
 
 
 def _from_2(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A sidecar of version 2 as one of version 3: what it has is the time of nodes one after another."""
+    """Convert a sidecar of version 2 to version 3: its times are those of nodes one after another."""
     timing = {
         series: {
-            trial: {"rounds": one["rounds"], "seconds": [], "serial": one["seconds"]} for trial, one in runs.items()
+            trial: {"rounds": times["rounds"], "seconds": [], "serial": times["seconds"]}
+            for trial, times in runs.items()
         }
         for series, runs in facts.get("timing", {}).items()
     }
     return {**facts, "timing": timing}
 
 
-def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the fields a mapping speaks of, typed; other keys are passed over."""
-    made: dict[str, Any] = {f.name: facts[f.name] for f in dataclasses.fields(Sidecar) if f.name in facts}
-    for name in ("sets", "missing", "stand_ins", "settings"):
-        if name in made:
-            made[name] = tuple(made[name])
-    for name in ("failed", "diverged"):
-        if name in made:
-            made[name] = tuple(RunNote(n["series"], int(n["trial"]), n["why"]) for n in made[name])
-    if "datasets" in made:
-        made["datasets"] = tuple(
-            Content(d["dataset"], d["state"], d.get("fingerprint") or "", d.get("note") or "") for d in made["datasets"]
-        )
-    for name in ("runs", "former_runs", "seconds_per_run"):
-        if name in made:
-            made[name] = {series: tuple(values) for series, values in made[name].items()}
-    if "timing" in made:
-        made["timing"] = {
-            series: {
-                int(t): Timing(tuple(one["rounds"]), tuple(one["seconds"]), tuple(one.get("serial", ())))
-                for t, one in runs.items()
-            }
-            for series, runs in made["timing"].items()
-        }
-    if "made" in made:
-        known = {f.name for f in dataclasses.fields(Made)}
-        given = {k: v for k, v in made["made"].items() if k in known and v is not None}
-        made["made"] = Made(**given)
-    return made
-
-
-_PARTS: dict[Any, dict[str, Any]] = {one: get_type_hints(one) for one in (RunNote, Content, Timing, Made)}
-
-
-def _is(value: Any, kind: Any) -> bool:
-    """Whether a value read from JSON is of the type that a field is declared with."""
+def typed(value: Any, kind: Any, place: str) -> Any:
+    """Return a JSON value as an object of a declared type. Raises ValueError with its place if it has another type."""
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return True
+    if kind is Any or (origin in (Union, types.UnionType) and value is None):
+        return value
     if origin in (Union, types.UnionType):
-        return any(_is(value, one) for one in inner)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_is(one, inner[0]) for one in value)
-    if origin is Mapping:
-        return isinstance(value, Mapping) and all(_is(k, inner[0]) and _is(v, inner[1]) for k, v in value.items())
-    if kind in _PARTS:
-        return isinstance(value, kind) and all(_is(getattr(value, name), one) for name, one in _PARTS[kind].items())
-    if isinstance(value, bool) or kind is bool:
-        return isinstance(value, bool) and kind is bool
-    return isinstance(value, int | float if kind is float else kind)
+        return typed(value, inner[0], place)
+    if origin is tuple and isinstance(value, list):
+        return tuple(typed(item, inner[0], place) for item in value)
+    if origin is Mapping and isinstance(value, Mapping):
+        key = int if inner[0] is int else str
+        return {key(name): typed(item, inner[1], f"{place}: {name}") for name, item in value.items()}
+    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
+        hints = get_type_hints(kind)
+        present = {name: item for name, item in value.items() if name in hints and (place == "" or item is not None)}
+        return kind(**{name: typed(item, hints[name], name) for name, item in present.items()})  # type: ignore[operator]
+    if isinstance(value, bool) == (kind is bool) and isinstance(value, int | float if kind is float else kind):
+        return value
+    raise ValueError(place)
