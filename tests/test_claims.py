@@ -224,8 +224,8 @@ def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Cal
     ("check", "said"),
     [
         ("y(at=1, Q2=1) + 1", "must compare two values"),
-        ("(y(at=1, Q2=1) < 1) + 1 < 2", "may not compare 'y(at=1, Q2=1) < 1': it is true or false, no number"),
-        ("each(y(at=1, Q2=1) < 1) < 2", "may not compare 'each(y(at=1, Q2=1) < 1)': it is true or false, no number"),
+        ("(y(at=1, Q2=1) < 1) + 1 < 2", "may not compare 'y(at=1, Q2=1) < 1': it is true or false, not a number"),
+        ("each(y(at=1, Q2=1) < 1) < 2", "may not compare 'each(y(at=1, Q2=1) < 1)': it is true or false, not a number"),
         ("each(y(at=1, Q2=1) < 1, 2)", "each() takes one comparison, for instance each(y(...) < 1)"),
         ("median(y(at=1, Q2=1) < 1, 2)", "median() takes one comparison, for instance median(y(...) < 1)"),
         ("each(y(at=1, Q2=1)) and y(at=1, Q2=1) < 2", "'y(at=1, Q2=1)' is not a comparison; use <, <=, > or >="),
@@ -461,10 +461,10 @@ def test_arguments_are_counted_and_of_their_kind(figure: Figure, check: str, mes
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        ("y(at=1, Q2=1) < " + "1+" * 100 + "1", "the check has more than 60 expressions in each other"),
-        ("y(at=1, Q2=1) < " + "-" * 3000 + "1", "the check has more than 60 expressions in each other"),
+        ("y(at=1, Q2=1) < " + "1+" * 100 + "1", "the check has more than 60 nested expressions"),
+        ("y(at=1, Q2=1) < " + "-" * 3000 + "1", "the check has more than 60 nested expressions"),
         ("y(at=1, Q2=1) < " + "(" * 300 + "1" + ")" * 300, "the check is not an expression: too many nested parenthes"),
-        ("y(at=1, Q2=1) < " + "1 * " * 2000 + "1", "the check has 8,017 characters; at most 4,000 are read"),
+        ("y(at=1, Q2=1) < " + "1 * " * 2000 + "1", "the check has 8,017 characters; at most 4,000 are allowed"),
         ("y(at=1, Q2=1) < \0", "the check is not an expression: "),
         ("y(at=1, Q2=1) < 1e400", "1e309 is neither a number nor a list of numbers"),
         ("y(at=1, Q2=1) < 1j", "1j is neither a number nor a list of numbers"),

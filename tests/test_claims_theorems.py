@@ -163,7 +163,7 @@ def test_other_claims_have_no_such_word(ask: Callable[..., Row]) -> None:
         ("decay(since=-1, Q2=1) < 0", "decay(since=-1, Q2=1): since=-1 must be a round"),
         ("parameter(Q2=1) < 0", "parameter(Q2=1): parameter() needs the name of a parameter"),
         ("parameter('Q3', Q2=1) < 0", "parameter('Q3', Q2=1): 'FedCAvg Q2=1' has no parameter 'Q3', did you mean 'Q"),
-        ("parameter('d_mode', Q2=1) < 0", "parameter('d_mode', Q2=1): d_mode is 'global' there, and no number"),
+        ("parameter('d_mode', Q2=1) < 0", "parameter('d_mode', Q2=1): d_mode is 'global' there, not a number"),
         ("parameter(['Q2'], Q2=1) < 0", "parameter(['Q2'], Q2=1): 'FedCAvg Q2=1' has no parameter '['Q2']'"),
     ],
 )
@@ -181,7 +181,7 @@ def test_the_keys_of_a_theorems_claim_are_checked(small: Path) -> None:
             "theorem: promis}",
             "'promis' is not a part of a theorem, did you mean 'promise'? (one of: promise, condition)",
         ),
-        ("faster: 'y(at=1, Q2=1) < 1'}", "'faster' belongs to a claim with `theorem: promise`"),
+        ("faster: 'y(at=1, Q2=1) < 1'}", "'faster' is only for a claim with `theorem: promise`"),
         ("theorem: promise, faster: 'y(at=1, Q2=7) < 1'}", "Q2=7 selects no curve"),
     ):
         rest = text[start:].split("\ntiers:", 1)

@@ -19,7 +19,7 @@ from fedrepro import registry
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
-from fedrepro.glossary import docstrings, lookup, things
+from fedrepro.glossary import docstrings, entries, lookup
 from fedrepro.glossary.uses import uses
 from fedrepro.spec import axes, claim_grammar, keys
 from fedrepro.spec.find import load_all, specs
@@ -248,7 +248,7 @@ def test_specs_that_cannot_be_read_use_what_can_be_seen_in_them(text: str, exper
 def test_everything_has_a_page_that_fits(width: int) -> None:
     described = lookup.describe(lookup.names(), ROOT / "experiments")
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
-    count += len(KINDS) + len(things.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
+    count += len(KINDS) + len(entries.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
     assert len(described) == count
     for thing in described:
         assert thing.summary, thing.name
@@ -312,7 +312,7 @@ def test_a_dataset_shows_its_shape_files_and_stand_in(tmp_path: Path, monkeypatc
     adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     assert "  files     variant: 40 test images in place of 10,000" in told("mnist")
     text = told("synpuf", "gcca-toy")
-    assert "  shape     J = ?, I = 3, N = ?\n  trials    each has data of its own\n" in text
+    assert "  shape     J = ?, I = 3, N = ?\n  trials    each has its own data\n" in text
     assert text.count("  files ") == text.count("  stand-in ") == 1
     assert "\n    path         (required)  the file, ending in" in told("file")
     assert "default: [da, de, el, es, fi, fr, it, nl, pt, sv]" in " ".join(told("europarl").split())
@@ -325,7 +325,7 @@ def test_a_partition_takes_per_trial_besides() -> None:
 def test_a_metric_shows_who_draws_and_who_only_records_it(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(experiments.parent)
     text = told("nmi")
-    assert "  better    higher\n  problem   clustering\n  recorded  where a figure asks for it\n" in text
+    assert "  better    higher\n  problem   clustering\n  recorded  if a figure asks for it\n" in text
     assert text.endswith("\n  only recorded by\n    own/figure\n")
     assert "\n  drawn by\n    own/figure\n" in told("purity")
     assert "  recorded  always\n" in told("clustering.objective")
@@ -334,7 +334,7 @@ def test_a_metric_shows_who_draws_and_who_only_records_it(experiments: Path, mon
 def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(experiments.parent)
     text = told("table", "zoom", "bits_per_variable", "uplink_bits")
-    assert "\n    scale        1      our numbers are multiplied by it: 100 for percent (a number)\n" in text
+    assert "\n    scale        1      the factor of our numbers: 100 for percent (a number)\n" in text
     assert "\n  an item of published\n    row     the row of its cell" in text
     assert "panel option zoom\n" in text
     assert "  panels   curves\n  default  None\n  takes    a share of the x axis between 0 and 1\n" in text
@@ -390,14 +390,14 @@ def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> Non
     answer = fedrepro("describe", "fedmgs", "fedmgz")
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"error: 'fedmgz' is no name that a spec can use, did you mean 'fedmgs' or 'fedmavg'? {listed}\n"
+        f"error: 'fedmgz' is not a name that a spec can use, did you mean 'fedmgs' or 'fedmavg'? {listed}\n"
     )
     answer = fedrepro("describe", "Mnits", "qqqq", "clustering.objectiv")
     assert answer.exit_code == 2
     assert answer.stderr.splitlines() == [
-        "error: 'Mnits' is no name that a spec can use, did you mean 'mnist'?",
-        "'qqqq' is no name that a spec can use",
-        "'clustering.objectiv' is no name that a spec can use, did you mean 'clustering.objective', "
+        "error: 'Mnits' is not a name that a spec can use, did you mean 'mnist'?",
+        "'qqqq' is not a name that a spec can use",
+        "'clustering.objectiv' is not a name that a spec can use, did you mean 'clustering.objective', "
         f"'clustering.objective_raw' or 'clustering.zeta'? {listed}",
     ]
     assert fedrepro("describe").exit_code == 2

@@ -188,20 +188,20 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         ),
         (
             {"kind": "table", "options": TABLE, "curves": (LINE, curve("fedcavg", "other", Q2=5))},
-            "rows: table 'a': curves 'FedCAvg' and 'other' claim one cell (row 'FedCAvg', column 'mnist'); "
-            "name in rows or columns a value in which they differ",
+            "rows: table 'a': curves 'FedCAvg' and 'other' have the same cell (row 'FedCAvg', column 'mnist'); "
+            "name a value in rows or columns in which they differ",
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1.0, "saving_from": {"Q2": 7}}},
-            "saving_from: table 'a' has no curve with Q2=7, against which savings count",
+            "saving_from: table 'a' has no curve with Q2=7, the reference of savings",
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1.5, "ratio_from": {"Q2": 7}}},
-            "ratio_from: table 'a' has no curve with Q2=7, against which savings count",
+            "ratio_from: table 'a' has no curve with Q2=7, the reference of savings",
         ),
         (
             {"kind": "table", "options": TABLE | {"ratio_from": {"Q2": 1}}},
-            "ratio_from: table 'a' needs reach: how many times the optimum",
+            "ratio_from: table 'a' needs reach: a multiple of the optimum",
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1.5, "ratio_from": {"Q2": 1}}},
@@ -266,7 +266,7 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1, "axis": "parameter"}},
-            "axis: table 'a': 'parameter' is no axis that curves run along",
+            "axis: table 'a': 'parameter' is not an axis that curves run along",
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1, "axis": "bits_per_variable"}},
@@ -294,7 +294,7 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         ),
         (
             {"kind": "scatter", "curves": (KEPT,)},
-            "xy: panel 'a' needs options.xy: the array with the coordinates of its points",
+            "xy: panel 'a' needs options.xy: the array of coordinates of its points",
         ),
         (
             {"kind": "scatter", "published": ({"y": 1},)},

@@ -1513,7 +1513,7 @@ def test_a_figure_that_cannot_be_drawn_leaves_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "xy: panel 'a' needs options.xy: the array with the coordinates of its points"),
+        ({}, "xy: panel 'a' needs options.xy: the array of coordinates of its points"),
         ({"xy": "tsne", "align": "label"}, "align: panel 'a' has no curve or array 'label', did you mean 'labels'?"),
     ],
 )

@@ -110,7 +110,7 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         ("dataset: syn\n", "dataset: snn\n", "11:10: 'snn' is not a dataset, did you mean 'syn'?"),
         ("variant: clean", "variant: cleen", "8:35: the dataset 'synthetic': variant"),
         ("trials: 2", "trials: 0", "5:9: trials must be an integer from 1 to 10,000, not 0"),
-        ("K: 3}", "K: 3, published: 60}", "8:73: published is a mapping of sizes, for instance {N: 10000}"),
+        ("K: 3}", "K: 3, published: 60}", "8:73: published must be a mapping of sizes, for instance {N: 10000}"),
         ("K: 3}", "K: 3, published: {N: 0}}", "8:77: published.N must be an integer of at least 1, not 0"),
         ("K: 3}", "K: 3, published: {m: 60, N: 60}}",
          "8:74: 'm' is not a key of the published size of 'synthetic' (valid: M, N, K)"),
@@ -135,8 +135,8 @@ def test_each_error_says_where_what_and_how(small: Path, old: str, new: str, mes
 
 
 SLUG = (
-    "{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and not end in "
-    ".yaml, as files are named after it, not '{name}'"
+    "{what} must start with a letter or digit, continue with up to 99 letters, digits, '_', '-' and '.', and "
+    "not end in .yaml, because files are named after it, not '{name}'"
 )
 
 
@@ -236,7 +236,7 @@ tiers:""",
     [
         ("algorithm: fedcavg,", "algorithm: [[fedcavg]],", "'['fedcavg']' is not an algorithm"),
         ("like: a", "like: [a]", "like: panel '['a']' does not exist"),
-        ("dataset: syn\n", "dataset: [syn]\n", "name one dataset; lists are crossed in a curve only"),
+        ("dataset: syn\n", "dataset: [syn]\n", "name one dataset; lists are only allowed in a curve"),
         ("  unf: {name: uniform, P: 6}", "  - uniform", "partitions must be a mapping, not a list"),
         ("{name: uniform, P: 6}", "{name: [uniform], P: 6}", "is not a partition"),
         ("P: 6}", "P: 6, per_trial: often}", "the partition 'uniform': per_trial must be true or false, not 'often'"),
@@ -271,7 +271,7 @@ def test_yaml_that_is_none_has_its_place(small: Path) -> None:
     assert one.startswith("2:7: not valid YAML")
     (empty,) = errors_of(small, "")
     assert empty == "1:1: the file is empty; start with 'paper:' and 'figure:'"
-    assert errors_of(small, "- a\n- b\n") == ["1:1: a spec is a mapping; start with 'paper:' and 'figure:'"]
+    assert errors_of(small, "- a\n- b\n") == ["1:1: a spec must be a mapping; start with 'paper:' and 'figure:'"]
 
 
 def test_options_are_checked_like_the_file(small: Path) -> None:
@@ -300,14 +300,14 @@ def test_steps_are_chosen_where_a_parameter_runs_in_step_with_others(small: Path
     assert [(one.params["m"], one.params["Q1"]) for one in found if one.algorithm == "fedcgds"] == [(6, 2)]
     (said,) = errors_of(small, small.read_text(), "m=[2, 9]")
     assert said == (
-        "--set m=[2, 9]: m = 9 is no step of panels.a.curves.1, where m runs in step with Q1 (m: [2, 6]); give all of "
-        "them: --set 'panels.a.curves.1.zip={m: ..., Q1: ...}'"
+        "--set m=[2, 9]: m = 9 is not a step of panels.a.curves.1, where m advances together with Q1 (m: [2, 6]); give "
+        "all of them: --set 'panels.a.curves.1.zip={m: ..., Q1: ...}'"
     )
 
 
 def test_a_claim_whose_curves_an_option_takes_away_is_not_applicable(small: Path) -> None:
     (claim,) = load(small, "quick", ["Q2=3"]).claims
-    assert claim.inapplicable.startswith("algorithm='fedcavg', Q2=5 selects no curve (there are: 'FedCAvg', ")
+    assert claim.inapplicable.startswith("algorithm='fedcavg', Q2=5 selects no curve (curves: 'FedCAvg', ")
     assert load(small, "quick", ["Q1=3"]).claims[0].inapplicable == ""
     assert errors_of(small, small.read_text().replace("Q2=5) < y", "Q2=7) < y"))  # without options it is an error
 
@@ -320,27 +320,27 @@ MULTIPLIED = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: &x [*x]", "1:4: not valid YAML: an alias stands inside of what it stands for (in: a: &x [*x])"),
-        ("a: &x {b: *x}", "1:4: not valid YAML: an alias stands inside of what it stands for (in: a: &x {b: *x})"),
-        (f"a: {'[' * 2000}", "1:43: not valid YAML: more than 40 lists and mappings in each other"),
-        (f"a: {'[' * 45}{']' * 45}", "1:43: not valid YAML: more than 40 lists and mappings in each other"),
-        (MULTIPLIED, "1:32: not valid YAML: more than 20,000 values, those that aliases repeat included"),
-        ("a: " + "x" * 200_000, " is no spec: it is longer than 200,000 characters"),
+        ("a: &x [*x]", "1:4: not valid YAML: an alias inside the value that it repeats (in: a: &x [*x])"),
+        ("a: &x {b: *x}", "1:4: not valid YAML: an alias inside the value that it repeats (in: a: &x {b: *x})"),
+        (f"a: {'[' * 2000}", "1:43: not valid YAML: more than 40 nested lists and mappings"),
+        (f"a: {'[' * 45}{']' * 45}", "1:43: not valid YAML: more than 40 nested lists and mappings"),
+        (MULTIPLIED, "1:32: not valid YAML: more than 20,000 values, including those that aliases repeat"),
+        ("a: " + "x" * 200_000, " is not a spec: it is longer than 200,000 characters"),
         ("a: !!int q", "1:4: 'q' cannot be read as !!int"),
         ("a: !!int ''", "1:4: '' cannot be read as !!int"),
         ("a: !!bool x", "1:4: 'x' cannot be read as !!bool"),
-        ("a: !!timestamp x", "1:4: the tag !!timestamp has no meaning here; leave it out"),
+        ("a: !!timestamp x", "1:4: the tag !!timestamp has no meaning here; remove it"),
         ("a: !!python/object/apply:os.system [x]", "1:4: the tag !!python/object/apply:os.system has no meaning here"),
-        ("a: !!set {b}", "1:4: the tag !!set has no meaning here; leave it out"),
-        ("!!timestamp x: 1", "1:1: the tag !!timestamp has no meaning here; leave it out"),
-        ("a: {<<: 5}", "1:9: << takes a mapping, or a list of mappings"),
+        ("a: !!set {b}", "1:4: the tag !!set has no meaning here; remove it"),
+        ("!!timestamp x: 1", "1:1: the tag !!timestamp has no meaning here; remove it"),
+        ("a: {<<: 5}", "1:9: << needs a mapping, or a list of mappings"),
         ("? [a]\n: 1", "1:3: a key must be a plain word"),
         ("a: 9223372036854775808", "1:4: the number 9223372036854775808 is too large"),
         (f"a: {'9' * 5000}", f"1:4: '{'9' * 200} ...' cannot be read as !!int"),
         ("a: 1\nb: x\0y", "2:5: not valid YAML: it has the character '\\x00'"),
-        ('a: "x\\e[2Jy"', "1:4: the character '\\x1b' cannot be shown; take it out"),
-        ('a: "\\ud800"', "1:4: the character '\\ud800' cannot be shown; take it out"),
-        ("a\u202eb: 1", "1:1: the character '\\u202e' cannot be shown; take it out"),
+        ('a: "x\\e[2Jy"', "1:4: the character '\\x1b' cannot be shown; remove it"),
+        ('a: "\\ud800"', "1:4: the character '\\ud800' cannot be shown; remove it"),
+        ("a\u202eb: 1", "1:1: the character '\\u202e' cannot be shown; remove it"),
     ],
 )
 def test_yaml_is_read_within_bounds(text: str, message: str) -> None:
@@ -363,16 +363,16 @@ SIZES = [
     ("trials: 2", "trials: 100000000", "5:9: trials must be an integer from 1 to 10,000, not 100000000"),
     ("trials: 2", "trials: 9999", "5:9: 4 settings x 9,999 trials are 39,996 runs; a figure has at most 20,000"),
     ("rounds: 5", "rounds: 1000000000000", "6:9: rounds must be an integer from 0 to 10,000,000, not 1000000000000"),
-    ("rounds: 5", "rounds: 9000000", "6:9: of 9,000,000 rounds about 9,000,020 would be recorded, and 200,000 may be; "
-     "give record_every, or a smaller record_dense"),
+    ("rounds: 5", "rounds: 9000000", "6:9: about 9,000,020 of 9,000,000 rounds would be recorded, and at most "
+     "200,000 can be; give record_every, or a smaller record_dense"),
     ("M: 12", "M: 1000000000", "8:45: the dataset 'synthetic': M is too large: M x K is 3,000,000,000, and at most "
      "100,000,000 are drawn"),
     ("N: 60, K: 3", "N: 600000, K: 300000",
      "8:63: the dataset 'synthetic': K must be an integer from 1 to 10,000, not 300000"),
     ("Q2: [1, 5]", f"Q2: {list(range(1, 41))}, rounds: {list(range(80))}",
-     "18:9: 3,200 curves are asked for here, 3,200 in all; a figure has at most 2,000"),
+     "18:9: this item has 3,200 curves, the figure 3,200 so far; a figure has at most 2,000"),
     ("zip: {m: [2, 6], Q1: [3, 2]}", f"zip: {{m: {[2] * 2500}, Q1: {[2] * 2500}}}",
-     "19:9: 2,500 curves are asked for here, 2,502 in all; a figure has at most 2,000"),
+     "19:9: this item has 2,500 curves, the figure 2,502 so far; a figure has at most 2,000"),
     ("title: \"left\"", "title: left\n    xlim: [.nan, 1]",
      "16:11: xlim must be two numbers [low, high] up to 1e100 (null for automatic)"),
     ('title: "left"', "title: left\n    ylim: [1e-300, 1e300]",
@@ -540,7 +540,7 @@ def test_a_glob_over_an_experiments_folder_may_pick_up_discrepancies(fedrepro: C
     assert "8 to do" in fedrepro("plan", small, discrepancies).output
     alone = fedrepro("plan", discrepancies)
     assert alone.exit_code == 2
-    assert "discrepancies.yaml holds a paper's discrepancies, not a figure" in alone.stderr
+    assert "discrepancies.yaml contains a paper's discrepancies, not a figure" in alone.stderr
 
 
 def test_a_figure_named_twice_is_read_once_and_two_files_with_one_name_are_refused(
@@ -567,7 +567,7 @@ def test_a_file_among_the_experiments_is_the_figure_that_its_place_says(
     copied.write_text(small.read_text())
     refused = fedrepro("validate", copied)
     assert refused.exit_code == 2
-    said = f"{copied}: says paper: beyond and figure: small, so its results would be stored as those of beyond/small; "
+    said = f"{copied}: has paper: beyond and figure: small, so its results would be stored as those of beyond/small; "
     assert said + "write paper: beyond and figure: mine, or move the file" in refused.output
     copied.write_text(small.read_text().replace("figure: small", "figure: mine"))
     assert fedrepro("validate", copied).exit_code == 0

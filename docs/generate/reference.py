@@ -20,7 +20,7 @@ import click
 import fedrepro
 from fedrepro import registry
 from fedrepro.cli.main import main
-from fedrepro.glossary import docstrings, things
+from fedrepro.glossary import docstrings, entries
 from fedrepro.glossary.uses import uses
 from fedrepro.results import schema
 from fedrepro.spec import claim_grammar, keys, panels
@@ -37,10 +37,10 @@ def pages() -> dict[str, str]:
         "results.md": results,
         "command-line.md": command_line,
         "python.md": python,
-        "algorithms.md": lambda: registered("Algorithms", registry.methods(), things.algorithm),
-        "problems.md": lambda: registered("Problems and metrics", registry.problems(), things.problem),
-        "datasets.md": lambda: registered("Datasets", registry.datasets(), things.dataset),
-        "partitions.md": lambda: registered("Partitions", registry.partitions(), things.partition),
+        "algorithms.md": lambda: registered("Algorithms", registry.methods(), entries.algorithm),
+        "problems.md": lambda: registered("Problems and metrics", registry.problems(), entries.problem),
+        "datasets.md": lambda: registered("Datasets", registry.datasets(), entries.dataset),
+        "partitions.md": lambda: registered("Partitions", registry.partitions(), entries.partition),
     }
     return {name: "\n".join(parts()) for name, parts in made.items()}
 
@@ -186,7 +186,7 @@ def _public(name: str, thing: Any) -> Iterator[str]:
         yield f"```python\n{_signature(name, thing)}\n```\n"
     doc, names = thing.__doc__ or "", _parameters(thing)
     yield from blocks(doc, drop=_explaining(doc))
-    said = things.meanings(thing, names) if inspect.isclass(thing) else docstrings.explained(doc)
+    said = entries.meanings(thing, names) if inspect.isclass(thing) else docstrings.explained(doc)
     rows = [[f"`{n}`", said[n]] for n in (names or said) if said.get(n)]
     if rows:
         yield table(["", "what it is"], rows)
@@ -231,7 +231,7 @@ HIDDEN = ("files", "about", "other_names", "class", "messages", "rounds", "paper
 """Facts that a page leaves out: what this machine has, what stands elsewhere on the page."""
 
 
-def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., things.Thing]) -> Iterator[str]:
+def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., entries.Thing]) -> Iterator[str]:
     """Every registered name of a kind as ``fedrepro describe`` has it, with what its module says."""
     told = uses(EXPERIMENTS)
     yield f"# {title}\n"
@@ -252,13 +252,13 @@ def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., th
         if thing.metrics:
             yield table(
                 ["metric", "better", "what it means"],
-                ([f"`{m.name}`", m.better, prose(things.meaning(m))] for m in thing.metrics),
+                ([f"`{m.name}`", m.better, prose(entries.meaning(m))] for m in thing.metrics),
             )
         used = [figure for figures in thing.figures.values() for figure in figures]
         yield f"Used by: {', '.join(used) or 'no figure'}.\n"
 
 
-def _parameter(one: things.Parameter) -> list[str]:
+def _parameter(one: entries.Parameter) -> list[str]:
     default = "*required*" if one.required else value(one.default) + (" (set by this name)" if one.preset else "")
     return [f"`{one.name}`", default, prose(one.meaning)]
 

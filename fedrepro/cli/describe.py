@@ -15,7 +15,7 @@ from fedrepro.cli.listing import aligned
 from fedrepro.spec.find import experiments
 
 if TYPE_CHECKING:
-    from fedrepro.glossary.things import Parameter, Thing
+    from fedrepro.glossary.entries import Parameter, Thing
 
 NARROWEST, WIDEST = 60, 100
 """The smallest and largest width of the text, in columns."""
@@ -68,7 +68,7 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
 
 def page(thing: Thing, width: int) -> list[str]:
     """Return the lines that describe a thing, without its heading."""
-    from fedrepro.glossary.things import meaning
+    from fedrepro.glossary.entries import meaning
 
     facts = [(_title(key), _fact(key, value)) for key, value in thing.facts.items()]
     head = [*_wrapped(thing.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]

@@ -1,7 +1,7 @@
-"""Which figures use which names: what their specs say, read quickly and not checked.
+"""Find which figures use which names, by reading their specs quickly and without checks.
 
-A figure uses a name if one of its curves stands on it at one of the tiers. Specs that cannot be read use nothing:
-``fedrepro validate`` says what is wrong with them.
+A figure uses a name if one of its curves does at one of the tiers. Specs that cannot be read use nothing; ``fedrepro
+validate`` reports their errors.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from fedrepro.spec.claim_grammar import WORDS
 from fedrepro.spec.find import specs
 from fedrepro.spec.tiers import TIERS
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # several times faster where libyaml is there
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # several times faster with libyaml
 
 Use = tuple[str, str]
-"""What a figure does with a name, and the name: ``("algorithm", "fedmgs")``, ``("draws", "clustering.objective")``."""
+"""A kind of use and a name: ``("algorithm", "fedmgs")``, ``("draws", "clustering.objective")``."""
 
 
 def uses(experiments: Path) -> dict[Use, list[str]]:
-    """The figures of every use, ``paper/figure``, in order.
+    """Return the figures (``paper/figure``) of every use, in order.
 
-    A use begins with ``algorithm``, ``problem``, ``dataset``, ``partition``, ``panel kind``, ``panel option`` (named
-    ``kind.option``), ``axis``, ``spec key`` (named by its path), ``claim word``, or for metrics (named
-    ``problem.metric``) ``draws``, else ``records``.
+    The kinds of use are ``algorithm``, ``problem``, ``dataset``, ``partition``, ``panel kind``, ``panel option`` (named
+    ``kind.option``), ``axis``, ``spec key`` (named by its path), ``claim word``, and for metrics (named
+    ``problem.metric``) ``draws`` or ``records``.
     """
-    found: dict[Use, list[str]] = {}
+    figures: dict[Use, list[str]] = {}
     for path in specs(experiments):
         figure = str(path.relative_to(experiments).with_suffix(""))
-        made = _of_file(path)
-        for what, name in made:
-            if what != "records" or ("draws", name) not in made:
-                found.setdefault((what, name), []).append(figure)
-    return found
+        of_file = _of_file(path)
+        for what, name in of_file:
+            if what != "records" or ("draws", name) not in of_file:
+                figures.setdefault((what, name), []).append(figure)
+    return figures
 
 
 def _of_file(path: Path) -> dict[Use, None]:
@@ -53,18 +53,18 @@ def _of_file(path: Path) -> dict[Use, None]:
 
 
 def _of_keys(root: Any) -> Iterator[Use]:
-    """The keys that the text itself has."""
+    """Yield the keys in the text itself, before panels are merged."""
     for above, known in keys.SECTIONS.items():
-        found = [root]
+        sections = [root]
         for part in above.split(".") if above else ():
-            found = [one for node in found for one in _below(_get(node, part), part in _TABLES)]
+            sections = [child for node in sections for child in _below(_get(node, part), part in _TABLES)]
         yield from (
-            ("spec key", f"{above}.{key}".strip(".")) for key in known for node in found if key in _mapping(node)
+            ("spec key", f"{above}.{key}".strip(".")) for key in known for node in sections if key in _mapping(node)
         )
 
 
 _TABLES = ("datasets", "partitions", "panels")
-"""Keys below which names of the spec's own stand."""
+"""Keys whose values are mappings by names of the spec's own."""
 
 
 def _below(node: Any, named: bool) -> list[Any]:
@@ -90,7 +90,7 @@ def _of_spec(root: Any) -> Iterator[Use]:
 
 
 def _of_curves(root: Any, panel: Any) -> Iterator[Use]:
-    """What the curves of a panel stand on: each names it itself, or the panel does, or the spec."""
+    """Yield what the curves of a panel use: named by the curve itself, its panel, or the spec."""
     for curve in _listed(_get(panel, "curves")):
         yield from (("algorithm", str(name)) for name in _listed(_get(curve, "algorithm")))
         own = {**_mapping(curve), **_mapping(_get(curve, "zip"))}
@@ -101,15 +101,16 @@ def _of_curves(root: Any, panel: Any) -> Iterator[Use]:
 
 
 def _names(node: Any, table: Any) -> list[str]:
-    """The registered names that stand behind a name, a mapping with a name, or a list of them."""
-    found = [
-        _get(one, "name") if isinstance(one, dict) else _get(_get(table, one), "name") or one for one in _listed(node)
+    """Return the registered names of a name, a mapping with a name, or a list of them."""
+    names = [
+        _get(item, "name") if isinstance(item, dict) else _get(_get(table, item), "name") or item
+        for item in _listed(node)
     ]
-    return [str(name) for name in found if name is not None]
+    return [str(name) for name in names if name is not None]
 
 
 def _of_panel(panel: Any) -> Iterator[Use]:
-    """The kind, options and axis of a panel."""
+    """Yield the kind, options and axis of a panel."""
     kind, options = _kind(panel), _mapping(_get(panel, "options"))
     yield "panel kind", kind
     yield from (("panel option", f"{kind}.{name}") for name, value in options.items() if value is not None)
@@ -117,7 +118,7 @@ def _of_panel(panel: Any) -> Iterator[Use]:
 
 
 def _axes(panel: Any) -> list[Any]:
-    """What a panel counts along: x, and in a table what ``reach`` counts on."""
+    """Return the axes of a panel: x, or in a table the axis of ``reach``."""
     options = _mapping(_get(panel, "options"))
     if _kind(panel) == "table":
         return [_get(options, "axis") or "round"] if _get(options, "reach") is not None else []
@@ -125,7 +126,7 @@ def _axes(panel: Any) -> list[Any]:
 
 
 def _of_metrics(root: Any, panel: Any, problem: str) -> Iterator[Use]:
-    """The metrics that a panel draws, and those recorded for it."""
+    """Yield the metrics that a panel draws, and those recorded for it."""
     entry = registry.problems().get(problem)
     options, y = _mapping(_get(panel, "options")), _get(panel, "y") or "objective"
     cells = {"table": _listed(_get(options, "metrics")) or [y], "scatter": _listed(_get(options, "score"))}
@@ -144,7 +145,7 @@ def _kind(panel: Any) -> str:
 
 
 def _laid_over(panels: Mapping[str, Any], name: Any, chain: tuple[Any, ...] = ()) -> Any:
-    """A panel laid over the panel it is ``like``."""
+    """Return a panel merged over the panel that it is ``like``."""
     other = _get(panels[name], "like")
     if _get(panels, other) is None or other in (*chain, name):
         return panels[name]
@@ -152,7 +153,7 @@ def _laid_over(panels: Mapping[str, Any], name: Any, chain: tuple[Any, ...] = ()
 
 
 def _merged(base: Any, over: Any) -> Any:
-    """``over`` laid on ``base``: mappings merge key by key, anything else replaces what was there."""
+    """Return ``over`` merged over ``base``: mappings merge key by key, other values are replaced."""
     if isinstance(base, dict) and isinstance(over, dict):
         return {**base, **{key: _merged(base[key], value) if key in base else value for key, value in over.items()}}
     return over

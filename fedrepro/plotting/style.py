@@ -223,7 +223,7 @@ def _instead(curve: Curve, kin: Sequence[Curve]) -> tuple[str, str] | None:
 
 def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """The (shade, dash) number of each curve of one method."""
-    names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in layout.UNTOLD]
+    names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in layout.UNUSED]
     columns = {name: [repr(select.get(name)) for select in selects] for name in names}
     varying = [name for name in names if len(set(columns[name])) > 1]
     if len(varying) == 2:

@@ -1,7 +1,7 @@
-"""The axes of panels: the one list of what x can be, what is written below it, what it reads, and who may use it.
+"""The axes of panels: the values that x can have, their labels, what they read, and whether claims can use them.
 
-``x`` of a panel is one of ``AXES``, or a metric its runs record, or (as ``parameter``, named in the panel's options) a
-value in which its curves differ. Drawing, the reader of specs and the language of claims all look here.
+``x`` of a panel is one of ``AXES``, or a metric that its runs record, or (as ``parameter``, named in the panel's
+options) a value in which its curves differ. Drawing, the reader of specs and the checks of claims use this list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fedrepro.spec.model import Panel
 
 
 class Reads(enum.Enum):
-    """Where the values of an axis come from."""
+    """The source of an axis' values."""
 
     COLUMN = "columns of the results, added up"
     TIMING = "the timings in the sidecar"
@@ -28,8 +28,8 @@ class Reads(enum.Enum):
 class Axis:
     """One x axis.
 
-    ``columns`` are the columns of the results that it adds up; ``divided`` says that their sum is divided by the
-    panel's option ``variables``; ``claims`` that the check of a claim may name the axis.
+    columns : the columns of the results that it adds up. divided : whether their sum is divided by the panel's option
+    ``variables``. claims : whether the check of a claim may name the axis.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Axis:
 
     @property
     def along(self) -> bool:
-        """Whether each curve runs along it; else a curve is one point of a sweep."""
+        """Whether each curve runs along it; otherwise a curve is one point of a sweep."""
         return self.reads is not Reads.PARAMETER
 
 
@@ -69,19 +69,19 @@ AXES: dict[str, Axis] = {
         Axis("parameter", "", Reads.PARAMETER),
     )
 }
-"""The axes with a name of their own, in the order in which messages list them."""
+"""The named axes, in the order in which messages list them."""
 
 CLAIMED: tuple[str, ...] = tuple(name for name, axis in AXES.items() if axis.claims)
-"""The axes that the check of a claim may name, beside the metrics its curves record."""
+"""The axes that the check of a claim may name, in addition to the metrics that its curves record."""
 
 
 def of(panel: Panel) -> Axis:
-    """The x axis of a panel; a name that is neither an axis nor a metric of its problem is that of a parameter."""
+    """Return the x axis of a panel; a name that is neither an axis nor a metric is a parameter."""
     return find(panel, panel.x)
 
 
 def find(panel: Panel, name: str) -> Axis:
-    """``name`` as an axis of the panel's curves, whatever the panel's own x."""
+    """Return the axis ``name`` of the panel's curves, regardless of the panel's own x."""
     if name in AXES:
         return AXES[name]
     metric = metrics(panel).get(name)
@@ -89,12 +89,12 @@ def find(panel: Panel, name: str) -> Axis:
 
 
 def metrics(panel: Panel) -> Mapping[str, Metric]:
-    """The metrics of the panel's problem by name; none where the problem is not registered."""
+    """Return the metrics of the panel's problem by name; none if the problem is not registered."""
     problem = registry.problems().get(panel.curves[0].setting.problem) if panel.curves else None
     return problem.metrics if problem else {}
 
 
 def metric_label(panel: Panel, metric: str) -> str:
-    """The registered label of a metric of the panel's problem, else its name."""
+    """Return the registered label of a metric of the panel's problem, or its name."""
     entry = metrics(panel).get(metric)
     return entry.label if entry else metric

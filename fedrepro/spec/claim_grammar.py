@@ -1,12 +1,12 @@
-"""The grammar of the checks of claims: parsing, and the errors that can be reported before anything runs.
+"""The grammar of the checks of claims: parsing, and errors that are reported before anything runs.
 
-A check compares numbers read off the curves of a panel, averaged over trials::
+A check compares numbers read from the curves of a panel, averaged over trials::
 
     y(at=20, Q1=10) < y(at=20, Q1=1)
     y(at=[100, 200, 500], algorithm='fedcavg') > y(at=[100, 200, 500], algorithm='fedcgds', m=100)
     reach(0.46, axis='uplink_scalars', m=10) < reach(0.46, axis='uplink_scalars', m=100)
 
-``FORMS`` says what each function reads. Its other keywords select exactly one curve by any of its values (algorithm, a
+``FORMS`` explains what each function reads. Other keywords select exactly one curve by any of its values (algorithm, a
 parameter, ``label``). Numbers, ``+ - * /``, comparisons (also chained) and ``and`` combine them.
 """
 
@@ -42,25 +42,25 @@ SMOOTHED = {
     "squares": "the mean of its squares over the rounds so far",
     "least": "its lowest value so far",
 }
-"""What ``y`` and ``slope`` may read in place of the metric."""
+"""What ``y`` and ``slope`` can read instead of the metric."""
 COMMON = ("panel", "metric")
-"""Keywords of every one of them; all others select its curve."""
+"""Keywords of every reader; all others select its curve."""
 PLAIN = ("abs", "min", "max", "log10", "mean")
 EACH, MEDIAN = "each", "median"
 ALONE = (EACH, MEDIAN)
-"""What asks every trial by itself instead of the average."""
+"""Functions that compare each trial alone instead of the average."""
 WORDS = (*READERS, *PLAIN, *ALONE, *COMMON)
-"""Every function that a check may call, then the keywords that all functions take which read a curve."""
+"""Every function that a check can call, then the keywords of all functions that read a curve."""
 FORMS: dict[str, str] = {
     "y(at=R)": "the panel's metric at round R (a number, `'end'`, or a list: then it must hold at each)",
     "y(since=R)": "the metric at every recorded round from R on (it must hold at each)",
     "y(cost=C)": (
-        "the metric when C numbers have been sent up (the last round at or below that cost; or a list); beyond what a "
-        "run has sent that did not end by itself, nothing can be said"
+        "the metric when C numbers have been sent up (at the last round with at most that cost; or a list); undefined "
+        "beyond the last recorded cost, unless the run ended by itself"
     ),
     "y(at=R, of='mean')": (
-        "its mean over the rounds so far, with at, cost or since; `of='squares'` the mean of its squares, `of='least'` "
-        "its lowest value so far"
+        "its mean over the rounds so far, with at, cost or since; `of='squares'`: the mean of its squares; "
+        "`of='least'`: its lowest value so far"
     ),
     "total(axis)": (
         "the last value of `round`, of `uplink_scalars`, `uplink_bits`, `downlink_scalars` or `downlink_bits`, or of a "
@@ -75,30 +75,30 @@ FORMS: dict[str, str] = {
         "programs count that look for the first index below a level"
     ),
     "lowest()": "the lowest value of the metric over the rounds",
-    "lowest(since=R)": "the same without the rounds before R",
+    "lowest(since=R)": "the same, from round R on",
     "highest()": "the highest value of the metric over the rounds",
-    "highest(since=R)": "the same without the rounds before R",
+    "highest(since=R)": "the same, from round R on",
     "slope(since=R, until=S)": (
         "the exponent of the metric as a power of the round between rounds R (default 1) and S (default the last): the "
-        "slope of a straight line through its logarithm against the round's, every factor of rounds counting alike"
+        "slope of a straight line through its logarithm over that of the round, with equal weight per factor of rounds"
     ),
-    "slope(of='mean')": "the same of its mean over the rounds so far; other words as in `y(at=R, of='mean')`",
+    "slope(of='mean')": "the same for its mean over the rounds so far; other words as in `y(at=R, of='mean')`",
     "decay(since=R, until=S)": (
-        "by how many powers of ten the metric falls in a round on average between two rounds, as it does geometrically"
+        "the average number of powers of ten by which the metric falls per round between two rounds"
     ),
-    "rise(since=R)": "the largest step upwards from one recorded round to the next, below zero where it always falls",
-    "parameter(name)": "the number that the curve's method has for a parameter: `parameter('beta')`",
-    "panel='b'": "in any of these: read another panel than the claim's",
-    "metric='rmse'": "in any of these: read another recorded metric than the panel's",
+    "rise(since=R)": "the largest increase from one recorded round to the next, below zero if it always falls",
+    "parameter(name)": "the value of a numeric parameter of the curve's method: `parameter('beta')`",
+    "panel='b'": "in any of these: the panel to read, by default the claim's",
+    "metric='rmse'": "in any of these: the recorded metric to read, by default the panel's",
     "abs(a)": "the absolute value",
     "min(a, b)": "the smaller one of two or more values",
     "max(a, b)": "the larger one of two or more values",
     "log10(a)": "the decimal logarithm",
     "mean(a)": "the mean over the rounds of a list or of `since`",
-    "each(a < b)": "asks for it in every trial by itself, for what a paper says of every run",
-    "median(a < b)": "asks for it in the median of the trials, each by itself, for figures that draw that",
+    "each(a < b)": "the comparison must hold in every trial, for statements about every run",
+    "median(a < b)": "the comparison must hold in the median of the trials, for figures that draw the median",
 }
-"""What can be written in a check, and what it means."""
+"""What a check can contain, with its meaning."""
 SIGNS: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
@@ -107,17 +107,17 @@ _NODES = (
 
 
 LONGEST, DEEPEST = 4000, 60
-"""Characters of a check, and levels of its expressions in each other, at most."""
+"""Largest numbers of characters of a check, and of nested expressions."""
 
 
 @functools.lru_cache(maxsize=1024)
 def parse(check: str) -> ast.Expression:
-    """The check's syntax tree, which is kept; raises UserError where it is not an expression of this language."""
+    """Return the syntax tree of a check (cached). Raises UserError if it is not an expression of this grammar."""
     if len(check) > LONGEST:
-        raise UserError(f"the check has {len(check):,} characters; at most {LONGEST:,} are read")
+        raise UserError(f"the check has {len(check):,} characters; at most {LONGEST:,} are allowed")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of texts in it that look like mistakes in a program
+            warnings.simplefilter("ignore")  # about texts that look like mistakes in a program
             tree = ast.parse(check.strip(), mode="eval")
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
@@ -130,7 +130,7 @@ def parse(check: str) -> ast.Expression:
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             raise UserError(
-                f"the check may not contain '{ast.unparse(node)}'; it compares what is read of curves: "
+                f"the check may not contain '{ast.unparse(node)}'; it compares what is read from curves: "
                 f"{', '.join(f'{name}()' for name in READERS)}"
             )
         if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
@@ -141,11 +141,11 @@ def parse(check: str) -> ast.Expression:
     return tree
 
 
-DEEP = f"the check has more than {DEEPEST} expressions in each other"
+DEEP = f"the check has more than {DEEPEST} nested expressions"
 
 
 def _deep(tree: ast.AST) -> bool:
-    """Whether expressions stand in each other so deep that reading them would exhaust the stack."""
+    """Return whether expressions are nested so deep that reading them would exhaust the stack."""
     level: list[ast.AST] = [tree]
     for _ in range(DEEPEST + 2):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -153,7 +153,7 @@ def _deep(tree: ast.AST) -> bool:
 
 
 def _check_shape(node: ast.expr) -> None:
-    """Comparisons joined by ``and``, each perhaps inside ``each`` or ``median``, and no comparison inside another."""
+    """Check that comparisons are joined by ``and``, at most inside ``each`` or ``median``, and never nested."""
     if isinstance(node, ast.BoolOp):
         for value in node.values:
             _check_shape(value)
@@ -168,17 +168,19 @@ def _check_shape(node: ast.expr) -> None:
         for side in (node.left, *node.comparators):
             for inner in ast.walk(side):
                 if alone(inner) or isinstance(inner, (ast.Compare, ast.BoolOp)):
-                    raise UserError(f"the check may not compare '{ast.unparse(inner)}': it is true or false, no number")
+                    raise UserError(
+                        f"the check may not compare '{ast.unparse(inner)}': it is true or false, not a number"
+                    )
 
 
 def alone(node: ast.AST) -> str:
-    """``each`` or ``median`` where the node is a call of it, else ''."""
+    """Return ``each`` or ``median`` if the node is a call of it, else ''."""
     named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ALONE
     return node.func.id if named else ""  # type: ignore[attr-defined]
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
-    """Every call that reads a curve: the node, the function's name, its keywords (the positional one named)."""
+    """Yield every call that reads a curve: the node, the function's name, and its arguments by name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
             own = READERS[node.func.id]
@@ -188,7 +190,7 @@ def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]
 
 
 def constant(node: ast.expr) -> Any:
-    """The plain value of a literal (also a negative number or a list)."""
+    """Return the value of a literal, a negative number or a list. Raises UserError for anything else."""
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -196,34 +198,34 @@ def constant(node: ast.expr) -> Any:
 
 
 def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
-    """The one curve whose values agree with every selector; raises UserError where there is none or several."""
+    """Return the only curve whose values agree with every selector. Raises UserError if there is none or several."""
     valid = {k for c in curves for k in c.select}
     for key in selectors:
         if key not in valid:
             raise UserError(f"no curve of the panel has '{key}'{nearest(key, valid)}")
-    found = [c for c in curves if all(k in c.select and c.select[k] == v for k, v in selectors.items())]
-    if len(found) != 1:
-        words = ", ".join(f"{k}={v!r}" for k, v in selectors.items()) or "nothing given"
-        names = ", ".join(f"'{c.label}'" for c in (found or curves))
-        said = f"selects {len(found)} curves ({names})" if found else f"selects no curve (there are: {names})"
-        raise UserError(f"{words} {said}; name exactly one")
-    return found[0]
+    matching = [c for c in curves if all(k in c.select and c.select[k] == v for k, v in selectors.items())]
+    if len(matching) != 1:
+        words = ", ".join(f"{k}={v!r}" for k, v in selectors.items()) or "an empty selection"
+        names = ", ".join(f"'{c.label}'" for c in (matching or curves))
+        result = f"selects {len(matching)} curves ({names})" if matching else f"selects no curve (curves: {names})"
+        raise UserError(f"{words} {result}; name exactly one")
+    return matching[0]
 
 
 def panels_of(claim: Claim) -> set[str]:
-    """The names of the panels that a claim's check reads, as far as they are plain."""
-    found = {claim.panel}
+    """Return the names of the panels that a claim's check reads, if they are literals."""
+    names = {claim.panel}
     for check in filter(None, (claim.check, claim.faster)):
         with contextlib.suppress(UserError):
             for _, _, keywords in readers(parse(check)):
-                found |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
-    return found
+                names |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
+    return names
 
 
 def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> Iterator[str]:
-    """Every reason why the claim's check could not be evaluated on these panels.
+    """Yield every reason why the claim's check cannot be evaluated on these panels.
 
-    ``axes`` are those that a check may name beside the metrics recorded.
+    axes : those that a check may name in addition to the recorded metrics.
     """
     try:
         tree = parse(claim.check)
@@ -236,23 +238,23 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
     if not names & set(READERS):
         yield f"the check reads no curve; use {', '.join(f'{name}()' for name in READERS)}"
-    told = False
+    errors = []
     for node, function, keywords in readers(tree):
         try:
             _check_reader(node, function, keywords, claim, panels, axes)
         except UserError as error:
-            told = True
-            yield str(error)
-    if not told and names <= set(known):
+            errors.append(str(error))
+    yield from errors
+    if not errors and names <= set(known):
         yield from _miscounted(tree)
 
 
 def select(
     function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
 ) -> tuple[Panel, Curve]:
-    """The panel and the one curve that a call of a function that reads means.
+    """Return the panel and the curve that a call of a reader selects.
 
-    Raises UserError where there is no such panel, or not one such curve.
+    Raises UserError if there is no such panel, or not exactly one such curve.
     """
     name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
     if name not in list(panels):
@@ -293,18 +295,18 @@ def _check_reader(
 
 
 def _check_parameter(shown: str, name: Any, curve: Curve) -> None:
-    """The curve's method has such a parameter, and it is a number."""
+    """Check that the curve's method has the parameter, and that it is a number."""
     if name not in list(curve.setting.params):
         raise UserError(f"{shown}: '{curve.label}' has no parameter '{name}'{nearest(str(name), curve.setting.params)}")
     if not _is_number(curve.setting.params[name]):
-        raise UserError(f"{shown}: {name} is {curve.setting.params[name]!r} there, and no number")
+        raise UserError(f"{shown}: {name} is {curve.setting.params[name]!r} there, not a number")
 
 
-# -- numbers and how many they are -------------------------------------------------------------------------------------
+# -- numbers of values -------------------------------------------------------------------------------------------------
 
 
 def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -> None:
-    """``at`` is a round, 'end' or a list of them, ``since`` a round."""
+    """Check that ``at`` is a round, 'end' or a list of them, and ``since`` and ``until`` are rounds."""
     if "at" in keywords and "at" in READERS[function]:
         at = constant(keywords["at"])
         if at == [] or not all(r == "end" or _is_round(r) for r in (at if isinstance(at, list) else [at])):
@@ -331,7 +333,7 @@ def _is_round(value: Any) -> bool:
 
 
 def _miscounted(tree: ast.AST) -> Iterator[str]:
-    """Every comparison whose sides are not numbers, or not as many of one as of the other."""
+    """Yield an error for every comparison whose sides are not numbers, or different numbers of them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             try:
@@ -342,7 +344,7 @@ def _miscounted(tree: ast.AST) -> Iterator[str]:
 
 
 def _count(node: ast.expr) -> int | None:
-    """How many numbers an expression has; None where the results tell. Raises UserError where it has none."""
+    """Return how many numbers an expression has; None if the results decide. Raises UserError if it has none."""
     if isinstance(node, ast.BinOp):
         return _together(node, [node.left, node.right])
     if isinstance(node, ast.UnaryOp):
@@ -360,7 +362,7 @@ def _count(node: ast.expr) -> int | None:
 
 
 def _count_read(node: ast.Call) -> int | None:
-    """How many numbers are read off a curve; the level it shall reach is one."""
+    """Return how many numbers are read from a curve; its level must be one number."""
     ((_, function, keywords),) = itertools.islice(readers(node), 1)
     if "level" in READERS[function] and _count(keywords["level"]) != 1:
         raise UserError(f"{ast.unparse(node)}: {function}() needs one level, not several")
@@ -373,7 +375,7 @@ def _count_read(node: ast.Call) -> int | None:
 
 
 def _count_made(node: ast.Call, function: str) -> int | None:
-    """How many numbers ``abs``, ``log10``, ``mean``, ``min`` or ``max`` makes."""
+    """Return how many numbers ``abs``, ``log10``, ``mean``, ``min`` or ``max`` returns."""
     several = function in ("min", "max")
     if node.keywords or not (len(node.args) >= 2 if several else len(node.args) == 1):
         wanted = "two values or more, and compares them" if several else "one value"
@@ -383,7 +385,7 @@ def _count_made(node: ast.Call, function: str) -> int | None:
 
 
 def _together(node: ast.expr, parts: Sequence[ast.expr]) -> int | None:
-    """How many numbers come of several expressions, of which each has one or as many as the others."""
+    """Return how many numbers several expressions have together; each has one, or as many as the others."""
     counts = [_count(part) for part in parts]
     known = sorted({count for count in counts if count is not None and count > 1})
     if len(known) > 1:

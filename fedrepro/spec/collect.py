@@ -1,4 +1,4 @@
-"""Collecting errors: values are read one by one, what is wrong is kept with its place, and all of it raised at once."""
+"""Read values one by one, collect errors with their places, and raise all of them at once."""
 
 from __future__ import annotations
 
@@ -12,49 +12,54 @@ from fedrepro.spec import nodes
 from fedrepro.spec.nodes import Node, SpecErrors
 
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-"""A name that may stand in the name of a file."""
+"""A name that files can be named after."""
 
 LONGEST = 3000
-"""Characters of a message; of a longer one the middle is left out."""
+"""Largest number of characters of a message; longer ones lose their middle."""
 
 
 class Collector:
-    """Reads values of nodes; what is wrong with one is told to ``error``, and a default returned in its place."""
+    """Reads values of nodes; an invalid value is reported to ``error``, and its default is returned."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.told = 0
-        """How many errors were met so far, repeated ones too: whoever compares before and after knows of its own."""
+        self.count_of_errors = 0
+        """Number of errors so far, with repeated ones; see ``clean``."""
         self._errors: list[tuple[str, str]] = []
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
+    def clean(self, call: Callable[[], Any]) -> tuple[Any, bool]:
+        """Return the result of a call, and whether it reported no error."""
+        before = self.count_of_errors
+        return call(), self.count_of_errors == before
+
     def error(self, at: Node | nodes.Place | None, message: str) -> None:
-        """Keep an error at a node or place (None: the whole file)."""
+        """Report an error at a node or place (None: the whole file)."""
         place = at if isinstance(at, nodes.Place) else at.place if at else nodes.Place(f"{self.path}:1:1")
         shown = f"  (in: {place.text})" if place.text and not place.where.startswith("--set") else ""
         self.keep(place, f"{place}: {message}{shown}")
 
     def keep(self, at: nodes.Place, message: str) -> None:
-        """Keep an error whose message names its place already."""
-        self.told += 1
+        """Report an error whose message already names its place."""
+        self.count_of_errors += 1
         message = message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} ... {message[-LONGEST // 2 :]}"
         if (str(at), message) not in self._errors:
             self._errors.append((str(at), message))
 
     def raise_all(self) -> None:
-        """Raise SpecErrors with every error kept, in the order of their places; nothing where there is none."""
+        """Raise SpecErrors with all reported errors in the order of their places, if there are any."""
         if self._errors:
             raise SpecErrors([message for _, message in sorted(self._errors, key=_by_place)])
 
     def attempt(self, call: Callable[[], Any], given: Mapping[str, Node], at: Node, what: str) -> Any:
-        """What ``call`` returns; a ParameterError is kept at the node that gave the parameter, and None returned."""
+        """Return the result of a call; on a ParameterError report it at the parameter's node and return None."""
         try:
             return call()
         except ParameterError as error:
             named = error.message.startswith((f"{error.name} ", f"{error.name}="))
-            said = error.message if named else f"{error.name} {error.message}"
-            self.error(given.get(error.name) or at, f"{what}: {said}")
+            message = error.message if named else f"{error.name} {error.message}"
+            self.error(given.get(error.name) or at, f"{what}: {message}")
         except TypeError as error:
             self.error(at, f"{what}: {error}")
         return None
@@ -62,7 +67,7 @@ class Collector:
     # -- values ------------------------------------------------------------------------------------------------------
 
     def keys(self, node: Node, valid: Iterable[str], what: str) -> bool:
-        """Whether the node is a mapping of keys that ``what`` knows; each other key is an error at its own place."""
+        """Return whether the node is a mapping of valid keys of ``what``; report each other key at its place."""
         valid = list(valid)
         if not isinstance(node.value, dict):
             self.error(node, f"{what} must be a mapping of keys to values, not {_kind(node.value)}")
@@ -75,7 +80,7 @@ class Collector:
         return not unknown
 
     def text(self, node: Node | None, what: str, default: str = "") -> str:
-        """A text; the default where there is none."""
+        """Return a text, or the default if there is none."""
         if node is None or node.value is None:
             return default
         if not isinstance(node.value, str):
@@ -84,16 +89,16 @@ class Collector:
         return node.value
 
     def slug(self, name: str, at: Node | nodes.Place | None, what: str) -> None:
-        """Keep an error unless files can be named after ``name``."""
+        """Report an error unless files can be named after ``name``."""
         if not SLUG.fullmatch(name) or name.endswith(".yaml"):
             self.error(
                 at,
-                f"{what} must start with a letter or digit, go on with up to 99 letters, digits, '_', '-' and '.', and "
-                f"not end in .yaml, as files are named after it, not '{name}'",
+                f"{what} must start with a letter or digit, continue with up to 99 letters, digits, '_', '-' and '.', "
+                f"and not end in .yaml, because files are named after it, not '{name}'",
             )
 
     def choice(self, node: Node | None, valid: Iterable[str], what: str, default: str) -> str:
-        """One of the valid words."""
+        """Return one of the valid words."""
         if node is None:
             return default
         valid = list(valid)
@@ -105,7 +110,7 @@ class Collector:
         return node.value
 
     def count(self, node: Node | None, what: str, default: int, low: int = 1, most: int | None = None) -> int:
-        """An integer of at least ``low`` and at most ``most``."""
+        """Return an integer of at least ``low`` and at most ``most``."""
         if node is None:
             return default
         range_ = Whole(low, most)
@@ -115,7 +120,7 @@ class Collector:
         return int(node.value)
 
     def words(self, node: Node | None, what: str) -> tuple[Node, ...]:
-        """The nodes of a list of names."""
+        """Return the nodes of a list of names."""
         if node is None:
             return ()
         if isinstance(node.value, list) and all(isinstance(n.value, str) for n in node.value):
@@ -124,7 +129,7 @@ class Collector:
         return ()
 
     def mapping(self, node: Node | None, what: str) -> dict[str, Any]:
-        """A mapping of any keys, without places; empty where there is none."""
+        """Return a mapping of any keys, without places; empty if there is none."""
         if node is None or node.value is None:
             return {}
         if not isinstance(node.value, dict):
@@ -133,7 +138,7 @@ class Collector:
         return dict(node.plain())
 
     def listed(self, node: Node | None, what: str) -> tuple[Any, ...]:
-        """The items of a list, without places; none where there is no list."""
+        """Return the items of a list, without places; () if there is no list."""
         if node is None or node.value is None:
             return ()
         if not isinstance(node.value, list):
@@ -142,7 +147,7 @@ class Collector:
         return tuple(node.plain())
 
     def limits(self, node: Node | None, what: str) -> tuple[float | None, float | None]:
-        """Two numbers, either of which may be null."""
+        """Return two numbers; each can be null."""
         if node is None:
             return (None, None)
         pair = node.plain()
@@ -153,7 +158,7 @@ class Collector:
 
 
 def _drawable(value: Any) -> bool:
-    """Whether an axis can end at a number, also a logarithmic one."""
+    """Return whether an axis, linear or logarithmic, can end at a number."""
     return (
         isinstance(value, (int, float))
         and not isinstance(value, bool)

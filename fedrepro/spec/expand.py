@@ -1,4 +1,4 @@
-"""From the items of ``curves`` to curves: every sweep expanded, every point checked, named and labelled."""
+"""Expand the items of ``curves`` into curves: expand every sweep; check, name and label every point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrepro.spec import keys
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
-from fedrepro.spec.resolve import Found, Point, Resolver, problem_values
+from fedrepro.spec.resolve import Point, Resolved, Resolver, problem_values
 
 MOST_ROUNDS = 10_000_000
 MOST_RECORDED = 200_000
@@ -23,12 +23,12 @@ MOST_CURVES = 2_000
 """Rounds of a run, rounds recorded of a run, and curves of a figure, at most."""
 
 UNSWEPT = ("algorithm", "zip", "label", "role")
-"""Keys of a curve whose lists, if they have any, are not crossed."""
+"""Keys of a curve whose lists are not crossed."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """How long runs are where neither panel nor curve says so, and which of their rounds are recorded."""
+    """The rounds of a run, unless its panel or curve sets them, and which of them are recorded."""
 
     rounds: int
     every: int
@@ -36,8 +36,8 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class _Made:
-    """A curve before its panel is complete: ``label`` is what the spec calls it, ``explicit`` what it sets itself."""
+class _Draft:
+    """A curve before its panel is complete. label : its label in the spec. explicit : the parameters it sets itself."""
 
     setting: Setting
     select: dict[str, Any]
@@ -52,13 +52,13 @@ class _Parts:
 
     problem: registry.ProblemEntry | None
     problem_params: dict[str, Any]
-    dataset: Found | None
-    partition: Found | None
+    dataset: Resolved | None
+    partition: Resolved | None
     complete: bool
 
     @property
     def names(self) -> dict[str, str]:
-        """What the spec calls the dataset and the partition."""
+        """The names of the dataset and the partition in the spec."""
         return {
             "dataset": self.dataset.alias if self.dataset else "",
             "partition": self.partition.alias if self.partition else "",
@@ -66,7 +66,7 @@ class _Parts:
 
 
 class Expander:
-    """Makes the curves of panels; what is wrong is told to ``collect``."""
+    """Makes the curves of panels and reports errors to ``collect``."""
 
     def __init__(self, collect: Collector, root: Node, resolve: Resolver, recording: Recording) -> None:
         self.collect = collect
@@ -74,10 +74,10 @@ class Expander:
         self.resolve = resolve
         self.recording = recording
         self.met = 0
-        """How many curves of the figure were asked for so far."""
+        """Number of curves of the figure so far."""
 
     def curves(self, panel: Node, y: str) -> list[Curve]:
-        """The curves of a panel whose y axis is the metric ``y``."""
+        """Return the curves of a panel whose y axis is the metric ``y``."""
         listed = panel.get("curves")
         if listed is None:
             self.collect.error(panel, "the key 'curves' is missing")
@@ -86,24 +86,24 @@ class Expander:
             self.collect.error(listed, "curves must be a list; each item starts with 'algorithm:'")
             return []
         every = (curve for item in listed.value for curve in self._item(panel, item, y))
-        made = list({repr(one): one for one in every}.values())  # a curve listed twice is one curve
+        drafts = list({repr(curve): curve for curve in every}.values())  # a curve listed twice is one curve
         called = registry.called(self._named())
         return [
-            Curve(label, one.setting, {**one.select, "label": label}, one.role, called[one.setting.algorithm])
-            for label, one in zip(_labels(made, called, _is_table(panel)), made, strict=True)
+            Curve(label, draft.setting, {**draft.select, "label": label}, draft.role, called[draft.setting.algorithm])
+            for label, draft in zip(_labels(drafts, called, _is_table(panel)), drafts, strict=True)
         ]
 
     def _named(self) -> set[str]:
-        """The algorithms that any panel of the figure names: the legends of all of them are read together."""
+        """Return the algorithms that any panel of the figure names, because their legends are read together."""
         table = self.root.get("panels")
         curves = [panel.get("curves") for _, panel in table.items()] if table is not None else []
         items = [item for listed in curves if listed and isinstance(listed.value, list) for item in listed.value]
         named = [node.plain() for item in items if (node := item.get("algorithm")) is not None]
-        said = {str(name) for one in named for name in (one if isinstance(one, list) else [one])}
-        return said & set(registry.methods())
+        names = {str(name) for value in named for name in (value if isinstance(value, list) else [value])}
+        return names & set(registry.methods())
 
-    def _item(self, panel: Node, item: Node, y: str) -> list[_Made]:
-        """One item of ``curves`` becomes one curve for each point of its sweep."""
+    def _item(self, panel: Node, item: Node, y: str) -> list[_Draft]:
+        """Return one curve for each point of the sweep of an item of ``curves``."""
         if not isinstance(item.value, dict):
             self.collect.error(item, "a curve is a mapping that starts with 'algorithm:'")
             return []
@@ -113,7 +113,7 @@ class Expander:
         if name is None:
             self.collect.error(item, "a curve needs an 'algorithm'")
             return []
-        found = []
+        drafts = []
         for entry in self._algorithms(name):
             self.collect.keys(item, [*keys.CURVE, *entry.parameters()], f"a curve of '{entry.name}'")
             zipped = item.get("zip")
@@ -123,33 +123,33 @@ class Expander:
             if not self._few(item):
                 break
             for point in sweep(self.collect, item):
-                made = self._point(panel, item, entry, point, y)
-                found += [_Made(*made, role, label)] if made is not None else []
-        return found
+                resolved = self._point(panel, item, entry, point, y)
+                drafts += [_Draft(*resolved, role, label)] if resolved is not None else []
+        return drafts
 
     def _few(self, item: Node) -> bool:
-        """Whether the points of a sweep, and of all before it, are not too many for a figure."""
+        """Return whether the figure, with the points of this sweep, has at most ``MOST_CURVES`` curves."""
         lists = [node.value for key, node in item.items() if key not in UNSWEPT and isinstance(node.value, list)]
         zipped = item.get("zip")
         steps = next((node.value for _, node in zipped.items()), ()) if zipped is not None else ()
         points = math.prod(map(len, lists)) * (len(steps) if isinstance(steps, list) else 1)
         self.met += points
         if self.met > MOST_CURVES:
-            said = f"{points:,} curves are asked for here, {self.met:,} in all"
-            self.collect.error(item, f"{said}; a figure has at most {MOST_CURVES:,}")
+            counts = f"this item has {points:,} curves, the figure {self.met:,} so far"
+            self.collect.error(item, f"{counts}; a figure has at most {MOST_CURVES:,}")
         return self.met <= MOST_CURVES
 
     def _algorithms(self, name: Node) -> list[registry.MethodEntry]:
-        table, found = registry.methods(), []
-        for one in name.value if isinstance(name.value, list) else [name]:
-            said = str(one.plain())
-            if said in table:
-                found.append(table[said])
+        table, entries = registry.methods(), []
+        for node in name.value if isinstance(name.value, list) else [name]:
+            word = str(node.plain())
+            if word in table:
+                entries.append(table[word])
             else:
                 self.collect.error(
-                    one, f"'{said}' is not an algorithm{nearest(said, table)} (`fedrepro list algorithms` shows all)"
+                    node, f"'{word}' is not an algorithm{nearest(word, table)} (`fedrepro list algorithms` shows all)"
                 )
-        return found
+        return entries
 
     def _point(
         self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str
@@ -208,12 +208,13 @@ class Expander:
         rounds = self.collect.count(own, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
         recorded = min(self.recording.dense, rounds) + rounds // self.recording.every
         if recorded > MOST_RECORDED:
-            said = f"of {rounds:,} rounds about {recorded:,} would be recorded, and {MOST_RECORDED:,} may be"
-            self.collect.error(own or self.root.get("rounds"), f"{said}; give record_every, or a smaller record_dense")
+            counts = f"about {recorded:,} of {rounds:,} rounds would be recorded, and at most {MOST_RECORDED:,} can be"
+            where = own or self.root.get("rounds")
+            self.collect.error(where, f"{counts}; give record_every, or a smaller record_dense")
         return rounds, rounds if own else None
 
     def _facts(self, parts: _Parts, item: Node) -> dict[str, Any]:
-        """Return what is known of the data before they are read: sizes, clients P and classes K."""
+        """Return what is known about the data before they are read: sizes, clients P and classes K."""
         assert parts.problem is not None
         assert parts.dataset is not None
         shape, K = parts.dataset.shape, parts.problem_params.get("K")
@@ -225,7 +226,7 @@ class Expander:
         return facts
 
     def _check_problem(self, panel: Node, item: Node, parts: _Parts, facts: Mapping[str, Any]) -> None:
-        """Check the parameters of the problem against what is known of the data."""
+        """Check the parameters of the problem against what is known about the data."""
         problem, params = parts.problem, parts.problem_params
         assert problem is not None
         if facts.get("J") is not None and params.get("test") is not None:
@@ -254,11 +255,11 @@ class Expander:
         self,
         entry: registry.MethodEntry,
         problem: registry.ProblemEntry,
-        dataset: Found,
+        dataset: Resolved,
         point: Point,
         item: Node,
     ) -> None:
-        """Method and dataset must be of the problem's kind."""
+        """Check that the method and the dataset are of the problem's kind."""
         if not registry.runs_on(entry, problem):
             self.collect.error(
                 item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
@@ -268,15 +269,15 @@ class Expander:
             others = [
                 p.name for p in registry.problems().values() if p.data_kind == kind and registry.runs_on(entry, p)
             ]
-            more = f" (for these data there is '{others[0]}')" if others else ""
+            more = f" (for these data use '{others[0]}')" if others else ""
             self.collect.error(
                 point.get("dataset") or item,
-                f"the dataset '{dataset.entry.name}' holds {kind}; the problem "
+                f"the dataset '{dataset.entry.name}' contains {kind}; the problem "
                 f"'{problem.name}' needs {problem.data_kind}{more}",
             )
 
     def _metrics(self, panel: Node, problem: registry.ProblemEntry, y: str) -> tuple[str, ...]:
-        """What is recorded: what is asked for, what is usual, and the axes of all panels, as far as the problem can."""
+        """Return the recorded metrics: requested ones, default ones, and those on the axes of all panels."""
         asked = [node for where in (self.root, panel) for node in self.collect.words(where.get("metrics"), "metrics")]
         for node in asked:
             if node.value not in problem.metrics:
@@ -293,10 +294,10 @@ class Expander:
 
 
 def sweep(collect: Collector, item: Node) -> list[dict[str, Node]]:
-    """The points of a curve's sweep: lists are crossed (a grid), lists under ``zip`` run in step."""
+    """Return the points of a curve's sweep: lists are crossed (a grid), lists under ``zip`` advance together."""
     fixed = {k: v for k, v in item.items() if k not in UNSWEPT}
     grid = [
-        [(key, one) for one in node.value] if isinstance(node.value, list) else [(key, node)]
+        [(key, value) for value in node.value] if isinstance(node.value, list) else [(key, node)]
         for key, node in fixed.items()
     ]
     zipped = item.get("zip")
@@ -313,7 +314,7 @@ def sweep(collect: Collector, item: Node) -> list[dict[str, Node]]:
         else:
             both = sorted(set(columns) & set(fixed))
             if both:
-                collect.error(zipped, f"'{both[0]}' stands both in zip and beside it; keep one")
+                collect.error(zipped, f"'{both[0]}' is both in zip and outside it; keep one")
             rows = zip(*(v.value for v in columns.values()), strict=True)
             steps = [list(zip(columns, row, strict=True)) for row in rows]
     return [dict(itertools.chain(point, step)) for step in steps for point in itertools.product(*grid)]
@@ -330,7 +331,7 @@ def _series(
     usual: Mapping[str, Any],
     rounds: int | None,
 ) -> str:
-    """The setting's name in the results: algorithm, what the spec sets, dataset, partition, and what else differs."""
+    """Return the setting's name in the results: algorithm, parameters of the spec, dataset, partition, etc."""
     changed = {k: v for k, v in problem.items() if usual.get(k) != v}
     words = [algorithm, *(f"{k}={_short(v)}" for k, v in explicit.items())]
     words += [f"@ {names['dataset']}", *([f"/ {names['partition']}"] if names["partition"] else [])]
@@ -343,60 +344,59 @@ def _is_table(panel: Node) -> bool:
     return kind is not None and kind.value == "table"
 
 
-def _labels(made: Sequence[_Made], called: Mapping[str, str], table: bool) -> list[str]:
-    """A label for each curve, no two alike: the spec's own, else the method and what varies among the panel's curves.
+def _labels(curves: Sequence[_Draft], called: Mapping[str, str], table: bool) -> list[str]:
+    """Return a distinct label for each curve: the spec's own, else the method and what varies in the panel.
 
-    A label of the spec's that several curves have (it stands on a sweep) is followed by what varies too; but in a
-    ``table``, where it names the row or the column of all of them.
+    A label of the spec that several curves have (on a sweep) is followed by what varies, except in a ``table``, where
+    it names the row or column of all of them.
     """
-    told = _told(made)
-    given = [one.label for one in made]
+    given = [curve.label for curve in curves]
     labels = []
-    for one, words in zip(made, told, strict=True):
-        if not one.label:
-            labels.append(" ".join([called[one.setting.algorithm], *words]))
-        elif given.count(one.label) > 1 and not table:
-            labels.append(", ".join([one.label, *(word.replace("=", " = ") for word in words)]))
+    for curve, words in zip(curves, _differences(curves), strict=True):
+        if not curve.label:
+            labels.append(" ".join([called[curve.setting.algorithm], *words]))
+        elif given.count(curve.label) > 1 and not table:
+            labels.append(", ".join([curve.label, *(word.replace("=", " = ") for word in words)]))
         else:
-            labels.append(one.label)
+            labels.append(curve.label)
     if table:
         return labels
-    labels = _told_apart(labels, [f"({called[one.setting.algorithm]})" for one in made])
-    labels = _told_apart(labels, [f"rounds={one.setting.rounds}" for one in made])
-    labels = _told_apart(labels, [f"role={one.role or 'curve'}" for one in made])
-    return _told_apart(labels, [f"({labels[:place].count(label) + 1})" for place, label in enumerate(labels)])
+    labels = _distinguish(labels, [f"({called[curve.setting.algorithm]})" for curve in curves])
+    labels = _distinguish(labels, [f"rounds={curve.setting.rounds}" for curve in curves])
+    labels = _distinguish(labels, [f"role={curve.role or 'curve'}" for curve in curves])
+    return _distinguish(labels, [f"({labels[:place].count(label) + 1})" for place, label in enumerate(labels)])
 
 
-def _told(made: Sequence[_Made]) -> list[list[str]]:
-    """What tells each curve from others of its method, and its data and problem from those of all."""
+def _differences(curves: Sequence[_Draft]) -> list[list[str]]:
+    """Return, for each curve, how it differs from others of its method, and its data and problem from all others."""
     by_method: dict[str, list[Mapping[str, Any]]] = {}
-    for one in made:
-        by_method.setdefault(one.setting.algorithm, []).append(one.explicit)
+    for curve in curves:
+        by_method.setdefault(curve.setting.algorithm, []).append(curve.explicit)
     own = {method: _varying(explicit) for method, explicit in by_method.items()}
-    axes = _varying([{axis: one.setting.names[axis] for axis in ("dataset", "partition")} for one in made])
-    of_problem = set(_varying([one.setting.problem_params for one in made]))
+    axes = _varying([{axis: curve.setting.names[axis] for axis in ("dataset", "partition")} for curve in curves])
+    of_problem = set(_varying([curve.setting.problem_params for curve in curves]))
     return [
         [
-            *(f"{k}={_short(one.explicit[k])}" for k in own[one.setting.algorithm] if one.explicit.get(k) is not None),
-            *(one.setting.names[axis] for axis in axes),
-            *(f"{key}={_short(one.select[key])}" for key in one.setting.problem_params if key in of_problem),
+            *(f"{k}={_short(v)}" for k in own[c.setting.algorithm] if (v := c.explicit.get(k)) is not None),
+            *(c.setting.names[axis] for axis in axes),
+            *(f"{key}={_short(c.select[key])}" for key in c.setting.problem_params if key in of_problem),
         ]
-        for one in made
+        for c in curves
     ]
 
 
-def _told_apart(labels: Sequence[str], by: Sequence[str]) -> list[str]:
-    """The labels; where several curves have one, but differ in ``by``, that added."""
+def _distinguish(labels: Sequence[str], by: Sequence[str]) -> list[str]:
+    """Return the labels, with ``by`` appended where curves share a label but differ in ``by``."""
     among: dict[str, set[str]] = {}
     for label, word in zip(labels, by, strict=True):
         among.setdefault(label, set()).add(word)
     return [f"{label} {word}" if len(among[label]) > 1 else label for label, word in zip(labels, by, strict=True)]
 
 
-def _varying(told: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The keys of which some values are shown otherwise than others, in the order in which they are met."""
-    keys = dict.fromkeys(key for one in told for key in one)
-    return [key for key in keys if len({_short(one.get(key)) for one in told}) > 1]
+def _varying(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the keys whose printed values differ between the mappings, in the order of appearance."""
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return [key for key in keys if len({_short(mapping.get(key)) for mapping in mappings}) > 1]
 
 
 def _short(value: Any) -> str:

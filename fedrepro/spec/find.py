@@ -1,4 +1,4 @@
-"""From names to files: which specs there are, and which one a user means."""
+"""Find specs: list them, and resolve the names that users give."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from fedrepro.spec.read import load
 
 FOLDER = "experiments"
 DISCREPANCIES = "discrepancies.yaml"
-"""The file of a paper's discrepancies, which lies beside its figures' specs."""
+"""The file of a paper's discrepancies, in the folder of its figures' specs."""
 
 
 def project() -> Path:
-    """The project one is in: the nearest folder, from the current one upwards, with specs in ``experiments/``.
+    """Return the current project: the nearest folder, from the current one upwards, with specs in ``experiments/``.
 
-    The current folder where there is none. Results and pictures lie in it. Relative to the current folder.
+    Without such a folder it is the current one. Results and pictures are stored in it. The path is relative.
     """
     here = Path.cwd()
-    found = next((folder for folder in (here, *here.parents) if specs(folder / FOLDER)), here)
-    return Path(os.path.relpath(found, here))
+    root = next((folder for folder in (here, *here.parents) if specs(folder / FOLDER)), here)
+    return Path(os.path.relpath(root, here))
 
 
 def experiments() -> Path:
-    """The folder with specs: the project's, or the one that is installed with the package."""
+    """Return the folder of specs: the project's, or the one installed with the package."""
     own = project() / FOLDER
     return own if specs(own) else bundled()
 
 
 def within(path: str | Path) -> str:
-    """A spec's path as it is from any folder and on any machine: in the project it is in, or in the package."""
+    """Return a spec's path relative to its project or the package, the same from any folder and on any machine."""
     whole = Path(path).resolve()
     for root in (project().resolve(), bundled().resolve().parent):
         if whole.is_relative_to(root):
@@ -43,25 +43,25 @@ def within(path: str | Path) -> str:
 
 
 def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
-    """Whether the spec at ``path`` is the project's for this figure, or there is none of the project's."""
+    """Return whether the spec at ``path`` is the project's for this figure, or the project has none."""
     own = experiments() / paper / f"{figure}.yaml"
     return not own.is_file() or own.resolve() == Path(path).resolve()
 
 
 def bundled() -> Path:
-    """The specs that come with the package: inside it where it is installed, beside it in a checkout."""
+    """Return the folder of the package's own specs: inside it if it is installed, beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / FOLDER
     return inside if inside.is_dir() else package.parent / FOLDER
 
 
 def specs(folder: Path) -> list[Path]:
-    """Every figure's spec in a folder, in order; the papers' discrepancies beside them are none."""
+    """Return every figure's spec in a folder, in order, without the papers' discrepancies."""
     return sorted(path for path in folder.glob("*/*.yaml") if path.name != DISCREPANCIES)
 
 
 def find_spec(name: str) -> Path:
-    """A spec by its path, or by ``paper/figure`` from any folder of a project, or of none."""
+    """Return a spec by its path, or by ``paper/figure`` from any folder inside or outside a project."""
     path = Path(name)
     if path.is_file():
         return path
@@ -75,23 +75,23 @@ def find_spec(name: str) -> Path:
 
 
 def stored_under(root: Node) -> tuple[str, str]:
-    """The paper and figure that a spec not yet checked says; '' for what no results can be named after."""
-    said = (getattr(root.get(key), "value", "") for key in ("paper", "figure"))
-    paper, figure = (name if isinstance(name, str) and SLUG.fullmatch(name) else "" for name in said)
+    """Return the paper and figure in an unchecked spec; '' for a value that files cannot be named after."""
+    values = (getattr(root.get(key), "value", "") for key in ("paper", "figure"))
+    paper, figure = (name if isinstance(name, str) and SLUG.fullmatch(name) else "" for name in values)
     return paper, figure
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
-    """Read several specs; the errors of all of them are reported together.
+    """Read several specs and report the errors of all of them together.
 
-    A file of the experiments folder says the paper and figure that its place says, and no two files say the same:
-    results are stored under these names. A file named twice is read once.
+    Results are stored under the paper and figure in a spec. A spec in the experiments folder must have those of its
+    path, and no two specs may have the same. A file named twice is read once.
     """
     figures: dict[Path, Figure] = {}
     messages: list[str] = []
-    given = [name for name in names if Path(name).name != DISCREPANCIES]  # a glob over experiments/ picks them up too
+    given = [name for name in names if Path(name).name != DISCREPANCIES]  # a glob over experiments/ includes them
     if not given:
-        raise UserError(f"{DISCREPANCIES} holds a paper's discrepancies, not a figure; name a figure's spec")
+        raise UserError(f"{DISCREPANCIES} contains a paper's discrepancies, not a figure; name a figure's spec")
     for name in given:
         path = find_spec(str(name))
         try:
@@ -107,7 +107,7 @@ def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -
 
 def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
     return [
-        f"{figure.path}: says paper: {figure.paper} and figure: {figure.figure}, so its results would be stored as "
+        f"{figure.path}: has paper: {figure.paper} and figure: {figure.figure}, so its results would be stored as "
         f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
         "or move the file"
         for path, figure in figures.items()
@@ -117,14 +117,14 @@ def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
 
 
 def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
-    found: dict[tuple[str, str], list[str]] = {}
+    named: dict[tuple[str, str], list[str]] = {}
     for figure in figures.values():
-        found.setdefault((figure.paper, figure.figure), []).append(figure.path)
-    return list(_several(found))
+        named.setdefault((figure.paper, figure.figure), []).append(figure.path)
+    return list(_several(named))
 
 
 def _several(named: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
-    """What to say of each name that several files have."""
+    """Yield an error for each name that several files have."""
     for (paper, figure), paths in named.items():
         if len(paths) > 1 and figure:
             both = " and ".join(paths)
@@ -132,9 +132,9 @@ def _several(named: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
 
 
 def find_some(names: Iterable[str]) -> list[Path]:
-    """The specs of these names, all there are where none is given; the papers' discrepancies are passed over.
+    """Return the specs with these names, or all specs if no name is given, without the papers' discrepancies.
 
-    A file named twice is one spec. Raises UserError where two files say that they are the same figure.
+    A file named twice is one spec. Raises UserError if two files are specs of the same figure.
     """
     given = {path.resolve(): path for path in (find_spec(name) for name in names if Path(name).name != DISCREPANCIES)}
     named: dict[tuple[str, str], list[str]] = {}

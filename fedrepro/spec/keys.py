@@ -1,7 +1,8 @@
-"""The keys of a spec: what each takes, its default and what it means.
+"""The keys of a spec: the values, default and meaning of each.
 
-The reader knows these keys and no others; messages, ``fedrepro describe`` and the reference read them here. The options
-and published numbers of panels are described in ``panels``, the parameters of whatever is registered in its docstring.
+The reader accepts these keys and no others; messages, ``fedrepro describe`` and the reference use this list. The
+options and published numbers of panels are described in ``panels``, parameters of methods, datasets, etc. in their
+docstrings.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from fedrepro.spec.tiers import MEANINGS
 
 @dataclass(frozen=True)
 class Key:
-    """One key: the values it takes in words, what it means, and where it may be left out what then holds.
+    """One key: its values in words, its meaning and its default.
 
-    ``values`` : the words it may have, where these are few, and what each means. ``required`` keys have no default.
+    values : the meaning of each word that it can have, if there are only a few. required : it has no default.
     """
 
     takes: str
@@ -36,9 +37,9 @@ ROLES = {
 }
 THEOREM = {
     "promise": "as promised, faster than promised, or contradicted; a rate within the bound is no proof",
-    "condition": "what it asks for is met, or not met by the experiments' parameters",
+    "condition": "the condition is met, or not met by the experiments' parameters",
 }
-SCALES = {"linear": "equal steps are equal differences", "log": "equal steps are equal ratios"}
+SCALES = {"linear": "equal distances are equal differences", "log": "equal distances are equal ratios"}
 
 _TEXT, _NAME, _COUNT, _FROM_0 = "a text", "a name", str(Whole(1)), str(Whole(0))
 _NAMES = "a list of names"
@@ -47,111 +48,121 @@ _DATASET = "a name of `datasets`, a registered dataset, or {name: ..., parameter
 _PARTITION = "a name of `partitions`, a registered partition, or {name: ..., parameters}"
 
 SPEC: Keys = {
-    "paper": Key(
-        "the key of a paper, `beyond`, or a name of your own", "the folder that results are stored under", required=True
-    ),
+    "paper": Key("the key of a paper, `beyond`, or a name of your own", "the folder of its results", required=True),
     "figure": Key(
-        "letters, digits, `_`, `-`, `.`", "what the figure is called, and its results' files with it", required=True
+        "letters, digits, `_`, `-`, `.`", "the name of the figure and of its files of results", required=True
     ),
-    "title": Key(_TEXT, "what stands above the figure", ""),
-    "source": Key(_TEXT, "where the paper has the figure", ""),
-    "note": Key(_TEXT, "what else a reader should know; the report shows it", ""),
+    "title": Key(_TEXT, "the title above the figure", ""),
+    "source": Key(_TEXT, "the place of the figure in the paper", ""),
+    "note": Key(_TEXT, "a note for readers, shown in the report", ""),
     "queue": Key(_COUNT, "the place in the queue of `make answers`; places from 100 on are computed last", None),
     "problem": Key(
         "a registered problem, or {name: ..., parameters}", "the problem that all curves solve", required=True
     ),
-    "trials": Key(_COUNT, "how often every curve is computed, each time with other draws", required=True),
-    "rounds": Key(_FROM_0, "how many rounds a run has", required=True),
-    "record_every": Key(_COUNT, "of the rounds after the first `record_dense`, each so-many-th is recorded", 1),
-    "record_dense": Key(_FROM_0, "up to this round every one is recorded; so are round 0 and the last one", 20),
-    "metrics": Key(_NAMES, "metrics that are recorded of all curves besides the problem's usual ones", ()),
-    "artifacts": Key(_NAMES, "arrays of the final state that runs keep, for panels of the kind `scatter`", ()),
-    "columns": Key(_COUNT, "panels side by side", 2),
-    "datasets": Key("a mapping of own names to {name: ..., parameters}", "datasets under names of the spec's own", ()),
-    "partitions": Key("a mapping of own names to {name: ..., parameters}", "partitions under such names", ()),
-    "dataset": Key(_DATASET, "the data of all curves that name none"),
-    "partition": Key(_PARTITION, "how the data are shared out to clients, for all curves that name no partition"),
+    "trials": Key(_COUNT, "how often every curve is computed, each time with other random numbers", required=True),
+    "rounds": Key(_FROM_0, "the number of rounds of a run", required=True),
+    "record_every": Key(_COUNT, "after round `record_dense`, every `record_every`-th round is recorded", 1),
+    "record_dense": Key(_FROM_0, "all rounds up to this one are recorded, and always round 0 and the last one", 20),
+    "metrics": Key(_NAMES, "metrics recorded for all curves in addition to the problem's default ones", ()),
+    "artifacts": Key(_NAMES, "arrays of the final state that runs store, for panels of the kind `scatter`", ()),
+    "columns": Key(_COUNT, "the number of panels per row", 2),
+    "datasets": Key("a mapping of own names to {name: ..., parameters}", "the spec's own names of datasets", ()),
+    "partitions": Key("a mapping of own names to {name: ..., parameters}", "the spec's own names of partitions", ()),
+    "dataset": Key(_DATASET, "the data of all curves that name no dataset"),
+    "partition": Key(_PARTITION, "how the data are distributed to clients, for all curves that name no partition"),
     "panels": Key("a mapping of names to panels", "the sets of axes of the figure, in their order", required=True),
-    "claims": Key("a list of claims", "what a paper says of the figure, each with a check", ()),
+    "claims": Key("a list of claims", "statements of the paper about the figure, each with a check", ()),
     "tiers": Key(
-        "a mapping of tiers to overrides", "what is different at a tier: any key of a spec but paper, figure", ()
+        "a mapping of tiers to overrides", "the differences at a tier: any key of a spec except paper and figure", ()
     ),
 }
 """The keys of a spec."""
 
 PANEL: Keys = {
-    "title": Key(_TEXT, "what stands above the panel, behind its name", ""),
-    "kind": Key("a kind of panel", "how it is drawn: `curves`, `scatter`, `table` or `bars`", "curves"),
-    "x": Key("an axis, a metric, or a value in which the curves differ", "what it is drawn over", "round"),
-    "y": Key("a metric of the problem", "what is drawn", "objective"),
+    "title": Key(_TEXT, "the title above the panel, after its name", ""),
+    "kind": Key("a kind of panel", "how the panel is drawn: `curves`, `scatter`, `table` or `bars`", "curves"),
+    "x": Key("an axis, a metric, or a value in which the curves differ", "the x axis", "round"),
+    "y": Key("a metric of the problem", "the metric that is drawn", "objective"),
     "xscale": Key("linear or log", "the scale of the x axis", "linear", values=SCALES),
     "yscale": Key("linear or log", "the scale of the y axis", "linear", values=SCALES),
-    "xlim": Key(_LIMITS, "the part of the x axis that is shown"),
-    "ylim": Key(_LIMITS, "the part of the y axis that is shown"),
-    "like": Key("the name of another panel", "this panel is that one with the keys given here laid over it"),
-    "dataset": Key(_DATASET, "the data of the panel's curves, in place of the spec's"),
-    "partition": Key(_PARTITION, "their partition, in place of the spec's"),
-    "problem": Key("parameters of the problem, or another problem", "laid over the spec's own problem"),
-    "rounds": Key(_FROM_0, "the rounds of the panel's curves, in place of the spec's"),
-    "metrics": Key(_NAMES, "metrics recorded of the panel's curves besides those of the spec", ()),
-    "artifacts": Key(_NAMES, "arrays that the panel's runs keep, in place of the spec's"),
-    "curves": Key("a list of curves", "what is drawn: each item is a method and its parameters", required=True),
+    "xlim": Key(_LIMITS, "the limits of the x axis"),
+    "ylim": Key(_LIMITS, "the limits of the y axis"),
+    "like": Key("the name of another panel", "copies that panel; the keys given here override its keys"),
+    "dataset": Key(_DATASET, "the data of the panel's curves, instead of the spec's"),
+    "partition": Key(_PARTITION, "the partition of the panel's curves, instead of the spec's"),
+    "problem": Key("parameters of the problem, or another problem", "overrides the spec's problem"),
+    "rounds": Key(_FROM_0, "the rounds of the panel's curves, instead of the spec's"),
+    "metrics": Key(_NAMES, "metrics recorded for the panel's curves in addition to those of the spec", ()),
+    "artifacts": Key(_NAMES, "arrays that the panel's runs store, instead of the spec's"),
+    "curves": Key("a list of curves", "the curves: each item is a method with its parameters", required=True),
     "published": Key(
-        "a list of mappings", "numbers that the paper prints, drawn beside ours (keys: by kind of panel)", ()
+        "a list of mappings",
+        "numbers printed in the paper, drawn beside ours (the keys depend on the kind of panel)",
+        (),
     ),
-    "options": Key("a mapping", "what the kind of panel can be told besides (keys: by kind of panel)", ()),
+    "options": Key("a mapping", "further options (the keys depend on the kind of panel)", ()),
 }
 """The keys of a panel."""
 
 CURVE: Keys = {
     "algorithm": Key(
-        "a registered algorithm, or a list of them", "the method; its parameters stand beside it", required=True
+        "a registered algorithm, or a list of them", "the method; its parameters are keys of the curve", required=True
     ),
-    "dataset": Key(f"{_DATASET}, or a list of these", "the data of this curve, in place of the panel's"),
-    "partition": Key(f"{_PARTITION}, or a list of these", "its partition, in place of the panel's"),
-    "problem": Key("parameters of the problem", "laid over the panel's problem: {K: 20}"),
-    "rounds": Key(f"{_FROM_0}, or a list", "its rounds, in place of the panel's"),
-    "zip": Key("a mapping of keys to lists of one length", "these go in step, where lists beside it are crossed"),
-    "label": Key(_TEXT, "its name in the legend; without it the method and what varies among the curves", ""),
-    "role": Key("curve or level", "how it is drawn; without it a method without rounds is a level", "", values=ROLES),
+    "dataset": Key(f"{_DATASET}, or a list of these", "the data of this curve, instead of the panel's"),
+    "partition": Key(f"{_PARTITION}, or a list of these", "the partition of this curve, instead of the panel's"),
+    "problem": Key("parameters of the problem", "overrides parameters of the panel's problem: {K: 20}"),
+    "rounds": Key(f"{_FROM_0}, or a list", "the rounds of this curve, instead of the panel's"),
+    "zip": Key(
+        "a mapping of keys to lists of one length",
+        "these lists advance together, whereas lists outside `zip` are crossed",
+    ),
+    "label": Key(_TEXT, "the name in the legend; by default the method and what varies among the curves", ""),
+    "role": Key(
+        "curve or level", "how the curve is drawn; by default a method without rounds is a level", "", values=ROLES
+    ),
 }
-"""The keys of a curve besides the parameters of its method, any of which may be a list: a sweep."""
+"""The keys of a curve in addition to the parameters of its method; a list of values is a sweep."""
 
 CLAIM: Keys = {
-    "id": Key(_TEXT, "its name, which no other claim has", required=True),
-    "says": Key(_TEXT, "what the paper's sentence says, in other words, no less and no more", required=True),
-    "reading": Key(_TEXT, "how a vague word of it is read here", ""),
-    "where": Key(_TEXT, "where the paper says so", required=True),
+    "id": Key(_TEXT, "the unique name of the claim", required=True),
+    "says": Key(_TEXT, "the paper's sentence in other words, with the same meaning", required=True),
+    "reading": Key(_TEXT, "how a vague word of the sentence is interpreted", ""),
+    "where": Key(_TEXT, "the place of the sentence in the paper", required=True),
     "panel": Key("the name of a panel", "the panel whose curves the check reads", required=True),
-    "check": Key("a comparison in the language of claims", "what must hold of the results", required=True),
-    "note": Key(_TEXT, "what else is to be said of it; verdicts show it", ""),
+    "check": Key("a comparison in the language of claims", "what the results must satisfy", required=True),
+    "note": Key(_TEXT, "a note shown with the verdict", ""),
     "theorem": Key(
-        "promise or condition", "what of a theorem it measures; its verdict says so in words", "", values=THEOREM
+        "promise or condition",
+        "the part of a theorem that the claim measures; the verdict names it",
+        "",
+        values=THEOREM,
     ),
     "faster": Key(
         "a comparison in the language of claims",
-        "of a theorem's promise: what holds beside where it is faster than promised",
+        "for a theorem's promise: holds in addition if the rate is faster than promised",
         "",
     ),
 }
 """The keys of a claim."""
 
 DATASET: Keys = {
-    "name": Key("a registered dataset", "which dataset; its parameters stand beside it", required=True),
+    "name": Key("a registered dataset", "the dataset; its parameters are keys of the same mapping", required=True),
     "published": Key(
-        "sizes, for instance {N: 10000}", "the sizes the paper states; a verdict on data of others says so", ()
+        "sizes, for instance {N: 10000}", "the sizes in the paper; verdicts on data of other sizes are marked", ()
     ),
 }
-"""The keys of an entry of ``datasets`` besides the parameters of the dataset."""
+"""The keys of an entry of ``datasets`` in addition to the parameters of the dataset."""
 
 PARTITION: Keys = {
-    "name": Key("a registered partition", "which partition; its parameters stand beside it", required=True),
-    "per_trial": Key("true or false", "whether every trial draws a partition of its own", False),
+    "name": Key("a registered partition", "the partition; its parameters are keys of the same mapping", required=True),
+    "per_trial": Key("true or false", "whether every trial draws its own partition", False),
 }
-"""The keys of an entry of ``partitions`` besides the parameters of the partition."""
+"""The keys of an entry of ``partitions`` in addition to the parameters of the partition."""
 
-PROBLEM: Keys = {"name": Key("a registered problem", "which problem; its parameters stand beside it", required=True)}
-"""The keys of ``problem`` besides the parameters of the problem."""
+PROBLEM: Keys = {
+    "name": Key("a registered problem", "the problem; its parameters are keys of the same mapping", required=True)
+}
+"""The keys of ``problem`` in addition to the parameters of the problem."""
 
 TIER: Keys = {name: Key("a mapping of keys of a spec", meaning, ()) for name, meaning in MEANINGS.items()}
 """The keys of ``tiers``."""
@@ -166,14 +177,14 @@ SECTIONS: Mapping[str, Keys] = {
     "claims": CLAIM,
     "tiers": TIER,
 }
-"""Every table of keys by the key of a spec below which its keys stand; names of one's own in between are left out."""
+"""Every table of keys by the key of a spec that contains it, without the spec's own names in between."""
 
 
 def required(keys: Keys) -> list[str]:
-    """The keys that must be given."""
+    """Return the required keys."""
     return [name for name, key in keys.items() if key.required]
 
 
 def paths() -> dict[str, Key]:
-    """Every key by its path: ``rounds``, ``panels.xlim``, ``panels.curves.role``."""
+    """Return every key by its path: ``rounds``, ``panels.xlim``, ``panels.curves.role``."""
     return {f"{above}.{name}".strip("."): key for above, keys in SECTIONS.items() for name, key in keys.items()}

@@ -1,4 +1,4 @@
-"""Where a curve stands in its panel: what tells it from the others, its line or bar in a sweep, its cell in a table."""
+"""The place of a curve in its panel: its distinguishing values, its line or bar in a sweep, its cell in a table."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fedrepro.errors import ParameterError, nearest
 from fedrepro.spec import axes
 from fedrepro.spec.model import Curve, Panel
 
-UNTOLD = ("series", "label", "algorithm")
-"""Keys of ``select`` that differ between any two curves, or that the method itself tells."""
+UNUSED = ("series", "label", "algorithm")
+"""Keys of ``select`` that do not distinguish lines: they differ between any two curves, or name the method."""
 
 Place = tuple[str, str]
 """Row text and column text of a table's cell."""
 
 
 def values_of(curve: Curve) -> dict[str, Any]:
-    """Everything a curve can be told by: what the spec selects it by, then fields and parameters of its setting."""
+    """Return every value that can select a curve: its keys in the spec, then fields and parameters of its setting."""
     setting = curve.setting
     fields = {"algorithm": setting.algorithm, "dataset": setting.dataset, "partition": setting.partition}
     places = (
@@ -36,7 +36,7 @@ def values_of(curve: Curve) -> dict[str, Any]:
 
 
 def value_of(curve: Curve, name: str) -> Any:
-    """One of ``values_of``; raises ParameterError where the curve has no such value."""
+    """Return one of ``values_of``. Raises ParameterError if the curve has no such value."""
     values = values_of(curve)
     if name not in values:
         raise ParameterError(name, f"curve '{curve.label}' has no value of that name{nearest(name, values)}")
@@ -44,14 +44,14 @@ def value_of(curve: Curve, name: str) -> Any:
 
 
 def method_of(curve: Curve) -> str:
-    """What the figure calls the method of a curve."""
+    """Return the name of a curve's method in the figure."""
     name = curve.setting.algorithm
     entry = registry.methods().get(name)
     return curve.method or (entry.label if entry else name)
 
 
 def text_of(curve: Curve, name: str) -> str:
-    """``value_of`` for a reader: an algorithm by its label, a dataset or label as it is, a parameter as ``m=10``."""
+    """Return ``value_of`` as text: an algorithm by its label, a dataset or label as it is, a parameter as ``m=10``."""
     value = value_of(curve, name)
     if name == "algorithm":
         return method_of(curve)
@@ -64,10 +64,10 @@ def text_of(curve: Curve, name: str) -> str:
 
 
 def lines(curves: Iterable[Curve], swept: str) -> dict[str, list[Curve]]:
-    """The moving curves, in the spec's order, by their method and what tells them apart at one value of ``swept``.
+    """Return the swept curves, in the spec's order, by method and the values that differ at one value of ``swept``.
 
-    A value that only moves along with ``swept`` (gamma = 10 lambda in a sweep over lambda) starts no new line. Raises
-    ParameterError where a curve has no value of that name.
+    A value that changes only together with ``swept`` (gamma = 10 lambda in a sweep over lambda) starts no new line.
+    Raises ParameterError if a curve has no value of that name.
     """
     moving = [c for c in curves if c.role != "level"]
     rivals: dict[tuple[str, str], list[Curve]] = {}
@@ -76,25 +76,25 @@ def lines(curves: Iterable[Curve], swept: str) -> dict[str, list[Curve]]:
         rivals.setdefault((method, repr(value_of(curve, swept))), []).append(curve)
     telling: dict[str, list[str]] = {}
     for (method, _), members in rivals.items():
-        names = dict.fromkeys(name for c in members for name in c.select if name not in UNTOLD)
+        names = dict.fromkeys(name for c in members for name in c.select if name not in UNUSED)
         differ = [n for n in names if len({repr(c.select.get(n)) for c in members}) > 1 and n != swept]
         telling[method] = list(dict.fromkeys([*telling.get(method, []), *differ]))
-    found: dict[str, list[Curve]] = {}
+    by_text: dict[str, list[Curve]] = {}
     for curve in moving:
         method = "" if swept == "algorithm" else curve.setting.algorithm
         parts = [text_of(curve, "algorithm")] if method else []
         parts += [text_of(curve, n) for n in telling[method] if curve.select.get(n) is not None]
-        found.setdefault(" ".join(parts), []).append(curve)
-    return found
+        by_text.setdefault(" ".join(parts), []).append(curve)
+    return by_text
 
 
 def group(curve: Curve, swept: str) -> str:
-    """The group of bars a curve stands in: its value of ``swept`` as it is written below the group."""
+    """Return the group of a curve's bar: its value of ``swept``, as it is written below the group."""
     return text_of(curve, swept) if swept == "algorithm" else str(value_of(curve, swept))
 
 
 def groups(curves: Iterable[Curve], swept: str) -> list[str]:
-    """Every group of bars, in the order of ``lines``."""
+    """Return every group of bars, in the order of ``lines``."""
     return list(dict.fromkeys(group(c, swept) for members in lines(curves, swept).values() for c in members))
 
 
@@ -105,8 +105,8 @@ def groups(curves: Iterable[Curve], swept: str) -> list[str]:
 class Table:
     """The rows and columns of a table panel.
 
-    ``rows`` and ``columns`` are keys that curves are told by, or ``metric``, which stands for the names in ``metrics``;
-    ``measure`` is what a cell holds where that is not the metric itself.
+    rows, columns : keys of curves, or ``metric`` for the names in ``metrics``. measure : name of the content of a cell,
+    if it is not the metric itself.
     """
 
     panel: Panel
@@ -116,31 +116,31 @@ class Table:
     measure: str = ""
 
     def cells(self) -> dict[Place, tuple[Curve, str]]:
-        """The curve and metric of every cell, rows first; needs no results.
+        """Return the curve and metric of every cell, row by row; needs no results.
 
-        Raises ParameterError where rows or columns are not given, no curve has a key, or two curves claim one cell.
+        Raises ParameterError if rows or columns are missing, no curve has a key, or two curves have the same cell.
         """
-        found: dict[Place, tuple[Curve, str]] = {}
+        cells: dict[Place, tuple[Curve, str]] = {}
         for curve in self.panel.curves:
             for metric in self.metrics:
                 place = (self._text("rows", curve, metric), self._text("columns", curve, metric))
-                if place in found:
-                    other = found[place][0].label
+                if place in cells:
+                    other = cells[place][0].label
                     raise ParameterError(
                         "rows",
-                        f"{self._name}: curves '{other}' and '{curve.label}' claim one cell (row '{place[0]}', "
-                        f"column '{place[1]}'); name in rows or columns a value in which they differ",
+                        f"{self._name}: curves '{other}' and '{curve.label}' have the same cell (row '{place[0]}', "
+                        f"column '{place[1]}'); name a value in rows or columns in which they differ",
                     )
-                found[place] = (curve, metric)
-        rows = list(dict.fromkeys(row for row, _ in found))
-        columns = list(dict.fromkeys(column for _, column in found))
-        return {(r, c): found[r, c] for r in rows for c in columns if (r, c) in found}
+                cells[place] = (curve, metric)
+        rows = list(dict.fromkeys(row for row, _ in cells))
+        columns = list(dict.fromkeys(column for _, column in cells))
+        return {(r, c): cells[r, c] for r in rows for c in columns if (r, c) in cells}
 
     def published(self) -> dict[Place, float]:
-        """The published number of every cell that has one.
+        """Return the published number of every cell that has one.
 
-        A number names its cell by the table's texts or by the plain values of its keys; ParameterError where there is
-        no such cell.
+        A number names its cell by the table's texts or by the plain values of its keys. Raises ParameterError if there
+        is no such cell.
         """
         cells = self.cells()
         known: dict[Place, Place] = {}
@@ -163,7 +163,7 @@ class Table:
         return f"table '{self.panel.id}'"
 
     def _keys(self, way: str, curve: Curve) -> list[str]:
-        """The keys of rows or columns for which the curve has a value (K-means has no m); some curve has each."""
+        """Return the keys of rows or columns that the curve has (K-means has no m); each must exist in some curve."""
         names = self.rows if way == "rows" else self.columns
         if not names:
             raise ParameterError(way, f"{self._name} needs options.{way}: the select key or keys of its {way}")
@@ -175,8 +175,8 @@ class Table:
         return [n for n in names if n == "metric" or own.get(n) is not None]
 
     def _text(self, way: str, curve: Curve, metric: str) -> str:
-        said = self.measure or axes.metric_label(self.panel, metric)
-        return " ".join(said if n == "metric" else text_of(curve, n) for n in self._keys(way, curve))
+        measure = self.measure or axes.metric_label(self.panel, metric)
+        return " ".join(measure if n == "metric" else text_of(curve, n) for n in self._keys(way, curve))
 
     def _plain(self, way: str, curve: Curve, metric: str) -> str:
         return " ".join(metric if n == "metric" else str(value_of(curve, n)) for n in self._keys(way, curve))
@@ -194,9 +194,9 @@ class Table:
 
 
 def reference(panel: Panel, wanted: Mapping[str, Any], option: str = "saving_from") -> Curve:
-    """The first curve of a table that has all the values ``wanted``, against which savings count."""
+    """Return the first curve of a table that has all values ``wanted``: the reference of savings."""
     for curve in panel.curves:
         if all(values_of(curve).get(name) == value for name, value in wanted.items()):
             return curve
     text = ", ".join(f"{k}={v}" for k, v in wanted.items())
-    raise ParameterError(option, f"table '{panel.id}' has no curve with {text}, against which savings count")
+    raise ParameterError(option, f"table '{panel.id}' has no curve with {text}, the reference of savings")

@@ -1,4 +1,4 @@
-"""What a spec says once it is read and expanded: plain data that planning, results and drawing share."""
+"""A spec after it is read and expanded: plain data that planning, results and drawing share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 class Setting:
     """One dataset, partition, algorithm and parameters: a run without its trial. Panels share equal settings.
 
-    ``series`` names it in the results: equal settings have equal names, different ones different names.
+    ``series`` is its name in the results: equal settings have equal names, different settings different names.
     """
 
     series: str
@@ -28,24 +28,24 @@ class Setting:
     record_dense: int
     metrics: tuple[str, ...]
     artifacts: tuple[str, ...] = ()
-    explicit: tuple[str, ...] = ()  # the parameters the spec itself sets
-    names: Mapping[str, str] = field(default_factory=dict)  # how the spec calls the dataset and the partition
+    explicit: tuple[str, ...] = ()  # the parameters that the spec itself sets
+    names: Mapping[str, str] = field(default_factory=dict)  # the spec's names of the dataset and the partition
 
     @property
     def recorded(self) -> list[int]:
-        """The rounds that a run to the end records, 0 first."""
+        """The rounds that a complete run records, 0 first."""
         dense = min(self.record_dense, self.rounds)
         sparse = range((dense // self.record_every + 1) * self.record_every, self.rounds + 1, self.record_every)
-        found = [*range(dense + 1), *sparse]
-        return found if found[-1] == self.rounds else [*found, self.rounds]
+        rounds = [*range(dense + 1), *sparse]
+        return rounds if rounds[-1] == self.rounds else [*rounds, self.rounds]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel: a setting, the label that says what varies in it, and the values a claim selects it by.
+    """One line of a panel: a setting, its label, and the values by which a claim selects it.
 
-    ``role`` is ``curve`` or ``level`` (a method without rounds, or asked to be drawn as a horizontal line). ``method``
-    is what the figure calls its method, where that is not the registered label.
+    role : ``curve`` or ``level`` (a horizontal line, the default for a method without rounds). method : the name of its
+    method in the figure, if it is not the registered label.
     """
 
     label: str
@@ -77,9 +77,9 @@ class Panel:
 class Claim:
     """A paper's statement, in our words, with a check over the results fixed before the run.
 
-    ``reading``: how a vague word of it is read here, '' where nothing had to be read into it. ``inapplicable``: why its
-    check cannot be read from a figure that options have changed; '' where it can. ``theorem``: what of a theorem it is,
-    ``promise`` or ``condition``, '' for other claims; ``faster``: the check of a rate beyond the promised one, or ''.
+    reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from a figure that
+    options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims. faster : the
+    check of a rate faster than promised, or ''.
     """
 
     id: str
@@ -98,8 +98,8 @@ class Claim:
 class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
-    ``trials`` are to be run; ``wanted_trials`` is what the tier asks for before any ``--set``, ``paper_trials`` what
-    the paper tier asks for. ``sizes``: by the spec's name of a dataset, the size the paper states (``N: 10000``).
+    trials : trials to run. wanted_trials : trials of the tier before any ``--set``. paper_trials : trials of the paper
+    tier. sizes : the paper's sizes of each dataset (``N: 10000``), by its name in the spec.
     """
 
     paper: str
@@ -119,7 +119,7 @@ class Figure:
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def settings(self) -> list[Setting]:
-        """Every distinct setting in the order of panels and curves."""
+        """Return every distinct setting in the order of panels and curves."""
         seen: dict[str, Setting] = {}
         for panel in self.panels:
             for curve in panel.curves:
@@ -127,7 +127,7 @@ class Figure:
         return list(seen.values())
 
     def timed(self) -> set[str]:
-        """The series that some panel draws or tells over seconds."""
+        """Return the series that some panel shows over seconds."""
         times = {"seconds", "serial_seconds"}
         panels = [panel for panel in self.panels if times & {panel.x, panel.options.get("axis")}]
         return {curve.setting.series for panel in panels for curve in panel.curves}

@@ -1,6 +1,6 @@
-"""YAML with positions: every value remembers the file, line and column it was written at.
+"""YAML with positions: every value has the file, line and column where it was written.
 
-Parsed with the safe loader only. Merge keys (``<<``) and anchors work; a key written twice in one mapping is an error.
+Only the safe loader is used. Merge keys (``<<``) and anchors work; a duplicate key in a mapping is an error.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import yaml
 from fedrepro.errors import UserError
 
 LARGEST = 200_000
-"""Characters of a file, at most."""
+"""Largest number of characters in a file."""
 
 MOST = 20_000
-"""Values in a file, at most."""
+"""Largest number of values in a file."""
 
 DEEPEST = 40
-"""Levels of lists and mappings in each other, at most."""
+"""Largest number of nested lists and mappings."""
 
-TOO_DEEP = f"more than {DEEPEST} lists and mappings in each other"
+TOO_DEEP = f"more than {DEEPEST} nested lists and mappings"
 SHOWN = 200
-"""Characters of a line, or of a value, that a message shows."""
+"""Largest number of characters of a line or value in a message."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something was written: ``file:line:column``, or the ``--set`` option that gave it."""
+    """The place of a value: ``file:line:column``, or its ``--set`` option."""
 
     where: str
     text: str = ""
@@ -45,14 +45,14 @@ class Place:
 
 @dataclass
 class Node:
-    """A value with its place; mappings hold ``dict[str, Node]``, sequences ``list[Node]``, the rest plain scalars."""
+    """A value with its place: ``dict[str, Node]`` for mappings, ``list[Node]`` for sequences, else a scalar."""
 
     value: Any
     place: Place
-    key: Place | None = None  # where its key stands, if it is a mapping's value
+    key: Place | None = None  # the place of its key, for values of mappings
 
     def plain(self) -> Any:
-        """The value without places."""
+        """Return the value without places."""
         if isinstance(self.value, dict):
             return {k: v.plain() for k, v in self.value.items()}
         if isinstance(self.value, list):
@@ -60,11 +60,11 @@ class Node:
         return self.value
 
     def get(self, key: str) -> Node | None:
-        """The node under ``key`` of a mapping, or None."""
+        """Return the node under ``key`` of a mapping, or None."""
         return self.value.get(key) if isinstance(self.value, dict) else None
 
     def items(self) -> Iterator[tuple[str, Node]]:
-        """The entries of a mapping (none for anything else)."""
+        """Yield the entries of a mapping (none for anything else)."""
         yield from self.value.items() if isinstance(self.value, dict) else ()
 
 
@@ -77,14 +77,14 @@ class SpecErrors(UserError):
         self.messages = messages
 
     def __reduce__(self) -> tuple[type[SpecErrors], tuple[list[str]]]:
-        """As another process gets it."""
+        """Let other processes pickle the error."""
         return type(self), (self.messages,)
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads numbers as everyone writes them, and bounds how deep a file nests.
+    """Reads numbers in their usual form, and limits how deep a file nests.
 
-    YAML 1.1 alone takes ``1e-8`` for text, ``010`` for 8, ``1:30`` for 90 and ``2020-01-01`` for a date.
+    YAML 1.1 itself reads ``1e-8`` as text, ``010`` as 8, ``1:30`` as 90 and ``2020-01-01`` as a date.
     """
 
     depth = 0
@@ -117,7 +117,7 @@ _Loader.add_implicit_resolver(
 
 
 def read(path: Path) -> Node:
-    """Read one YAML file into nodes; a syntax error is a SpecErrors with its line and column."""
+    """Read one YAML file into nodes. Raises SpecErrors with line and column for a syntax error."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(LARGEST + 1)
@@ -129,9 +129,9 @@ def read(path: Path) -> Node:
 
 
 def parse(text: str, name: str) -> Node:
-    """Parse YAML text; ``name`` stands for the file in messages."""
+    """Parse YAML text. name : name of the file in messages."""
     if len(text) > LARGEST:
-        raise SpecErrors([f"{name}: is no spec: it is longer than {LARGEST:,} characters"])
+        raise SpecErrors([f"{name}: is not a spec: it is longer than {LARGEST:,} characters"])
     reading = _Reading(name, text.splitlines())
     try:
         loader = _Loader(text)
@@ -156,11 +156,11 @@ def parse(text: str, name: str) -> Node:
 
 
 _parsed = functools.lru_cache(maxsize=256)(parse)
-"""A file that was read before: nothing changes nodes, and a command asks for the same spec at several tiers."""
+"""``parse`` with a cache: nodes are never changed, and commands read the same spec at several tiers."""
 
 
 class _Reading:
-    """Turns what the YAML library composed into nodes. What aliases repeat is counted as often as it is repeated."""
+    """Turns the YAML library's nodes into ours. Values that aliases repeat are counted each time."""
 
     def __init__(self, name: str, lines: list[str]) -> None:
         self.name, self.lines = name, lines
@@ -180,12 +180,12 @@ class _Reading:
         return Place(f"{self.name}:{mark.line + 1}:{mark.column + 1}", self._text(mark.line))
 
     def node(self, loader: _Loader, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """The node, whatever is in it; ``above`` is what it is in. Raises MarkedYAMLError for what is without end."""
+        """Return a node with all nodes inside it. above : the nodes around it. Raises MarkedYAMLError for a cycle."""
         self.count += 1
         for bad, why in (
-            (any(node is one for one in above), "an alias stands inside of what it stands for"),
+            (any(node is outer for outer in above), "an alias inside the value that it repeats"),
             (len(above) >= DEEPEST, TOO_DEEP),
-            (self.count > MOST, f"more than {MOST:,} values, those that aliases repeat included"),
+            (self.count > MOST, f"more than {MOST:,} values, including those that aliases repeat"),
         ):
             if bad:
                 raise yaml.MarkedYAMLError(problem=why, problem_mark=node.start_mark)
@@ -201,7 +201,7 @@ class _Reading:
 
     def _refuse(self, tag: str, usual: str, place: Place) -> None:
         if tag != usual:
-            self.errors.append(f"{place}: the tag {tag.replace(_TAG, '!!')} has no meaning here; leave it out")
+            self.errors.append(f"{place}: the tag {tag.replace(_TAG, '!!')} has no meaning here; remove it")
 
     def _mapping(self, loader: _Loader, node: yaml.MappingNode, inside: tuple[yaml.Node, ...]) -> dict[str, Node]:
         seen: dict[str, Place] = {}
@@ -213,11 +213,11 @@ class _Reading:
                 self.errors.append(f"{place}: a key must be a plain word")
                 continue
             if key_node.tag == _TAG + "merge":
-                for one in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
-                    found = self.node(loader, one, inside)
-                    if not isinstance(found.value, dict):
-                        self.errors.append(f"{found.place}: << takes a mapping, or a list of mappings")
-                    merged |= {key: child for key, child in found.items() if key not in merged}
+                for part in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
+                    base = self.node(loader, part, inside)
+                    if not isinstance(base.value, dict):
+                        self.errors.append(f"{base.place}: << needs a mapping, or a list of mappings")
+                    merged |= {key: child for key, child in base.items() if key not in merged}
                 continue
             if key_node.tag not in _PLAIN:
                 self._refuse(key_node.tag, "", place)
@@ -230,8 +230,8 @@ class _Reading:
         return {**merged, **own}
 
     def _scalar(self, loader: _Loader, node: yaml.Node, place: Place) -> Any:
-        """A text, a number, true, false or null; null beside an error where it is none of these."""
-        said = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]} ..."
+        """Return a text, a number, true, false or null; null with an error for anything else."""
+        text = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]} ..."
         if node.tag not in _PLAIN:
             self._refuse(node.tag, "", place)
             return None
@@ -239,22 +239,22 @@ class _Reading:
             value = loader.construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError):
             kind = node.tag.removeprefix(_TAG)
-            self.errors.append(f"{place}: '{said}' cannot be read as !!{kind}")
+            self.errors.append(f"{place}: '{text}' cannot be read as !!{kind}")
             return None
         if isinstance(value, int) and abs(value) >= 2**63:
-            self.errors.append(f"{place}: the number {said} is too large")
+            self.errors.append(f"{place}: the number {text} is too large")
             return None
         return self._printable(value, place) if isinstance(value, str) else value
 
     def _printable(self, text: str, place: Place) -> str:
         odd = next((c for c in text if not (c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")), "")
         if odd:
-            self.errors.append(f"{place}: the character {odd!a} cannot be shown; take it out")
+            self.errors.append(f"{place}: the character {odd!a} cannot be shown; remove it")
         return text
 
 
 def merge(base: Node, over: Node) -> Node:
-    """``over`` laid on ``base``: mappings merge key by key, anything else replaces what was there."""
+    """Return ``over`` merged over ``base``: mappings merge key by key, other values are replaced."""
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         value = dict(base.value)
         for key, child in over.value.items():
@@ -264,7 +264,7 @@ def merge(base: Node, over: Node) -> Node:
 
 
 def setting(option: str) -> tuple[list[str], Node]:
-    """Read one ``--set KEY=VALUE``: the key's path (dots between names, numbers for list items) and its value."""
+    """Read one ``--set KEY=VALUE``: return the key's path (names and list indices) and its value."""
     key, equals, text = option.partition("=")
     if not equals or not key.strip():
         raise UserError(
@@ -291,7 +291,7 @@ def _replace(node: Node, place: Place) -> None:
 
 
 def put(root: Node, path: list[str], new: Node) -> Node:
-    """A copy of ``root`` with the value at ``path`` set; what is not there yet is made, list items must exist."""
+    """Return a copy of ``root`` with the value at ``path`` set; missing keys are made, list items must exist."""
     if not path:
         return merge(root, new) if isinstance(new.value, dict) else new
     head, rest = path[0], path[1:]

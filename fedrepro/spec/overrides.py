@@ -1,8 +1,8 @@
-"""What ``--set KEY=VALUE`` does to a spec: any key of it by its path, or a parameter of its methods or problem by name.
+"""Apply ``--set KEY=VALUE`` to a spec: set any key by its path, or a parameter of its methods or problem by name.
 
-``--set m=[10,50]`` sets m in every curve whose method has an m: a list is a sweep there as in the spec. Where m runs in
-step with other parameters (``zip``), the steps with one of these values are kept; of other values nobody could say
-what the others should be.
+``--set m=[10,50]`` sets m in every curve whose method has an m; a list is a sweep, as in the spec. If m advances
+together with other parameters (``zip``), the steps with one of these values are kept. Other values are an error,
+because the values of the other parameters would be unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fedrepro.spec.nodes import Node
 
 
 def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[str, ...]) -> Node:
-    """The spec with the options laid on it; ``keys`` are those a spec may have."""
+    """Return the spec with the options applied. keys : the keys that a spec may have."""
     before = set(root.value)
     for option in options:
         path, node = nodes.setting(option)
@@ -34,11 +34,11 @@ def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[st
 
 
 def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
-    """The spec with a parameter of methods or of the problem set wherever it belongs."""
-    found = [(path, item) for path, item in _curves(root) if name in _parameters(item)]
-    for path, item in found:
+    """Return the spec with a parameter set in all curves whose methods have it, or in the problem."""
+    curves = [(path, item) for path, item in _curves(root) if name in _parameters(item)]
+    for path, item in curves:
         root = _placed(root, path, _with(item, path, name, new))
-    if found:
+    if curves:
         return root
     problem = _problem(root)
     if problem is not None and name in problem.parameters:
@@ -46,7 +46,7 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
         assert here is not None
         named = here if isinstance(here.value, dict) else Node({"name": here}, here.place, here.key)
         return nodes.put(_replaced(root, "problem", named), ["problem", name], new)
-    known = [*keys, *sorted({one for _, item in _curves(root) for one in _parameters(item)})]
+    known = [*keys, *sorted({parameter for _, item in _curves(root) for parameter in _parameters(item)})]
     known += list(problem.parameters) if problem is not None else []
     raise UserError(
         f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods or its problem"
@@ -55,7 +55,7 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
 
 
 def _curves(root: Node) -> Iterator[tuple[list[str], Node]]:
-    """Every item of ``curves`` of every panel, with its path."""
+    """Yield every item of ``curves`` of every panel, with its path."""
     panels = root.get("panels")
     for name, panel in panels.items() if panels is not None else ():
         listed = panel.get("curves")
@@ -64,11 +64,11 @@ def _curves(root: Node) -> Iterator[tuple[list[str], Node]]:
 
 
 def _parameters(item: Node) -> list[str]:
-    """The parameters that all methods of a curve have."""
+    """Return the parameters that all methods of a curve have."""
     name = item.get("algorithm")
     listed = [] if name is None else name.value if isinstance(name.value, list) else [name]
     table = registry.methods()
-    entries = [table[said] for one in listed if (said := str(one.plain())) in table]
+    entries = [table[word] for node in listed if (word := str(node.plain())) in table]
     return sorted(set.intersection(*(set(entry.parameters()) for entry in entries))) if entries else []
 
 
@@ -79,20 +79,20 @@ def _problem(root: Node) -> registry.ProblemEntry | None:
 
 
 def _with(item: Node, path: list[str], name: str, new: Node) -> Node:
-    """A curve with the parameter set; its steps are chosen where it runs in step with others."""
+    """Return a curve with the parameter set, or with the matching steps if the parameter is in ``zip``."""
     own = dict(item.value)
     zipped = item.get("zip")
     if zipped is not None and zipped.get(name) is not None:
         wanted = new.plain() if isinstance(new.value, list) else [new.plain()]
         steps = zipped.get(name)
         assert steps is not None
-        kept = [i for i, one in enumerate(steps.value) if one.plain() in wanted]
+        kept = [i for i, step in enumerate(steps.value) if step.plain() in wanted]
         lacking = [value for value in wanted if value not in steps.plain()]
         if lacking:
             others = " and ".join(key for key, _ in zipped.items() if key != name)
             raise UserError(
-                f"{new.place}: {name} = {lacking[0]} is no step of {'.'.join(path)}, where {name} runs in step with "
-                f"{others} ({name}: {steps.plain()}); give all of them: --set '{'.'.join(path)}.zip="
+                f"{new.place}: {name} = {lacking[0]} is not a step of {'.'.join(path)}, where {name} advances together "
+                f"with {others} ({name}: {steps.plain()}); give all of them: --set '{'.'.join(path)}.zip="
                 f"{{{name}: ..., {others.replace(' and ', ': ..., ')}: ...}}'"
             )
         chosen = {
@@ -105,7 +105,7 @@ def _with(item: Node, path: list[str], name: str, new: Node) -> Node:
 
 
 def _placed(root: Node, path: list[str], new: Node) -> Node:
-    """A copy of ``root`` with the very node ``new`` at a path that is there."""
+    """Return a copy of ``root`` with the node ``new`` at an existing path."""
     if not path:
         return new
     head, rest = path[0], path[1:]

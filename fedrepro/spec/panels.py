@@ -1,8 +1,8 @@
-"""The kinds of panels, the options and published numbers of each, and whether a panel could be drawn.
+"""The kinds of panels, with their options and published numbers, and checks whether a panel can be drawn.
 
-The fields of a kind's class are its options. Each states its default, the values it takes and what it means; messages,
-``describe`` and drawing all read them here. An option set to null has its default. The checks need no results: what
-they find, they find before anything runs.
+The fields of a kind's class are its options. Each has a default, a range of values and a meaning; messages,
+``describe`` and drawing use this declaration. An option set to null has its default. The checks need no results, so
+errors are reported before anything runs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fedrepro.parameters import Whole
 from fedrepro.spec import axes, layout
 from fedrepro.spec.model import Curve, Figure, Panel
 
-# -- the values an option takes ----------------------------------------------------------------------------------------
+# -- values of options -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values an option takes: in words, as a test of what a spec says, and as drawing reads it."""
+    """The values of an option: in words, as a test of a value in a spec, and as a conversion for drawing."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -54,33 +54,33 @@ SELECTION = Values("a mapping of names to values", lambda v: isinstance(v, Mappi
 
 
 def option(default: Any, values: Values, doc: str) -> Any:
-    """The field of an option."""
+    """Declare the field of an option."""
     return field(default=default, metadata={"values": values, "doc": doc})
 
 
 @dataclass(frozen=True)
 class Published:
-    """The keys of a published number (or reference line), each with what it means: texts, and numbers."""
+    """The keys of a published number or reference line with their meanings: texts and numbers."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key, texts first."""
+        """All keys, texts first."""
         return (*self.texts, *self.numbers)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the kinds have in common: how the options of a panel are read. A subclass' docstring describes its kind."""
+    """The base of the kinds, which reads the options of a panel. A subclass' docstring describes its kind."""
 
     published: ClassVar[Published] = Published()
-    marks: ClassVar[Published] = Published()  # what an item of the option ``lines`` holds
+    marks: ClassVar[Published] = Published()  # keys of an item of the option ``lines``
 
     @classmethod
     def of(cls, panel: Panel) -> Self:
-        """The options of a panel of this kind; raises ParameterError for an unknown one or a value it cannot have."""
+        """Return the options of a panel of this kind. Raises ParameterError for an unknown option or invalid value."""
         for error in _wrong_options(cls, panel):
             raise error
         given = {f.name: (f.metadata["values"], panel.options.get(f.name)) for f in dataclasses.fields(cls)}
@@ -89,16 +89,18 @@ class Options:
 
 # -- the kinds ---------------------------------------------------------------------------------------------------------
 
-_VARIABLES = "what bits are divided by on the axis bits_per_variable: how many variables there are"
-_PARAMETER = "the value of the curves that x: parameter stands for"
-_FINAL = "a final value is the mean over so many last records of a trial"
+_VARIABLES = "the number of variables, by which bits are divided on the axis bits_per_variable"
+_PARAMETER = "the value of the curves that x: parameter means"
+_FINAL = "the number of last records of a trial whose mean is its final value"
 _AVERAGE = (
-    "what stands for the trials: their mean, or their median (with smallest and largest as the band); mean-sd: the mean"
-    " with one standard deviation as the band, also of two or three trials"
+    "the summary of the trials: their mean, or their median (with smallest and largest as the band); mean-sd: the mean"
+    " with one standard deviation as the band, even for two or three trials"
 )
-_LABEL = "what the legend says of it"
-_ACROSS = {"label": _LABEL, "algorithm": "the method whose colour it takes"}
-_POINT = {"x": "where it stands along x (alone: a vertical line)", "y": "its value (alone: a horizontal line)"}
+_LABEL = "its label in the legend"
+_ACROSS = {"label": _LABEL, "algorithm": "the method whose colour it has"}
+_POINT = {"x": "its place along x (alone: a vertical line)", "y": "its value (alone: a horizontal line)"}
+_LINES = "reference lines that are not published numbers"
+_YLABEL = "the label of the y axis, if not the metric's own"
 
 
 @dataclass(frozen=True)
@@ -110,16 +112,16 @@ class CurvesOptions(Options):
 
     variables: float | None = option(None, POSITIVE, _VARIABLES)
     average: str = option("mean", AVERAGE, _AVERAGE)
-    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, "reference lines that are no published numbers")
-    xlabel: str = option("", TEXT, "the label of the x axis, where the axis' own does not serve")
-    ylabel: str = option("", TEXT, "the label of the y axis, where the metric's own does not serve")
+    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, _LINES)
+    xlabel: str = option("", TEXT, "the label of the x axis, if not the axis' own")
+    ylabel: str = option("", TEXT, _YLABEL)
     parameter: str = option("", NAME, _PARAMETER)
     final: int = option(1, COUNT, _FINAL)
     zoom: float | None = option(
-        None, SHARE, "the y axis shows what the curves do beyond this share of the x axis, not their first steep fall"
+        None, SHARE, "the y axis fits the curves after this share of the x axis, without their first steep fall"
     )
     starts_at: int = option(
-        0, DIGITS, "the number of the initial point on the axis of rounds; as number 1 a log axis shows it"
+        0, DIGITS, "the number of the initial point on the axis of rounds; a log axis shows it as number 1"
     )
 
 
@@ -128,7 +130,7 @@ class BarsOptions(Options):
     """Bars of final values, grouped by one value of the curves, one bar per method or setting in each group."""
 
     published: ClassVar[Published] = Published(
-        {"label": "the bar it stands on, or what the legend says of a line", "x": "the group of that bar"},
+        {"label": "its bar, or the label of a line in the legend", "x": "the group of that bar"},
         {"y": "its value (alone: a horizontal line)"},
     )
     marks: ClassVar[Published] = Published({"label": _LABEL}, {"y": "its height"})
@@ -136,57 +138,59 @@ class BarsOptions(Options):
     parameter: str = option("", NAME, _PARAMETER)
     final: int = option(1, COUNT, _FINAL)
     average: str = option("mean", AVERAGE, _AVERAGE)
-    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, "reference lines that are no published numbers")
-    xlabel: str = option("", TEXT, "the label of the x axis, where the parameter's name does not serve")
-    ylabel: str = option("", TEXT, "the label of the y axis, where the metric's own does not serve")
+    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, _LINES)
+    xlabel: str = option("", TEXT, "the label of the x axis, if not the parameter's name")
+    ylabel: str = option("", TEXT, _YLABEL)
 
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """A table of ours, mean and spread over trials, beside the published number and the difference."""
+    """A table of our mean and spread over trials, with the published number and the difference."""
 
     published: ClassVar[Published] = Published(
         {"row": "the row of its cell: its text, or the plain values of its keys", "column": "the same for its column"},
         {"value": "the number"},
     )
 
-    rows: tuple[str, ...] = option((), NAMES, "what tells the rows apart: keys of the curves, or metric")
-    columns: tuple[str, ...] = option((), NAMES, "what tells the columns apart: keys of the curves, or metric")
-    metrics: tuple[str, ...] = option((), NAMES, "the metrics that the key metric stands for; without them y alone")
-    scale: float = option(1.0, NUMBER, "our numbers are multiplied by it: 100 for percent")
-    digits: int | None = option(None, DIGITS, "decimals; without it whole numbers in full, others to four digits")
-    final: int = option(1, COUNT, "a cell is the mean over so many last records of a trial")
-    reach: float | None = option(None, NUMBER, "a cell is where on the axis a trial is first as good as this instead")
-    axis: str = option("round", NAME, "the axis on which reach counts: an axis of x, or a recorded metric")
-    from_start: bool = option(False, TRUTH, "reach leaves out what the axis counts before the first round")
-    measure: str = option("", TEXT, "what a cell is called where it does not hold the metric")
+    rows: tuple[str, ...] = option((), NAMES, "what distinguishes the rows: keys of the curves, or metric")
+    columns: tuple[str, ...] = option((), NAMES, "what distinguishes the columns: keys of the curves, or metric")
+    metrics: tuple[str, ...] = option((), NAMES, "the metrics for the key metric; by default y alone")
+    scale: float = option(1.0, NUMBER, "the factor of our numbers: 100 for percent")
+    digits: int | None = option(None, DIGITS, "decimals; by default whole numbers in full, others to four digits")
+    final: int = option(1, COUNT, "the number of last records of a trial whose mean is its cell")
+    reach: float | None = option(None, NUMBER, "a cell is instead the place on the axis where a trial first reaches it")
+    axis: str = option("round", NAME, "the axis of reach: an axis of x, or a recorded metric")
+    from_start: bool = option(False, TRUTH, "reach does not count what the axis counts before the first round")
+    measure: str = option("", TEXT, "the name of the content of a cell, if it is not the metric")
     saving_from: Mapping[str, Any] | None = option(
-        None, SELECTION, "the values of one curve: a cell is the share saved against it, trial by trial"
+        None, SELECTION, "the values of one curve: a cell is the share saved compared with it, for each trial"
     )
     variables: float | None = option(None, POSITIVE, _VARIABLES)
     ratio_from: Mapping[str, Any] | None = option(
         None,
         SELECTION,
-        "the values of one curve in full precision: a cell is the compression ratio against it, at reach times the "
-        "optimum, of curves averaged over trials",
+        "the values of one curve in full precision: a cell is the compression ratio to it, at reach times the optimum, "
+        "of curves averaged over trials",
     )
     optimum_of: Mapping[str, Any] | None = option(
-        None, SELECTION, "the values of the curve whose optimum counts there; without it that of ratio_from"
+        None, SELECTION, "the values of the curve whose optimum is used there; by default that of ratio_from"
     )
 
 
 @dataclass(frozen=True)
 class ScatterOptions(Options):
-    """Points in the plane, one small picture per curve, the same group in one colour and shape in all of them."""
+    """Points in the plane, one small picture per curve; a group has the same colour and shape in all of them."""
 
-    columns: int = option(3, COUNT, "pictures side by side")
-    trial: int | None = option(None, COUNT, "the trial that is shown; without it the first one a curve has")
-    score: str = option("", NAME, "a metric whose final value in that trial is written above")
-    xy: str = option("", NAME, "the array with the coordinates of the points")
-    xy_from: str = option("", TEXT, "the label of the curve whose coordinates serve for all of them")
-    group: str = option("", NAME, "the array with the group of each point; without it the coordinates' third column")
-    truth: str = option("", NAME, "the array whose groups the curve of xy_from shows itself")
-    align: str = option("", TEXT, "groups take the colours of those they share most points with: an array, or a curve")
+    columns: int = option(3, COUNT, "the number of pictures per row")
+    trial: int | None = option(None, COUNT, "the trial that is shown; by default the first trial of each curve")
+    score: str = option("", NAME, "a metric whose final value in that trial is written above the picture")
+    xy: str = option("", NAME, "the array of coordinates of the points")
+    xy_from: str = option("", TEXT, "the label of the curve whose coordinates all pictures use")
+    group: str = option("", NAME, "the array of groups of the points; by default the coordinates' third column")
+    truth: str = option("", NAME, "the array whose groups the picture of xy_from shows")
+    align: str = option(
+        "", TEXT, "an array or curve; groups have the colours of its groups with the most common points"
+    )
 
 
 KINDS: dict[str, type[Options]] = {
@@ -208,16 +212,16 @@ class Explained(NamedTuple):
 
 
 def describe(kind: str) -> list[Explained]:
-    """The options of a kind of panel, in the order in which messages list them."""
+    """Return the options of a kind of panel, in the order in which messages list them."""
     fields = dataclasses.fields(KINDS[kind])
     return [Explained(f.name, f.default, f.metadata["values"].words, f.metadata["doc"]) for f in fields]
 
 
-# -- what drawing asks of a panel --------------------------------------------------------------------------------------
+# -- facts that drawing needs ------------------------------------------------------------------------------------------
 
 
 def swept(panel: Panel) -> str:
-    """The name of the swept parameter of curves or bars: the option ``parameter`` where x is that, else x itself."""
+    """Return the swept parameter of curves or bars: the option ``parameter`` if x is ``parameter``, else x."""
     if panel.x != "parameter":
         return panel.x
     name = getattr(KINDS[panel.kind].of(panel), "parameter", "")
@@ -227,7 +231,7 @@ def swept(panel: Panel) -> str:
 
 
 def variables(panel: Panel) -> float:
-    """The number by which bits are divided on the axis ``bits_per_variable``."""
+    """Return the number by which bits are divided on the axis ``bits_per_variable``."""
     value = getattr(KINDS[panel.kind].of(panel), "variables", None)
     if value is None:
         raise ParameterError("variables", f"panel '{panel.id}' counts bits_per_variable: give options.variables > 0")
@@ -235,13 +239,13 @@ def variables(panel: Panel) -> float:
 
 
 def table(panel: Panel) -> layout.Table:
-    """The rows and columns of a table panel."""
+    """Return the rows and columns of a table panel."""
     options = TableOptions.of(panel)
     return layout.Table(panel, options.rows, options.columns, options.metrics or (panel.y,), options.measure)
 
 
 def embedding(panel: Panel, curve: Curve) -> Curve:
-    """The curve at whose coordinates a scatter panel shows ``curve``."""
+    """Return the curve whose coordinates a scatter panel uses for ``curve``."""
     wanted = ScatterOptions.of(panel).xy_from
     labels = {c.label: c for c in panel.curves}
     if not wanted:
@@ -255,7 +259,7 @@ def embedding(panel: Panel, curve: Curve) -> Curve:
 
 
 def check_figure(figure: Figure) -> None:
-    """Raise ParameterError for the first panel that could not be drawn whatever its results."""
+    """Raise ParameterError for the first panel that could never be drawn."""
     for panel in figure.panels:
         check_panel(panel)
 
@@ -267,11 +271,11 @@ def check_panel(panel: Panel) -> None:
 
 
 def problems(panel: Panel) -> Iterator[ParameterError]:
-    """Every reason why the panel could not be drawn whatever its results; ``name`` is the option, or ``published``."""
+    """Yield every reason why the panel could never be drawn; ``name`` is the option, or ``published``."""
     kind = KINDS[panel.kind]
-    found = [*_wrong_options(kind, panel), *_wrong_marks(kind, panel)]
-    yield from found
-    for check in [] if found else _CHECKS[panel.kind]:
+    errors = [*_wrong_options(kind, panel), *_wrong_marks(kind, panel)]
+    yield from errors
+    for check in [] if errors else _CHECKS[panel.kind]:
         try:
             check(panel)
         except ParameterError as error:
@@ -305,7 +309,7 @@ def _where(panel: Panel) -> str:
 
 
 def _wrong_mark(item: Any, keys: Published) -> str:
-    """What is wrong with a published number or a reference line; nothing where it can be drawn."""
+    """Return what is wrong with a published number or a reference line, or ''."""
     if not isinstance(item, Mapping) or not set(item) <= set(keys.keys):
         return f" takes mappings of {', '.join(keys.keys) or 'nothing'}, not {item!r}"
     for name in keys.numbers:
@@ -320,7 +324,7 @@ def _wrong_mark(item: Any, keys: Published) -> str:
 
 
 def _check_axis(panel: Panel) -> None:
-    """Curves run along the axis of x, or have a value of that name."""
+    """Check that curves run along the axis of x, or have a value of that name."""
     axis = axes.of(panel)
     if axis.divided:
         variables(panel)
@@ -340,7 +344,7 @@ def _check_positions(panel: Panel) -> None:
 
 
 def _check_bars(panel: Panel) -> None:
-    """Every curve has a value to be grouped by, and published numbers with an x name a bar."""
+    """Check that every curve has a value for its group, and that published numbers with an x name a bar."""
     swept_by = swept(panel)
     bars, groups = list(layout.lines(panel.curves, swept_by)), layout.groups(panel.curves, swept_by)
     for item in panel.published:
@@ -361,12 +365,12 @@ def _check_heights(panel: Panel) -> None:
 
 
 def _size(value: Any) -> int | None:
-    """How many numbers a list holds; None for a single number."""
+    """Return the number of items of a list; None for a single number."""
     return len(value) if isinstance(value, (list, tuple)) else None
 
 
 def _check_reference(panel: Panel) -> None:
-    """The curves that cells are compared with are there, and what a compression ratio reads is recorded."""
+    """Check that reference curves exist, and that the metrics of a compression ratio are recorded."""
     options = TableOptions.of(panel)
     for name in ("saving_from", "ratio_from", "optimum_of"):
         wanted = getattr(options, name)
@@ -374,7 +378,7 @@ def _check_reference(panel: Panel) -> None:
             layout.reference(panel, wanted, name)
     if options.ratio_from is not None:
         if options.reach is None:
-            raise ParameterError("ratio_from", f"table '{panel.id}' needs reach: how many times the optimum")
+            raise ParameterError("ratio_from", f"table '{panel.id}' needs reach: a multiple of the optimum")
         for metric in ("cost", "optimum"):
             _check_metric(panel, "ratio_from", metric)
 
@@ -389,13 +393,13 @@ def _check_cell_metrics(panel: Panel) -> None:
 
 
 def _check_reach(panel: Panel) -> None:
-    """The axis of ``reach`` is one that curves run along."""
+    """Check that curves run along the axis of ``reach``."""
     name = TableOptions.of(panel).axis
     axis = axes.AXES.get(name)
     if axis is None:
         _check_metric(panel, "axis", name)
     elif not axis.along:
-        raise ParameterError("axis", f"table '{panel.id}': '{name}' is no axis that curves run along")
+        raise ParameterError("axis", f"table '{panel.id}': '{name}' is not an axis that curves run along")
     elif axis.divided:
         variables(panel)
 
@@ -412,7 +416,7 @@ def _check_score(panel: Panel) -> None:
 
 
 def _check_arrays(panel: Panel) -> None:
-    """The arrays a scatter panel names are among those its runs keep."""
+    """Check that runs keep the arrays that a scatter panel names."""
     options = ScatterOptions.of(panel)
     arrays = list(dict.fromkeys(a for c in panel.curves for a in c.setting.artifacts))
     if options.align and options.align not in (*(c.label for c in panel.curves), *arrays):
@@ -430,14 +434,14 @@ def _check_arrays(panel: Panel) -> None:
 
 
 def no_grouping(panel: Panel, wanted: str, arrays: Iterable[str]) -> ParameterError:
-    """The error of a scatter panel whose option ``align`` names neither a curve nor one of the ``arrays``."""
+    """Return the error of a scatter panel whose option ``align`` is neither a curve nor one of the ``arrays``."""
     valid = [*(c.label for c in panel.curves), *arrays]
     return ParameterError("align", f"panel '{panel.id}' has no curve or array '{wanted}'{nearest(wanted, valid)}")
 
 
 def no_coordinates(panel: Panel) -> ParameterError:
-    """The error of a scatter panel of arrays that does not say which one holds the coordinates."""
-    return ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array with the coordinates of its points")
+    """Return the error of a scatter panel of arrays without an array of coordinates."""
+    return ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array of coordinates of its points")
 
 
 def _check_metric(panel: Panel, name: str, metric: str) -> None:
@@ -456,4 +460,4 @@ _CHECKS: dict[str, tuple[Callable[[Panel], None], ...]] = {
     "table": (_check_reference, _check_cells, _check_cell_metrics, _check_reach),
     "scatter": (_check_embedding, _check_score, _check_arrays),
 }
-"""What is checked of each kind of panel, once each option has a value it can have."""
+"""The checks of each kind of panel, after each option has a valid value."""

@@ -1,4 +1,4 @@
-"""From a YAML file to a Figure: every key checked, every sweep expanded, all errors reported at once.
+"""Read a YAML file as a Figure: check every key, expand every sweep, and report all errors at once.
 
 ``keys`` describes every key of the format; CONTRIBUTING shows how to add a figure.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,34 +21,34 @@ from fedrepro.spec.resolve import Resolver
 
 MOST_TRIALS = 10_000
 MOST_RUNS = 20_000
-"""What a figure may ask for, at most: far beyond what is sensible, and before it takes memory or time to plan."""
+"""Largest numbers of trials and runs of a figure, far beyond sensible ones, so that planning stays fast."""
 
 
 def load(path: Path, tier: str, sets: Iterable[str] = ()) -> Figure:
-    """Read, override, check and expand one spec at one tier; raises SpecErrors with every error found."""
+    """Read, override, check and expand one spec at one tier. Raises SpecErrors with all errors."""
     root = nodes.read(path)
     return build(root, str(path), tier, sets)
 
 
 def build(root: Node, path: str, tier: str, sets: Iterable[str] = ()) -> Figure:
-    """As ``load``, from nodes already read."""
+    """Do the same as ``load`` from nodes already read."""
     if not isinstance(root.value, dict):
-        raise SpecErrors([f"{root.place}: a spec is a mapping; start with 'paper:' and 'figure:'"])
+        raise SpecErrors([f"{root.place}: a spec must be a mapping; start with 'paper:' and 'figure:'"])
     return _figure(Collector(path), root, tier, list(sets))
 
 
 def _slug(collect: Collector, node: Node | None, what: str) -> str:
-    """A name that files and folders get."""
-    told, name = collect.told, collect.text(node, what)
-    if node is not None and collect.told == told:
+    """Return a name that files and folders can be named after."""
+    name, valid = collect.clean(lambda: collect.text(node, what))
+    if node is not None and valid:
         collect.slug(name, node, what)
-    return name
+    return str(name)
 
 
 def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> Figure:
     collect.keys(root, keys.SPEC, "a spec")
     _check_tiers(collect, root)
-    paper_trials, wanted_trials = (_trials(_at_tier(root, one)) for one in ("paper", tier))
+    paper_trials, wanted_trials = (_trials(_at_tier(root, name)) for name in ("paper", tier))
     root = overrides.apply(collect, _at_tier(root, tier), sets, tuple(keys.SPEC))
     for key in keys.required(keys.SPEC):
         if root.get(key) is None:
@@ -62,8 +63,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     )
     collect.count(root.get("queue"), "queue", 1)
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
-    read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording))
-    found = read.panels()
+    read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording)).panels()
     figure = Figure(
         paper=paper,
         figure=name,
@@ -74,8 +74,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         trials=trials,
         wanted_trials=trials if wanted_trials is None else wanted_trials,
         paper_trials=trials if paper_trials is None else paper_trials,
-        panels=tuple(found.values()),
-        claims=tuple(_claims(collect, root, found, bool(sets))),
+        panels=tuple(read.values()),
+        claims=tuple(_claims(collect, root, read, bool(sets))),
         columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
@@ -83,8 +83,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     )
     runs = len(figure.settings()) * trials
     if runs > MOST_RUNS:
-        said = f"{len(figure.settings()):,} settings x {trials:,} trials are {runs:,} runs"
-        collect.error(root.get("trials"), f"{said}; a figure has at most {MOST_RUNS:,}")
+        counts = f"{len(figure.settings()):,} settings x {trials:,} trials are {runs:,} runs"
+        collect.error(root.get("trials"), f"{counts}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure
 
@@ -96,13 +96,13 @@ def _check_tiers(collect: Collector, root: Node) -> None:
     tiers = root.get("tiers")
     if tiers is not None:
         collect.keys(tiers, keys.TIER, "tiers")
-        for _, one in tiers.items():
-            if one.value is not None:
-                collect.keys(one, [k for k in keys.SPEC if k not in ("tiers", "paper", "figure")], "a tier")
+        for _, tier in tiers.items():
+            if tier.value is not None:
+                collect.keys(tier, [k for k in keys.SPEC if k not in ("tiers", "paper", "figure")], "a tier")
 
 
 def _at_tier(root: Node, tier: str) -> Node:
-    """The spec with the tier's overrides laid on it."""
+    """Return the spec with the tier's overrides applied."""
     tiers = root.get("tiers")
     override = tiers.get(tier) if tiers is not None else None
     return nodes.merge(root, override) if override is not None and isinstance(override.value, dict) else root
@@ -117,7 +117,7 @@ def _trials(root: Node) -> int | None:
 
 
 class _Panels:
-    """Reads the panels of a spec, tier and options laid on it."""
+    """Reads the panels of a spec after the tier's overrides and options are applied."""
 
     def __init__(self, collect: Collector, root: Node, resolve: Resolver, expand: Expander) -> None:
         self.collect = collect
@@ -126,32 +126,34 @@ class _Panels:
         self.expand = expand
 
     def panels(self) -> dict[str, Panel]:
-        """The panels by name, those left out in which something is wrong."""
+        """Return the panels by name, without those with errors."""
         table = self.root.get("panels")
         if table is None:
             return {}
         if not isinstance(table.value, dict) or not table.value:
             self.collect.error(table, "panels must be a mapping from panel names to panels, for instance 'a: {...}'")
             return {}
-        found: dict[str, Panel] = {}
-        for name, own in table.value.items():
-            told = self.collect.told
-            self.collect.slug(name, own.key or own, "the name of a panel")
-            node = self._like(table, name, ())
-            if node is None:
-                continue
-            self.collect.keys(node, keys.PANEL, "a panel")
-            if not isinstance(node.value, dict):
-                continue
-            panel = self._panel(name, node)
-            if self.collect.told == told:
-                self._check(panel, node)
-            if self.collect.told == told:
-                found[name] = panel
-        return found
+        read = {name: self.collect.clean(functools.partial(self._named, table, name)) for name in table.value}
+        return {name: panel for name, (panel, valid) in read.items() if valid and panel is not None}
+
+    def _named(self, table: Node, name: str) -> Panel | None:
+        """Return the panel with this name, checked; None if it cannot be read."""
+        own = table.value[name]
+        self.collect.slug(name, own.key or own, "the name of a panel")
+        node = self._like(table, name, ())
+        if node is None:
+            return None
+        known = self.collect.keys(node, keys.PANEL, "a panel")
+        if not isinstance(node.value, dict):
+            return None
+        panel: Panel
+        panel, valid = self.collect.clean(lambda: self._panel(name, node))
+        if known and valid:
+            self._check(panel, node)
+        return panel
 
     def _like(self, table: Node, name: str, chain: tuple[str, ...]) -> Node | None:
-        """A panel laid over the panel it is ``like``."""
+        """Return a panel merged over the panel that it is ``like``."""
         node = table.value[name]
         other = node.get("like")
         if other is None:
@@ -165,7 +167,7 @@ class _Panels:
         return None if base is None else nodes.merge(base, node)
 
     def _panel(self, name: str, node: Node) -> Panel:
-        collect, told = self.collect, self.collect.told
+        collect = self.collect
         problem = self.resolve.problem_name(self.root.get("problem"), node.get("problem"))
         metrics = registry.problems()[problem].metrics if problem else {}
         y = collect.text(node.get("y"), "y", "objective")
@@ -175,8 +177,8 @@ class _Panels:
                 f"'{y}' is not a metric of the problem '{problem}'{nearest(y, metrics)} "
                 f"(metrics: {', '.join(metrics)})",
             )
-        curves = self.expand.curves(node, y)
-        if problem and not curves and collect.told == told:
+        curves, valid = collect.clean(lambda: self.expand.curves(node, y))
+        if problem and not curves and valid:
             collect.error(node, f"panel '{name}' has no curves")
         panel = Panel(
             id=name,
@@ -196,7 +198,7 @@ class _Panels:
         return dataclasses.replace(panel, curves=tuple(_with_role(curve, along) for curve in curves))
 
     def _check(self, panel: Panel, node: Node) -> None:
-        """Tell, at the option that is wrong, why a panel could not be drawn whatever its results."""
+        """Report, at the wrong option, why a panel could never be drawn."""
         options = node.get("options")
         for error in panels.problems(panel):
             own = options.get(error.name) if options is not None else None
@@ -204,7 +206,7 @@ class _Panels:
 
 
 def _with_role(curve: Curve, along: bool) -> Curve:
-    """The curve; one without a role is a level where curves run along the axis and its method has no rounds."""
+    """Return the curve with a role; without one, a method without rounds is a level where curves run along the axis."""
     level = along and registry.methods()[curve.setting.algorithm].cls.one_shot
     return curve if curve.role else dataclasses.replace(curve, role="level" if level else "curve")
 
@@ -212,10 +214,11 @@ def _with_role(curve: Curve, along: bool) -> Curve:
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 
-def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bool) -> list[Claim]:
-    """The claims of a spec whose intact panels are ``found``; checks that read broken ones are not looked at.
+def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bool) -> list[Claim]:
+    """Return the claims of a spec. valid : its panels without errors; checks of other panels are skipped.
 
-    Of a spec ``changed`` by options a check may read what is no longer there: the claim is then not applicable.
+    changed : the spec is changed by options; a claim whose check reads something that no longer exists is then not
+    applicable.
     """
     listed = root.get("claims")
     if listed is None:
@@ -227,36 +230,35 @@ def _claims(collect: Collector, root: Node, found: dict[str, Panel], changed: bo
     named = [name for name, _ in table.items()] if table is not None else []
     claims: list[Claim] = []
     for item in listed.value:
-        told = collect.told
-        collect.keys(item, keys.CLAIM, "a claim")
-        values = {key: collect.text(item.get(key), key) for key in keys.CLAIM}
-        for key in keys.required(keys.CLAIM):
-            if isinstance(item.value, dict) and not values[key]:
-                collect.error(item, f"a claim needs '{key}'")
-        if values["id"] and values["id"] in {claim.id for claim in claims}:
-            collect.error(item.get("id"), f"the claim id '{values['id']}' is used twice")
-        if values["theorem"] and values["theorem"] not in keys.THEOREM:
-            words = ", ".join(keys.THEOREM)
-            near = nearest(values["theorem"], keys.THEOREM)
-            collect.error(
-                item.get("theorem"), f"'{values['theorem']}' is not a part of a theorem{near} (one of: {words})"
-            )
-        if values["faster"] and values["theorem"] != "promise":
-            collect.error(item.get("faster"), "'faster' belongs to a claim with `theorem: promise`")
-        claim = Claim(**values)
-        if claim.panel and claim.panel not in named:
-            collect.error(
-                item.get("panel"),
-                f"there is no panel '{claim.panel}'{nearest(claim.panel, named)} (panels: {', '.join(named)})",
-            )
-        if collect.told == told and not claim_grammar.panels_of(claim) & (set(named) - set(found)):
-            for key in [key for key in ("check", "faster") if values[key]]:
-                messages = list(
-                    claim_grammar.problems(dataclasses.replace(claim, check=values[key]), found, axes.CLAIMED)
-                )
+        claim: Claim
+        claim, intact = collect.clean(functools.partial(_claim, collect, item, {c.id for c in claims}, named))
+        if intact and not claim_grammar.panels_of(claim) & (set(named) - set(valid)):
+            for key in ("check", "faster") if claim.faster else ("check",):
+                part = dataclasses.replace(claim, check=getattr(claim, key))
+                messages = list(claim_grammar.problems(part, valid, axes.CLAIMED))
                 if messages and changed:
                     claim = dataclasses.replace(claim, inapplicable=messages[0])
                 for message in () if changed else messages:
                     collect.error(item.get(key), message)
         claims.append(claim)
     return claims
+
+
+def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> Claim:
+    """Return a claim and check everything but its check. ids : those of earlier claims. panels : names of panels."""
+    collect.keys(item, keys.CLAIM, "a claim")
+    claim = Claim(**{key: collect.text(item.get(key), key) for key in keys.CLAIM})
+    for key in keys.required(keys.CLAIM):
+        if isinstance(item.value, dict) and not getattr(claim, key):
+            collect.error(item, f"a claim needs '{key}'")
+    if claim.id and claim.id in ids:
+        collect.error(item.get("id"), f"the claim id '{claim.id}' is used twice")
+    if claim.theorem and claim.theorem not in keys.THEOREM:
+        known = f"{nearest(claim.theorem, keys.THEOREM)} (one of: {', '.join(keys.THEOREM)})"
+        collect.error(item.get("theorem"), f"'{claim.theorem}' is not a part of a theorem{known}")
+    if claim.faster and claim.theorem != "promise":
+        collect.error(item.get("faster"), "'faster' is only for a claim with `theorem: promise`")
+    if claim.panel and claim.panel not in panels:
+        known = f"{nearest(claim.panel, panels)} (panels: {', '.join(panels)})"
+        collect.error(item.get("panel"), f"there is no panel '{claim.panel}'{known}")
+    return claim

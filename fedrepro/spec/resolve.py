@@ -1,4 +1,4 @@
-"""What a curve stands on: from the names in a spec to registered problems, datasets and partitions with parameters."""
+"""Resolve the names in a spec to registered problems, datasets and partitions with their parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fedrepro.spec.collect import Collector
 from fedrepro.spec.nodes import Node
 
 Point = Mapping[str, Node]
-"""What a curve says of itself at one point of its sweep."""
+"""The keys of a curve at one point of its sweep."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A registered dataset or partition: how the spec calls it, every parameter, and what is known of its data."""
+class Resolved:
+    """A registered dataset or partition: its name in the spec, every parameter, and the known sizes of its data."""
 
     alias: str
     entry: Any
@@ -32,14 +32,14 @@ class Found:
 
 
 class Resolver:
-    """Looks names up in a spec and in the registry; what is wrong is told to ``collect``."""
+    """Looks names up in a spec and in the registry, and reports errors to ``collect``."""
 
     def __init__(self, collect: Collector, root: Node) -> None:
         self.collect = collect
         self.root = root
 
     def tables(self) -> None:
-        """Check the spec's own datasets and partitions, also those that no curve uses."""
+        """Check the spec's own datasets and partitions, including those that no curve uses."""
         for what, entries in (("dataset", registry.datasets()), ("partition", registry.partitions())):
             table = self.root.get(f"{what}s")
             self.collect.mapping(table, f"{what}s")
@@ -49,7 +49,7 @@ class Resolver:
                     self._params(entries[str(node.value["name"].value)], node, what)
 
     def sizes(self) -> dict[str, dict[str, int]]:
-        """The sizes that the paper states of the spec's own datasets (``published: {N: 10000}``), by their names."""
+        """Return the paper's sizes of the spec's own datasets (``published: {N: 10000}``), by their names."""
         table = self.root.get("datasets")
         entries = table.items() if table is not None else ()
         stated = {alias: (node.get("name"), node.get("published")) for alias, node in entries}
@@ -57,28 +57,28 @@ class Resolver:
 
     def _sizes(self, name: Node | None, node: Node) -> dict[str, int]:
         if not isinstance(node.value, dict) or not node.value:
-            self.collect.error(node, "published is a mapping of sizes, for instance {N: 10000}")
+            self.collect.error(node, "published must be a mapping of sizes, for instance {N: 10000}")
             return {}
         entry = registry.datasets().get(str(getattr(name, "value", "")))
         if entry is not None:
             self.collect.keys(node, NAMES[entry.kind], f"the published size of '{entry.name}'")
-        return {name: self.collect.count(one, f"published.{name}", 1, low=1) for name, one in node.items()}
+        return {name: self.collect.count(size, f"published.{name}", 1, low=1) for name, size in node.items()}
 
     # -- problems ----------------------------------------------------------------------------------------------------
 
     def problem_name(self, *given: Node | None) -> str:
-        """The problem named by the last of the given nodes that names one; a mapping may only change parameters."""
-        there = [node for node in given if node is not None]
-        names = [n.get("name") if isinstance(n.value, dict) else n for n in there]
-        found = [name for name in names if name is not None]
-        if found:
-            return self.collect.choice(found[-1], registry.problems(), "problem", "")
-        if there:
-            self.collect.error(there[0], "the problem needs a 'name'")
+        """Return the problem named by the last of the nodes with a name; a mapping may only change parameters."""
+        present = [node for node in given if node is not None]
+        nodes_or_none = [node.get("name") if isinstance(node.value, dict) else node for node in present]
+        names = [name for name in nodes_or_none if name is not None]
+        if names:
+            return self.collect.choice(names[-1], registry.problems(), "problem", "")
+        if present:
+            self.collect.error(present[0], "the problem needs a 'name'")
         return ""
 
     def problem(self, panel: Node, point: Point) -> tuple[registry.ProblemEntry | None, dict[str, Any]]:
-        """The problem of a curve and all its parameters."""
+        """Return the problem of a curve and all its parameters."""
         node = self.root.get("problem")
         for over in (panel.get("problem"), point.get("problem")):
             if over is not None:
@@ -95,8 +95,8 @@ class Resolver:
 
     # -- datasets and partitions -------------------------------------------------------------------------------------
 
-    def dataset(self, panel: Node, point: Point, item: Node) -> Found | None:
-        """The dataset of a curve."""
+    def dataset(self, panel: Node, point: Point, item: Node) -> Resolved | None:
+        """Return the dataset of a curve, or None on errors."""
         node = self.given("dataset", panel, point)
         if node is None:
             self.collect.error(item, "no dataset: give 'dataset:' to the curve, the panel or the spec")
@@ -112,10 +112,10 @@ class Resolver:
         shape = self.collect.attempt(
             lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
         )
-        return Found(alias, entry, params, dict(shape)) if shape is not None else None
+        return Resolved(alias, entry, params, dict(shape)) if shape is not None else None
 
-    def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Found | None:
-        """Return the partition of a curve, checked against what is known of its data; None without one or on errors."""
+    def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Resolved | None:
+        """Return the partition of a curve, checked against the known sizes; None without one or on errors."""
         node = self.given("partition", panel, point)
         if node is None:
             return None
@@ -134,10 +134,10 @@ class Resolver:
         if partition is None:
             return None
         self.collect.attempt(lambda: partition.check(N=shape.get("N"), K=shape.get("K")), node.value, node, what)
-        return Found(alias, entry, params)
+        return Resolved(alias, entry, params)
 
     def given(self, what: str, panel: Node, point: Point) -> Node | None:
-        """Return what the curve, its panel or else the spec names as its dataset or partition."""
+        """Return the dataset or partition that the curve, its panel or else the spec names."""
         return point.get(what) or panel.get(what) or self.root.get(what)
 
     def _named(self, node: Node, what: str, entries: Mapping[str, Any]) -> tuple[str, Node | None]:
@@ -145,7 +145,7 @@ class Resolver:
         if isinstance(node.value, dict):
             alias = str(getattr(node.get("name"), "value", ""))
         elif isinstance(node.value, list):
-            self.collect.error(node, f"name one {what}; lists are crossed in a curve only")
+            self.collect.error(node, f"name one {what}; lists are only allowed in a curve")
             return "", None
         else:
             alias = str(node.value)
@@ -160,7 +160,7 @@ class Resolver:
             node = own if own is not None else Node({"name": Node(alias, node.place)}, node.place)
         if not isinstance(node.value, dict):
             example = f"{{name: {next(iter(entries))}}}"
-            self.collect.error(node, f"a {what} is a mapping with a 'name', for instance {example}")
+            self.collect.error(node, f"a {what} must be a mapping with a 'name', for instance {example}")
             return alias, None
         name = node.get("name")
         if name is None:
@@ -169,7 +169,7 @@ class Resolver:
         return alias, node if self.collect.choice(name, entries, what, "") else None
 
     def _params(self, entry: Any, node: Node, what: str) -> dict[str, Any] | None:
-        """Every parameter of a dataset or partition; None where one is not known, or missing."""
+        """Return every parameter of a dataset or partition; None if one is unknown or missing."""
         defaults = entry.parameters()
         own = keys.PARTITION if what == "partition" else keys.DATASET
         valid = self.collect.keys(node, [*own, *defaults], f"the {what} '{entry.name}'")
@@ -181,6 +181,6 @@ class Resolver:
 
 
 def problem_values(node: Node | None, problem: registry.ProblemEntry) -> dict[str, Any]:
-    """Every parameter of the problem: its defaults with the spec's values over them."""
+    """Return every parameter of the problem: the spec's values over its defaults."""
     given = {k: v.plain() for k, v in node.items() if k != "name"} if node is not None else {}
     return {**problem.parameters, **{k: v for k, v in given.items() if k in problem.parameters}}

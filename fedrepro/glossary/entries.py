@@ -1,4 +1,4 @@
-"""Everything a name can stand for, described: what is registered, metrics, and the parts of specs."""
+"""Descriptions of everything that a name can mean: registered classes, metrics, and the parts of specs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _BOUNDED = re.compile(r"\.\.|<=|at (least|most) ([a-z]+)?\d|(greater|less|fewer)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key of a spec: its default, where it need not be given, and what it means, its range included.
+    """A key of a spec: its default, if it is not required, and its meaning with its range.
 
-    ``preset`` says that the default is that of the registered name; the class itself has ``otherwise``.
+    preset : whether the registered name sets the default; the class itself then has the default ``otherwise``.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Thing:
-    """One thing that a name stands for.
+    """One meaning of a name.
 
-    ``facts`` are further statements in the order in which they are to be read: texts, lists, mappings and truth values.
-    ``figures`` are those that use it, by what they do with it.
+    facts : further texts, lists, mappings and truth values, in the order in which they are shown. figures : the figures
+    that use it, by kind of use.
     """
 
     kind: str
@@ -60,26 +60,26 @@ class Thing:
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """As mappings and lists, for JSON."""
-        found = {"kind": self.kind, "name": self.name, "summary": self.summary, **self.facts}
+        """Return the entry as mappings and lists, for JSON."""
+        facts = {"kind": self.kind, "name": self.name, "summary": self.summary, **self.facts}
         if self.parameters:
-            found["parameters"] = [_plain(parameter) for parameter in self.parameters]
+            facts["parameters"] = [_plain(parameter) for parameter in self.parameters]
         if self.metrics:
-            found["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
-        return {**found, **self.keys, "figures": dict(self.figures)}
+            facts["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
+        return {**facts, **self.keys, "figures": dict(self.figures)}
 
 
 def _plain(parameter: Parameter) -> dict[str, Any]:
-    found = dataclasses.asdict(parameter)
-    left_out = [key for key in ("required", "preset") if not found[key]] + ["otherwise"] * (not parameter.preset)
-    return {key: value for key, value in found.items() if key not in (*left_out, *["default"] * parameter.required)}
+    facts = dataclasses.asdict(parameter)
+    left_out = [key for key in ("required", "preset") if not facts[key]] + ["otherwise"] * (not parameter.preset)
+    return {key: value for key, value in facts.items() if key not in (*left_out, *["default"] * parameter.required)}
 
 
-# -- methods, and what they run on -------------------------------------------------------------------------------------
+# -- methods, problems and data ----------------------------------------------------------------------------------------
 
 
 def algorithm(entry: registry.MethodEntry, uses: Uses) -> Thing:
-    """A registered algorithm: under this name, its parameters have the values the name presets."""
+    """Describe a registered method, with the parameter values that its name presets."""
     others = [a.name for a in registry.methods().values() if a.cls is entry.cls and a.name != entry.name]
     facts = {
         "label": entry.label,
@@ -101,7 +101,7 @@ def algorithm(entry: registry.MethodEntry, uses: Uses) -> Thing:
 
 
 def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
-    """A registered problem."""
+    """Describe a registered problem."""
     facts = {
         "about": _about(entry.cls),
         "class": _where(entry.cls),
@@ -116,14 +116,14 @@ def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
 
 
 def dataset(entry: registry.DatasetEntry, uses: Uses) -> Thing:
-    """A registered dataset, and the state of its files."""
+    """Describe a registered dataset, with the state of its files."""
     facts = {
         "about": _about(entry.cls),
         "class": _where(entry.cls),
         "data": entry.kind,
         "problems": [p.name for p in registry.problems().values() if p.data_kind == entry.kind],
         "shape": _shape(entry),
-        "trials": "each has data of its own" if entry.draws else "all have the same data",
+        "trials": "each has its own data" if entry.draws else "all have the same data",
         **_files(entry),
         "source": _source(entry.cls),
     }
@@ -131,7 +131,7 @@ def dataset(entry: registry.DatasetEntry, uses: Uses) -> Thing:
 
 
 def _files(entry: registry.DatasetEntry) -> dict[str, Any]:
-    """What is known of a dataset's files; one without any is made when it is loaded, or names a file itself."""
+    """Return facts about a dataset's files; none if it is generated, or its parameters name a file."""
     if entry.source is None:
         return {}
     files, now = source(entry.source), state(entry.source)
@@ -144,12 +144,12 @@ def _files(entry: registry.DatasetEntry) -> dict[str, Any]:
 
 
 def _shape(entry: registry.DatasetEntry) -> dict[str, Any]:
-    """What is known of the data with default parameters before any is read."""
+    """Return the sizes of the data with default parameters that are known without reading them."""
     return {} if dataclasses.MISSING in entry.parameters().values() else dict(entry.make().shape())
 
 
 def partition(entry: registry.PartitionEntry, uses: Uses) -> Thing:
-    """A registered partition."""
+    """Describe a registered partition."""
     facts = {"about": _about(entry.cls), "class": _where(entry.cls), "source": _source(entry.cls)}
     own = Parameter("per_trial", False, f"{PARTITION['per_trial'].doc} (a key of every partition)")
     parameters = [*_parameters(entry.cls, entry.parameters()), own]
@@ -157,21 +157,21 @@ def partition(entry: registry.PartitionEntry, uses: Uses) -> Thing:
 
 
 def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Thing:
-    """A metric of a problem."""
-    found = entry.metrics[name]
+    """Describe a metric of a problem."""
+    defined = entry.metrics[name]
     facts = {
-        "label": _label(found),
-        "better": found.better,
+        "label": _label(defined),
+        "better": defined.better,
         "problem": entry.name,
-        "recorded": "always" if name in entry.default_metrics else "where a figure asks for it",
+        "recorded": "always" if name in entry.default_metrics else "if a figure asks for it",
     }
     full = f"{entry.name}.{name}"
     figures = {"drawn_by": uses.get(("draws", full), []), "only_recorded_by": uses.get(("records", full), [])}
-    return Thing("metric", full, meaning(found), facts, figures)
+    return Thing("metric", full, meaning(defined), facts, figures)
 
 
 def meaning(metric: Metric) -> str:
-    """What a metric is called where it is drawn, and what it means."""
+    """Return the label of a metric in figures, and its meaning."""
     return metric.summary if _label(metric) == metric.name else f"{_label(metric)}: {metric.summary}"
 
 
@@ -183,12 +183,12 @@ def _label(metric: Metric) -> str:
 
 
 def panel_kind(name: str, uses: Uses) -> Thing:
-    """A kind of panel with its options."""
+    """Describe a kind of panel with its options."""
     cls = KINDS[name]
-    takes = [Parameter(e.name, e.default, f"{e.doc} ({e.values})") for e in panels.describe(name)]
-    thing = _thing("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, takes)
+    options = [Parameter(e.name, e.default, f"{e.doc} ({e.values})") for e in panels.describe(name)]
+    thing = _thing("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, options)
     keys = {"published": _keys(cls.published), "lines": _keys(cls.marks)}
-    return dataclasses.replace(thing, keys=_said(keys))
+    return dataclasses.replace(thing, keys=_nonempty(keys))
 
 
 def _keys(published: Published) -> dict[str, str]:
@@ -196,47 +196,46 @@ def _keys(published: Published) -> dict[str, str]:
 
 
 def options() -> list[tuple[Explained, tuple[str, ...]]]:
-    """Every option of panels with the kinds that know it; it stands there again where kinds explain it differently."""
-    found: dict[str, tuple[Explained, tuple[str, ...]]] = {}
+    """Return every option of panels with the kinds that have it, once per explanation."""
+    kinds: dict[Explained, tuple[str, ...]] = {}
     for kind in KINDS:
-        for one in panels.describe(kind):
-            _, others = found.get(repr(one), (one, ()))
-            found[repr(one)] = (one, (*others, kind))
-    return list(found.values())
+        for option in panels.describe(kind):
+            kinds[option] = (*kinds.get(option, ()), kind)
+    return list(kinds.items())
 
 
 def panel_option(option: Explained, kinds: Iterable[str], uses: Uses) -> Thing:
-    """An option of panels, as these kinds know it."""
+    """Describe an option of panels of these kinds."""
     facts = {"panels": list(kinds), "default": option.default, "takes": option.values}
     figures = {figure for kind in kinds for figure in uses.get(("panel option", f"{kind}.{option.name}"), [])}
     return Thing("panel option", option.name, option.doc, facts, {"used_by": sorted(figures)})
 
 
-def axis(found: Axis, uses: Uses) -> Thing:
-    """An x axis with a name of its own."""
+def axis(named: Axis, uses: Uses) -> Thing:
+    """Describe a named x axis."""
     facts = {
-        "reads": found.reads.value,
-        "columns": list(found.columns),
-        "divided_by": "the panel's option `variables`" if found.divided else "",
-        "claims": "may name it" if found.claims else "may not name it",
+        "reads": named.reads.value,
+        "columns": list(named.columns),
+        "divided_by": "the panel's option `variables`" if named.divided else "",
+        "claims": "may name it" if named.claims else "may not name it",
     }
-    summary = found.label or "a value of the curves, which the panel's option `parameter` names"
-    return _thing("axis", found.name, summary, facts, uses)
+    summary = named.label or "a value of the curves, named by the panel's option `parameter`"
+    return _thing("axis", named.name, summary, facts, uses)
 
 
 # -- specs -------------------------------------------------------------------------------------------------------------
 
 
 def spec_key(path: str, key: Key, uses: Uses) -> Thing:
-    """A key of a spec by its path: ``rounds``, ``panels.curves.role``."""
+    """Describe a key of a spec by its path: ``rounds``, ``panels.curves.role``."""
     facts = {"takes": key.takes, "required": "yes" if key.required else "", "default": key.default or ""}
-    return dataclasses.replace(_thing("spec key", path, key.doc, facts, uses), keys=_said({"values": key.values}))
+    return dataclasses.replace(_thing("spec key", path, key.doc, facts, uses), keys=_nonempty({"values": key.values}))
 
 
 def claim_word(name: str, uses: Uses) -> Thing:
-    """A function or keyword of the language of claims, in each of its forms."""
+    """Describe a function or keyword of the checks of claims, in each of its forms."""
     what = "keyword" if name in claim_grammar.COMMON else "function"
-    forms = {form: said for form, said in claim_grammar.FORMS.items() if re.match(rf"{name}[(=]", form)}
+    forms = {form: text for form, text in claim_grammar.FORMS.items() if re.match(rf"{name}[(=]", form)}
     thing = _thing(f"claim {what}", name, f"a {what} of the checks of claims", {}, uses)
     return dataclasses.replace(thing, keys={"forms": forms}, figures={"used_by": uses.get(("claim word", name), [])})
 
@@ -247,22 +246,22 @@ def claim_word(name: str, uses: Uses) -> Thing:
 def _thing(
     kind: str, name: str, summary: str, facts: Mapping[str, Any], uses: Uses, parameters: Iterable[Parameter] = ()
 ) -> Thing:
-    said = {key: value for key, value in facts.items() if value not in ("", [], {})}
-    return Thing(kind, name, summary, said, {"used_by": uses.get((kind, name), [])}, tuple(parameters))
+    facts = {key: value for key, value in facts.items() if value not in ("", [], {})}
+    return Thing(kind, name, summary, facts, {"used_by": uses.get((kind, name), [])}, tuple(parameters))
 
 
-def _said(keys: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
-    return {title: found for title, found in keys.items() if found}
+def _nonempty(keys: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    return {title: meanings for title, meanings in keys.items() if meanings}
 
 
 def meanings(cls: type[Any], names: Iterable[str]) -> dict[str, str]:
-    """The meaning of each parameter of a class, with its declared range where the docstring states none."""
+    """Return the meaning of each parameter of a class, with its declared range unless the docstring states one."""
     stated, ranges = docstrings.meanings(cls, names), declared_ranges(cls)
     return {name: _with_range(text, ranges.get(name)) for name, text in stated.items()}
 
 
 def _with_range(text: str, range_: Range | None) -> str:
-    """A docstring states the ranges that depend on other parameters or the data, and explains the choices."""
+    """Append a numeric range to a text; docstrings state the ranges that depend on other parameters or the data."""
     numeric = isinstance(range_, (Whole, Number))
     return f"{text}; {range_}" if text and numeric and not _BOUNDED.search(text) else text
 
