@@ -105,7 +105,9 @@ def test_rounds_looked_at_end_with_the_last() -> None:
 
 
 def test_errors_name_the_file_and_what_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.csv: no such file; results lie in results/TIER/PAPER/FIGURE\.csv"):
+    with pytest.raises(
+        UserError, match=r"none\.csv: no such file; results are stored in results/TIER/PAPER/FIGURE\.csv"
+    ):
         compare.read(tmp_path / "none.csv")
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")

@@ -107,7 +107,7 @@ def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("paper: fedc", "paper: fedmf", "paper is 'fedmf'; the file stands in the folder of its paper, 'fedc'"),
+        ("paper: fedc", "paper: fedmf", "paper is 'fedmf'; the file is in the folder of the paper 'fedc'"),
         ("gamma2", "gama2", "'gama2' is not a key of the algorithm 'fedcavg', did you mean 'gamma2'?"),
         ("gamma2: 1.0", "Q1: 0", "Q1"),
         ("    variant: {algorithm: fedcavg, gamma2: 1.0}\n", "", "a row needs 'variant', or 'no_variant'"),

@@ -308,9 +308,8 @@ def test_given_ratings_take_the_problem_that_uses_their_split(tmp_path, fedrepro
     spec.write_text(spec.read_text().replace("completion-split", "completion"))
     said = fedrepro("validate", spec)
     assert said.exit_code == 2
-    assert (
-        "holds split-ratings; the problem 'completion' needs ratings (for these data there is 'completion-split')"
-        in (" ".join(said.output.split()))
+    assert "contains split-ratings; the problem 'completion' needs ratings (for these data use 'completion-split')" in (
+        " ".join(said.output.split())
     )
 
 

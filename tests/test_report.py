@@ -443,7 +443,7 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     source = section().source
     assert source is not None
     one = source.figure.panels[0]
-    drawn = pictures.panel(source, one, "p")
+    drawn = pictures.panel_markup(source, one, "p")
     picture = build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]

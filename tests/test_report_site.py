@@ -247,13 +247,13 @@ def test_a_newer_report_replaces_the_old_one_and_nothing_else(computed: Path, tm
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "letter.txt").write_text("keep me")
-    with pytest.raises(UserError, match="holds other files than a report's"):
+    with pytest.raises(UserError, match="contains files that are not a report's"):
         site.write(mine, first)
     assert [p.name for p in mine.iterdir()] == ["letter.txt"]
     (tmp_path / "report" / "report").mkdir()
     (tmp_path / "report" / "report" / "mine.txt").touch()
     refused = say("report", "--no-pictures", "--out", tmp_path / "report")
-    assert (refused.exit_code, "holds other files" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "contains files that are not" in refused.stderr) == (2, True)
 
 
 def test_without_the_library_pictures_stand_still_and_it_is_said_how_to_get_it(
@@ -309,10 +309,10 @@ def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, 
     ("text", "said"),
     [
         ("holds: [{says: x}]", "holds, sentence 1: it needs says"),
-        ("holds: [{says: x, claims: {}}]", "claims is a mapping"),
-        ("fails: [{says: x, claims: {a: perhaps}}]", "the verdict of a is one of reproduced, .* not 'perhaps'"),
-        ("hold: []", "its keys are paper, holds, fails, depends"),
-        ("- a", "its keys are"),
+        ("holds: [{says: x, claims: {}}]", "claims must be a mapping"),
+        ("fails: [{says: x, claims: {a: perhaps}}]", "the verdict of a must be one of reproduced, .* not 'perhaps'"),
+        ("hold: []", "its keys must be paper, holds, fails, depends"),
+        ("- a", "its keys must be"),
         ("a: [", "cannot be read"),
     ],
 )

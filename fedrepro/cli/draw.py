@@ -19,7 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 
 COLUMN = (3.4, "3.4in")
-"""The width of a column of text in papers of two columns."""
+"""Width of a column of text in two-column papers."""
 
 
 @click.command()
@@ -33,15 +33,19 @@ COLUMN = (3.4, "3.4in")
     multiple=True,
     default=("png", "pdf"),
     show_default=True,
-    help="Picture format; may be given several times.",
+    help="Picture format; can be given several times.",
 )
-@click.option("--panel", metavar="PANEL", shell_complete=complete_panel, help="One panel only, for a column of text.")
 @click.option(
-    "--width", type=Length(), metavar="LENGTH", help="Of that panel: 3.4in, 8.6cm, 86mm, 245pt [default: 3.4in]."
+    "--panel", metavar="PANEL", shell_complete=complete_panel, help="Draw only one panel, for a column of text."
+)
+@click.option(
+    "--width", type=Length(), metavar="LENGTH", help="Width of that panel: 3.4in, 8.6cm, 86mm, 245pt [default: 3.4in]."
 )
 @results_option
 @plots_option
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Figures drawn at a time (default: all cores).")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), help="Number of figures drawn at a time (default: all cores)."
+)
 def plot(
     specs: tuple[str, ...],
     tier: str,
@@ -53,10 +57,10 @@ def plot(
     plots_dir: Path,
     jobs: int | None,
 ) -> None:
-    """Draw figures from their results; computes nothing. Without SPEC: every figure that has results at the tier.
+    """Draw figures from their results, without computing. Without SPEC: every figure with results at the tier.
 
-    With --panel: one panel of one figure, as wide as a column of text, without title and tags, in letters of 8 points.
-    What must be known of it is written beside it, as its caption.
+    With --panel: draw one panel of one figure with the width of a column of text, in 8 point letters, without title and
+    tags. Its caption, which states what a reader needs to know, is written to a file next to it.
 
     \b
     Examples:
@@ -70,7 +74,7 @@ def plot(
     from fedrepro.runs.runner import default_jobs
 
     if width is not None and panel is None:
-        raise UserError("--width is that of one panel: say which with --panel")
+        raise UserError("--width needs --panel: it is the width of one panel")
     if panel is not None and len(specs) != 1:
         raise UserError("--panel is for one figure: name one SPEC")
     where = Where(tier, formats, results_dir, plots_dir, sets, panel or "", width or COLUMN)

@@ -25,11 +25,13 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
     type=click.Path(path_type=Path, file_okay=False),
     default=lambda: project() / "plots",
     show_default="plots of the project",
-    help="Where the folder report and REPORT.md go.",
+    help="Where to write the folder report and REPORT.md.",
 )
-@click.option("--single", type=click.Path(path_type=Path, dir_okay=False), help="One page in one file too, to send.")
-@click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="End with exit code 1 if there is any.")
-@click.option("--no-pictures", is_flag=True, help="Leave the panels out: a matter of seconds.")
+@click.option(
+    "--single", type=click.Path(path_type=Path, dir_okay=False), help="Also write one page in one file, to send."
+)
+@click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="Exit with code 1 if there is any.")
+@click.option("--no-pictures", is_flag=True, help="Omit the panels, which takes seconds.")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
 def report(
     specs: tuple[str, ...],
@@ -41,10 +43,11 @@ def report(
     no_pictures: bool,
     jobs: int | None,
 ) -> None:
-    """Write the report: which claims held and why, figure by figure, and the discrepancies.
+    """Write the report: which claims hold and why, figure by figure, and the discrepancies.
 
-    A folder of pages that opens from disk (report/index.html) and can be put on any web host, and REPORT.md. Without
-    SPEC: every figure. Nothing is computed; figures without results are listed as such, stale ones say so.
+    The report is a folder of pages that opens from disk (report/index.html) and can be put on any web host, and the
+    file REPORT.md. Without SPEC it contains every figure. Nothing is computed; figures without results and stale
+    results are marked.
 
     \b
     Examples:
@@ -59,23 +62,23 @@ def report(
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
-    found, prepared = prepare.figures(
+    content, prepared = prepare.figures(
         find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
-    files = site.Site(found, prepared, experiments(), made()).build()
+    files = site.Site(content, prepared, experiments(), made()).build()
     site.write(out / "report", files)
     click.echo(f"{out / 'report' / 'index.html'} ({len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB)")
-    drawn = {name: {panel.id: panel.markup for panel in one.panels} for name, one in prepared.items()}
-    texts = [(out / "REPORT.md", markdown.text(found, out))]
-    texts += [(single, html.page(found, drawn, experiments()))] if single is not None else []
+    drawn = {name: {panel.id: panel.markup for panel in figure.panels} for name, figure in prepared.items()}
+    texts = [(out / "REPORT.md", markdown.text(content, out))]
+    texts += [(single, html.page(content, drawn, experiments()))] if single is not None else []
     for path, text in texts:
         atomically(path, text.encode())
         click.echo(f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
     if not no_pictures and not site.library():
-        click.echo(f"its pictures cannot be explored, for want of a library: {site.LIBRARY_EXTRA}")
-    click.echo("; ".join(f"{found.count(v)} {v}" for v in gather.VERDICTS))
-    bad = {v.replace(" ", "-"): found.count(v) for v in gather.VERDICTS}
-    bad["stale"] = sum(bool(section.stale) for section in found.sections)
+        click.echo(f"its pictures are not interactive, because a library is missing: {site.LIBRARY_EXTRA}")
+    click.echo("; ".join(f"{content.count(v)} {v}" for v in gather.VERDICTS))
+    bad = {v.replace(" ", "-"): content.count(v) for v in gather.VERDICTS}
+    bad["stale"] = sum(bool(section.stale) for section in content.sections)
     broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]
     if broken:
         click.secho(f"--fail-on: {', '.join(broken)}", fg="red", err=True)
@@ -85,22 +88,22 @@ def report(
 @click.command()
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
-@click.option("--metric", help="Compare this metric only (default: all that were recorded).")
-@click.option("--all", "every", is_flag=True, help="List the curves that did not move as well.")
-@click.option("--check", is_flag=True, help="End with exit code 1 if a curve moved or has no counterpart.")
+@click.option("--metric", help="Compare only this metric (default: all recorded metrics).")
+@click.option("--all", "every", is_flag=True, help="Also list the curves that did not move.")
+@click.option("--check", is_flag=True, help="Exit with code 1 if a curve moved or has no counterpart.")
 @click.option(
     "--html",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write pages into this folder too: what moved, verdicts and pictures side by side.",
+    help="Also write pages to this folder, with curves that moved, verdicts and pictures.",
 )
 def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, folder: Path | None) -> None:
-    """Say which curves differ between two sets of results, beyond the noise of their trials.
+    """Print which curves differ between two sets of results, beyond the noise of their trials.
 
-    A and B are two results files of one figure, or two folders of them; of folders, the figures that both have.
+    A and B are two results files of one figure, or two folders of them, whose common figures are compared.
 
-    Trials of the same number are paired; a curve moved if the interval of the mean difference (95 % over up to ten
-    rounds together) leaves zero out. Columns: curve, metric, end value in A and B, difference B - A with its interval.
+    Trials with the same number are paired; a curve moved if the interval of the mean difference (95 % jointly over up
+    to ten rounds) excludes zero. Columns: curve, metric, end value in A and B, difference B - A with its interval.
 
     \b
     Examples:
@@ -115,13 +118,13 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     both, only_a, only_b = compare_pages.pairs(a, b)
     changes = []
     for pair in both:
-        found = comparing.compare(comparing.read(pair.a), comparing.read(pair.b), metric)
-        rows = comparing.lines(found, every)
+        compared = comparing.compare(comparing.read(pair.a), comparing.read(pair.b), metric)
+        rows = comparing.lines(compared, every)
         if len(both) > 1 and rows:
             click.secho(pair.name, bold=True)
         for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
             click.secho(line, fg=COLOURS.get(row[0], "yellow"))
-        changes += found
+        changes += compared
     for side, names in (("A", only_a), ("B", only_b)):
         if names:
             click.echo(f"only in {side}: {', '.join(names)}")
@@ -141,9 +144,9 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     type=click.Choice(["best", *TIERS]),
     default="best",
     show_default=True,
-    help="Whose results to show; best: of the paper tier where there are any, else of quick, else of smoke.",
+    help="Tier of the results; best: the first of paper, quick and smoke that has results.",
 )
-@click.option("--panel", shell_complete=complete_panel, help="One panel only.")
+@click.option("--panel", shell_complete=complete_panel, help="Show only one panel.")
 @click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
 @click.option(
     "--format",
@@ -180,22 +183,22 @@ def show(
     from fedrepro.results.read import with_results
 
     path = find_spec(figure)
-    tiers = [one for one in TIERS[::-1] if gather.has_results(path, one, results_dir, sets)]
+    tiers = [name for name in TIERS[::-1] if gather.has_results(path, name, results_dir, sets)]
     chosen = next(iter(tiers), "quick") if tier == gather.BEST else tier
-    (found,) = with_results([path], chosen, results_dir, True, sets)
-    source = showing.source_of(found)
-    name, said = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
+    (loaded,) = with_results([path], chosen, results_dir, True, sets)
+    source = showing.source_of(loaded)
+    name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
     tables = list(showing.panels(source, panel, at))
     if as_json or form != "text":
-        caption = " ".join([f"{name}:", *([f"{said}."] if said else []), footer(source, ())])
+        caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
         click.echo(texts.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
-    if said:
-        click.secho(said, fg="yellow")
-    for one, rows in tables:
+    if caveats:
+        click.secho(caveats, fg="yellow")
+    for shown, rows in tables:
         click.echo()
-        click.secho(f"({one.id}) {one.title}".strip(), bold=True)
+        click.secho(f"({shown.id}) {shown.title}".strip(), bold=True)
         for line in listing.aligned(tuple(row) for row in rows):
             click.echo(f"  {line}")
     click.echo()

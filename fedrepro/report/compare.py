@@ -1,9 +1,8 @@
-"""Which curves moved between two runs of one figure, beyond the noise of the trials.
+"""Find the curves that moved between two results of one figure, beyond the noise of the trials.
 
-Trials with the same number are paired: where nothing but the code changed they share data, initial point and draws. A
-curve moved if at one of up to ten rounds (the last, and earlier ones spaced geometrically) the interval of the mean
-difference leaves zero out. The intervals hold together with 95 % (Bonferroni), so that looking at ten rounds does not
-find what is not there.
+Trials with the same number are paired: if only the code has changed, they share data, initial point and draws. A curve
+moved if the interval of the mean difference excludes zero at one of up to ten rounds (the last, and earlier ones with
+geometric spacing). The intervals hold jointly with 95 % (Bonferroni), so that ten rounds do not cause false alarms.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ if TYPE_CHECKING:
 SAME, NOISE, MOVED, DIFFERS = "same", "within noise", "moved", "differs"
 ONLY_A, ONLY_B, EMPTY = "only in A", "only in B", "no numbers"
 ROUNDS = 10
-"""How many rounds of a curve are looked at."""
+"""Number of rounds of a curve that are compared."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One curve and metric in both runs. ``differs``: not the same, and one trial cannot tell noise from change.
+    """One curve and metric in both results. ``differs``: not the same, but with one trial this may be noise.
 
-    ``a``, ``b``: the means over the shared trials at the last common round; ``mean``, ``low``, ``high``: the difference
-    b - a and its interval at round ``at``, the last one, or where a curve that moved did so most clearly.
+    a, b : the means over the shared trials at the last common round. mean, low, high : the difference b - a with its
+    interval at round ``at``, which is the last one, or for a curve that moved the round with the clearest difference.
     """
 
     series: str
-    other: str  # its name in B
+    other: str  # the name in B
     metric: str
     state: str
     trials: int = 0
@@ -49,21 +48,21 @@ class Change:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """A tidy results CSV; raises UserError where the file is none, or not the one its sidecar describes."""
+    """Return a tidy results CSV. Raises UserError if it is not one, or differs from its sidecar's hash."""
     if not path.exists():
-        packed = (path.with_name(path.name + suffix) for suffix in PACKED)  # as large results are kept
-        path = next((one for one in packed if one.exists()), path)
+        packed = (path.with_name(path.name + suffix) for suffix in PACKED)  # large results are compressed
+        path = next((compressed for compressed in packed if compressed.exists()), path)
     if not path.exists():
-        raise UserError(f"{path}: no such file; results lie in results/TIER/PAPER/FIGURE.csv")
+        raise UserError(f"{path}: no such file; results are stored in results/TIER/PAPER/FIGURE.csv")
     sidecar = read_sidecar(path.with_name(path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")))
     return frame(path, sidecar.csv_sha256 if sidecar is not None else "")
 
 
 def compare(a: pd.DataFrame, b: pd.DataFrame, metric: str | None = None) -> list[Change]:
-    """Every curve of A and B in A's order, then what only B has.
+    """Compare every curve of A and B, in A's order, then those that only B has.
 
-    Curves are matched by name. If as many are left over on both sides (a parameter was changed, and with it the
-    names), the left-over ones are matched in order. Raises UserError where neither run recorded ``metric``.
+    Curves are matched by name. If both sides have the same number of other curves (because a changed parameter changed
+    their names), these are matched in order. Raises UserError if neither side has the metric.
     """
     known = list(dict.fromkeys([*a["metric"].dropna(), *b["metric"].dropna()]))
     if metric is not None and metric not in known:
@@ -72,58 +71,58 @@ def compare(a: pd.DataFrame, b: pd.DataFrame, metric: str | None = None) -> list
         )
     metrics = [metric] if metric else known
     changes = []
-    for one, other in _pairs(list(dict.fromkeys(a["series"])), list(dict.fromkeys(b["series"]))):
-        in_a, in_b = a[a["series"] == one], b[b["series"] == other]
+    for name, other in _pairs(list(dict.fromkeys(a["series"])), list(dict.fromkeys(b["series"]))):
+        in_a, in_b = a[a["series"] == name], b[b["series"] == other]
         present = [m for m in metrics if (in_a["metric"] == m).any() or (in_b["metric"] == m).any()]
         if not present:  # every trial failed
-            changes.append(Change(one or other, other, metric or "", _lonely(one, other) or EMPTY))
-        changes += [_change(one, other, m, in_a[in_a["metric"] == m], in_b[in_b["metric"] == m]) for m in present]
+            changes.append(Change(name or other, other, metric or "", _lonely(name, other) or EMPTY))
+        changes += [_change(name, other, m, in_a[in_a["metric"] == m], in_b[in_b["metric"] == m]) for m in present]
     return changes
 
 
 def _pairs(a: list[str], b: list[str]) -> list[tuple[str, str]]:
-    """Matched names; '' where a side has no counterpart."""
+    """Return matched names, '' for a curve without a counterpart."""
     left, right = [n for n in a if n not in b], [n for n in b if n not in a]
     partner = dict(zip(left, right, strict=True)) if len(left) == len(right) else {}
     pairs = [(name, name if name in b else partner.get(name, "")) for name in a]
     return pairs + [("", name) for name in right if not partner]
 
 
-def _lonely(one: str, other: str) -> str:
-    return ONLY_B if not one else ONLY_A if not other else ""
+def _lonely(name: str, other: str) -> str:
+    return ONLY_B if not name else ONLY_A if not other else ""
 
 
-def _change(one: str, other: str, metric: str, a: pd.DataFrame, b: pd.DataFrame) -> Change:
-    state = _lonely(one, other)
+def _change(name: str, other: str, metric: str, a: pd.DataFrame, b: pd.DataFrame) -> Change:
+    state = _lonely(name, other)
     if state:
-        return Change(one or other, other, metric, state)
+        return Change(name or other, other, metric, state)
     left, right = (f.pivot_table(index="trial", columns="round", values="value", dropna=False) for f in (a, b))
     trials, rounds = left.index.intersection(right.index), left.columns.intersection(right.columns)
     if not len(trials) or not len(rounds):
-        return Change(one, other, metric, EMPTY)
+        return Change(name, other, metric, EMPTY)
     x, y = (f.loc[trials, rounds].to_numpy(dtype=float) for f in (left, right))
     looked = looked_at(len(rounds))
     state, place, mean, low, high = _judge(x, y, looked)
     return Change(
-        one, other, metric, state, len(trials),
+        name, other, metric, state, len(trials),
         a=float(x[:, -1].mean()), b=float(y[:, -1].mean()), at=int(rounds[place]), mean=mean, low=low, high=high,
     )  # fmt: skip
 
 
 def looked_at(count: int) -> np.ndarray:
-    """Indices of up to ``ROUNDS`` of ``count`` rounds: the last, and earlier ones spaced geometrically."""
+    """Return indices of up to ``ROUNDS`` of ``count`` rounds: the last, and earlier ones with geometric spacing."""
     return np.unique(np.rint(np.geomspace(1, count, min(ROUNDS, count))).astype(int)) - 1
 
 
 def _judge(x: np.ndarray, y: np.ndarray, looked: np.ndarray) -> tuple[str, int, float, float, float]:
-    """State, index of the round it was seen at, and the difference there with its interval."""
+    """Return the state, the index of its round, and the difference there with its interval."""
     equal = (x == y) | (np.isnan(x) & np.isnan(y))
     last = x.shape[1] - 1
     if equal.all():
         return SAME, last, 0.0, 0.0, 0.0
     with np.errstate(invalid="ignore"):
         difference = np.where(equal, 0.0, y - x)
-    if not np.isfinite(difference).all():  # one side ceased to be finite
+    if not np.isfinite(difference).all():  # one side is no longer finite
         place = int(np.flatnonzero(~np.isfinite(difference).all(axis=0))[0])
         return MOVED, place, float("nan"), float("nan"), float("nan")
     if len(x) < 2:
@@ -141,7 +140,7 @@ def _judge(x: np.ndarray, y: np.ndarray, looked: np.ndarray) -> tuple[str, int, 
 
 
 def lines(changes: Sequence[Change], every: bool) -> list[tuple[str, ...]]:
-    """Rows of the printed table: all curves, or those that are neither the same nor within noise."""
+    """Return the rows of the printed table: all curves, or those that are neither the same nor within noise."""
     rows: list[tuple[str, ...]] = []
     for c in changes:
         if not every and c.state in (SAME, NOISE):

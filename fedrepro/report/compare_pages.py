@@ -1,7 +1,7 @@
-"""Two sets of results side by side, as pages: which curves moved beyond noise, which verdicts with them, and pictures.
+"""Pages that compare two sets of results: curves that moved beyond noise, changed verdicts, and pictures.
 
-A set is one results file or a folder of them: two machines, two versions of the code, a method of one's own in place of
-a paper's. Figures that both have are compared as ``compare`` does.
+A set is one results file or a folder of them, for example of two machines, two versions of the code, or your own method
+and a paper's. Figures in both sets are compared by ``compare``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNSEEN = (SAME, NOISE)
 
 @dataclass(frozen=True)
 class Pair:
-    """A figure that both sets have: its name, and the file of each."""
+    """A figure in both sets: its name and both files."""
 
     name: str
     a: Path
@@ -38,32 +38,32 @@ class Pair:
 
 
 def pairs(a: Path, b: Path) -> tuple[list[Pair], list[str], list[str]]:
-    """The figures that both sets have, then the names of those that only A has, and only B.
+    """Return the figures in both sets, then the names of those only in A, and only in B.
 
-    Raises UserError where one is a file and the other a folder, or where they have nothing in common.
+    Raises UserError if one is a file and the other a folder, or if they have no common figure.
     """
     if a.is_dir() != b.is_dir():
         raise UserError(f"{a} and {b}: two files of results, or two folders with such files")
     if not a.is_dir():
         return [Pair(_name(a), a, b)], [], []
-    found, other = _files(a), _files(b)
-    both = [Pair(name, found[name], other[name]) for name in found if name in other]
+    in_a, in_b = _files(a), _files(b)
+    both = [Pair(name, in_a[name], in_b[name]) for name in in_a if name in in_b]
     if not both:
-        raise UserError(f"{a} and {b}: no figure is in both; results lie in TIER/PAPER/FIGURE.csv")
-    return both, [n for n in found if n not in other], [n for n in other if n not in found]
+        raise UserError(f"{a} and {b}: no figure is in both; results are stored in TIER/PAPER/FIGURE.csv")
+    return both, [n for n in in_a if n not in in_b], [n for n in in_b if n not in in_a]
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The results files below a folder, by their place in it without the ending; of tiers, papers and figures alone."""
-    found: dict[str, Path] = {}
+    """Return the results files below a folder by path without suffix, except those stored beside others."""
+    files: dict[str, Path] = {}
     for ending in ("", *PACKED):
         for depth in ("*.csv", "*/*.csv", "*/*/*.csv"):
             for path in sorted(folder.glob(depth + ending)):
                 name = path.relative_to(folder).as_posix().removesuffix(ending).removesuffix(".csv")
                 odd = name.endswith((".points", ".stand-in")) or ".incomplete" in name or ".stand-in." in name
                 if not odd and not any(part.startswith(".") or part == "set" for part in name.split("/")):
-                    found.setdefault(name, path)
-    return dict(sorted(found.items()))
+                    files.setdefault(name, path)
+    return dict(sorted(files.items()))
 
 
 def _name(path: Path) -> str:
@@ -73,7 +73,7 @@ def _name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure of both sets. changes : of its curves. moved : those that did. verdicts : of each claim in A and B."""
+    """A figure in both sets. changes : all curves. moved : curves that moved. verdicts : of each claim in A and B."""
 
     name: str
     anchor: str
@@ -85,15 +85,15 @@ class Compared:
 
 
 def page(a: Path, b: Path, metric: str | None, pictured: bool = True) -> dict[str, bytes]:
-    """The files of a folder that shows what differs between A and B."""
+    """Return the files of a folder that shows the differences between A and B."""
     both, only_a, only_b = pairs(a, b)
     files = {f"static/{name}": str(static(name)).encode() for name in ("report.css", "site.css", "site.js")}
-    found = [_compared(pair, metric, pictured, files) for pair in both]
-    states = Counter(change.state for one in found for change in one.changes)
-    turned = sum(x.verdict != y.verdict for one in found for x, y in one.verdicts)
+    figures = [_compared(pair, metric, pictured, files) for pair in both]
+    states = Counter(change.state for figure in figures for change in figure.changes)
+    turned = sum(x.verdict != y.verdict for figure in figures for x, y in figure.verdicts)
     text = render(
         "site/compare.html", root="", here="index.html", title="Two sets of results", policy=POLICY, marker=_marker(),
-        figure_page=str, made_by=views.program(made()), a=str(a), b=str(b), found=found, states=states, turned=turned,
+        figure_page=str, made_by=views.program(made()), a=str(a), b=str(b), found=figures, states=states, turned=turned,
         only_a=only_a, only_b=only_b, lines=lambda changes: compare.lines(changes, True), unseen=UNSEEN,
     )  # fmt: skip
     return files | {"index.html": str(text).encode()}
@@ -118,7 +118,7 @@ def _compared(pair: Pair, metric: str | None, pictured: bool, files: dict[str, b
 
 
 def _section(path: Path) -> Section | None:
-    """The figure of a results file, where it lies as results do and its spec is known; None else."""
+    """Return the figure of a results file if its path and spec are those of a figure; otherwise None."""
     stem = path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
     tier, paper = path.absolute().parents[1].name, path.absolute().parent.name
     spec = experiments() / paper / f"{stem}.yaml"
@@ -141,7 +141,7 @@ def _verdicts(sections: Sequence[Section | None]) -> Iterator[tuple[Row, Row]]:
 def _pictures(
     anchor: str, sections: Sequence[Section | None], moved: Sequence[Change], files: dict[str, bytes]
 ) -> Iterator[tuple[str, str, str]]:
-    """Of every panel that shows a curve that moved: its title, and its picture in A and in B."""
+    """Yield title and both pictures of every panel with a curve that moved."""
     series = {name for change in moved for name in (change.series, change.other)}
     drawn: list[Mapping[str, tuple[str, str]]] = []
     for side, section in zip("ab", sections, strict=True):
@@ -149,11 +149,11 @@ def _pictures(
         source = section.source if section is not None else None
         for panel in source.figure.panels if source is not None else ():
             if source is not None and series & {curve.setting.series for curve in panel.curves}:
-                found = pictures.drawing(source, panel, f"{anchor}-{side}", ("svg", "png")).files
-                ending = next((e for e in ("svg", "png") if e in found), "")
+                formats = pictures.drawing(source, panel, f"{anchor}-{side}", ("svg", "png")).files
+                ending = next((e for e in ("svg", "png") if e in formats), "")
                 path = f"{side}/{file_name(anchor, panel.id)}.{ending}"
                 if ending:
-                    files[path] = found[ending]
+                    files[path] = formats[ending]
                     own[panel.id] = pictures.titled(panel), path
         drawn.append(own)
     a, b = drawn

@@ -1,9 +1,8 @@
-"""The discrepancies: where a paper is silent, contradicts itself or differs from its released program.
+"""Discrepancies: places where a paper is silent, contradicts itself or differs from its released program.
 
-``experiments/<paper>/discrepancies.yaml`` holds one row for every such place: what the paper says, what the released
-program does, the reading taken here, and the variant (a registered name with parameters) that runs the other reading.
-A row may name two curves of a figure that differ in this choice alone; where results exist, its effect is computed
-from them.
+``experiments/<paper>/discrepancies.yaml`` contains one row for every such place: what the paper says, what the released
+program does, our reading, and the variant (a registered name with parameters) that runs the other reading. A row can
+name two curves of a figure that differ only in this choice; if results exist, its effect is computed from them.
 
     paper: fedc
     rows:
@@ -18,9 +17,9 @@ from them.
         effect:
           - {figure: beyond/fedcavg_step, panel: b, taken: {label: "d = 5 L_W"}, other: {label: "d = L_W"}}
 
-An effect compares the panel's metric (or ``metric``, and ``other_metric`` for the other curve) at the end, at round
-``at``, or instead of it the first value of ``axis`` (default ``round``) at which the metric is as good as ``reach``.
-``taken`` and ``other`` select one curve each by any of its values; ``other_panel`` says where else the other stands.
+An effect compares the panel's metric (or ``metric``, and ``other_metric`` for the other curve) at the end, or at round
+``at``, or the first value of ``axis`` (default ``round``) at which the metric reaches ``reach``. ``taken`` and
+``other`` each select one curve by any of its values; ``other_panel`` is the panel of the other one, if it differs.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ KINDS = ("algorithm", "problem", "dataset", "partition")
 
 @dataclass(frozen=True)
 class Variant:
-    """The other reading as something that can be run: a registered name of one kind, and values of its parameters."""
+    """The other reading in a form that can be run: a registered name of one kind, and values of its parameters."""
 
     kind: str
     name: str
@@ -61,7 +60,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Effect:
-    """Two curves of a panel, of which the first is the reading taken and the second the other one."""
+    """Two curves of a panel: the first has our reading, the second the other one."""
 
     figure: str
     panel: str
@@ -77,7 +76,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """One row of such a file. ``figures`` are names ``paper/figure``; ``command`` runs the other reading."""
+    """One row of a file of discrepancies. figures : names ``paper/figure``. command : runs the other reading."""
 
     paper: str
     id: str
@@ -95,7 +94,7 @@ class Discrepancy:
 
     @property
     def command(self) -> str:
-        """The command that computes a figure under the other reading, beside the results there are."""
+        """The command that computes a figure with the other reading, beside the existing results."""
         if not self.figure:
             return ""
         sets = " ".join(f"--set '{s}'" for s in self.sets)
@@ -103,18 +102,18 @@ class Discrepancy:
 
 
 def files(experiments: Path) -> list[Path]:
-    """The files of discrepancies of the experiments folder, in the papers' order."""
+    """Return the files of discrepancies in the experiments folder, in the papers' order."""
     return sorted(experiments.glob(f"*/{DISCREPANCIES}"), key=lambda path: (order(path.parent.name), path))
 
 
 def order(paper: str) -> int:
-    """The place of a paper among the papers; what belongs to none comes last."""
+    """Return the place of a paper among the papers; other folders come last."""
     papers = list(registry.PAPERS)
     return papers.index(paper) if paper in papers else len(papers)
 
 
 def load_all(experiments: Path) -> list[Discrepancy]:
-    """The discrepancies of all papers in order; raises SpecErrors with every error of all files."""
+    """Return the discrepancies of all papers in order. Raises SpecErrors with the errors of all files."""
     rows: list[Discrepancy] = []
     messages: list[str] = []
     for path in files(experiments):
@@ -128,7 +127,7 @@ def load_all(experiments: Path) -> list[Discrepancy]:
 
 
 def load(path: Path, experiments: Path) -> list[Discrepancy]:
-    """The discrepancies of one paper; raises SpecErrors with every error found."""
+    """Return the discrepancies of one paper. Raises SpecErrors with all errors."""
     reader = _Reader(path, experiments)
     rows = reader.rows(nodes.read(path))
     if reader.errors:
@@ -137,7 +136,7 @@ def load(path: Path, experiments: Path) -> list[Discrepancy]:
 
 
 class _Reader:
-    """Collects errors while it reads, each with its place and the text that stands there."""
+    """Reads a file and collects errors, each with its place and the text there."""
 
     def __init__(self, path: Path, experiments: Path) -> None:
         self.path, self.errors = path, list[str]()
@@ -151,7 +150,7 @@ class _Reader:
             self.errors.append(message)
 
     def mapping(self, node: Node, valid: Iterable[str], what: str) -> bool:
-        """Whether the node is a mapping; keys that ``what`` does not know are errors."""
+        """Return whether the node is a mapping; report keys that are not keys of ``what``."""
         if not isinstance(node.value, dict):
             self.error(node, f"{what} must be a mapping of keys to values")
             return False
@@ -174,7 +173,7 @@ class _Reader:
         return child.value.strip()
 
     def items(self, node: Node | None, what: str) -> list[Node]:
-        """The items of a list; a single mapping or word counts as a list of one."""
+        """Return the items of a list; a single mapping or word counts as a list of one."""
         if node is None:
             return []
         if isinstance(node.value, list):
@@ -190,7 +189,7 @@ class _Reader:
         paper = root.get("paper")
         if paper is None or paper.value != self.paper:
             given = f"'{paper.value}'" if paper else "missing"
-            self.error(paper or root, f"paper is {given}; the file stands in the folder of its paper, '{self.paper}'")
+            self.error(paper or root, f"paper is {given}; the file is in the folder of the paper '{self.paper}'")
         table = root.get("rows")
         if table is None or not isinstance(table.value, list):
             self.error(table or root, "a file of discrepancies needs 'rows', a list of rows")
@@ -249,10 +248,10 @@ class _Reader:
             return ()
         if node.value == "all":
             return tuple(name for name in self.known if name.startswith(f"{self.paper}/"))
-        return tuple(name for one in self.items(node, "figures") if (name := self.name(one)))
+        return tuple(name for item in self.items(node, "figures") if (name := self.name(item)))
 
     def name(self, node: Node) -> str:
-        """``paper/figure`` of a figure that exists; without a paper it is one of the file's own."""
+        """Return ``paper/figure`` of an existing figure; without a paper it is one of the file's paper."""
         name = node.value if "/" in str(node.value) else f"{self.paper}/{node.value}"
         if name not in self.known:
             self.error(node, f"there is no figure '{name}'{nearest(name, self.known)} (`fedrepro list figures`)")
@@ -296,7 +295,7 @@ _TABLES: dict[str, Callable[[], Mapping[str, Any]]] = {
 
 
 def _try(kind: str, entry: Any, values: Mapping[str, Any]) -> None:
-    """Raise ParameterError where the values cannot work, as far as that can be told without data."""
+    """Raise ParameterError for invalid values, as far as they can be checked without data."""
     if kind == "algorithm":
         entry.make(**values)
     elif kind == "problem":

@@ -1,4 +1,4 @@
-"""What a discrepancy changes: the two curves of an effect read from a figure's results, and compared."""
+"""Measure what a discrepancy changes: compare the two curves of an effect in a figure's results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fedrepro.spec.model import Curve, Figure, Panel
 
 
 def verify(rows: Iterable[Discrepancy], experiments: Path, tier: str) -> list[str]:
-    """What does not work at a tier: effects whose curves are not there, commands whose ``--set`` options fail."""
+    """Return the errors at a tier: effects without their curves, and commands with invalid ``--set`` options."""
     from fedrepro.spec.read import load as load_spec
 
     figures: dict[str, Figure] = {}
@@ -41,7 +41,7 @@ def verify(rows: Iterable[Discrepancy], experiments: Path, tier: str) -> list[st
 
 @dataclass(frozen=True)
 class Measured:
-    """What a choice changed in one figure's results: values of both readings and their paired difference."""
+    """The effect of a choice in one figure's results: both values and their paired difference, in words."""
 
     figure: str
     tier: str
@@ -49,18 +49,18 @@ class Measured:
 
 
 def curves(effect: Effect, figure: Figure) -> tuple[Panel, Curve, Curve]:
-    """The panel and the two curves an effect compares; raises UserError where they cannot be told."""
+    """Return the panel and the two curves that an effect compares. Raises UserError if they are not unique."""
     panels = {panel.id: panel for panel in figure.panels}
     for name in (effect.panel, effect.other_panel or effect.panel):
         if name not in panels:
             valid = ", ".join(panels)
             raise UserError(f"{effect.figure} has no panel '{name}'{nearest(name, panels)} (panels: {valid})")
     panel, elsewhere = panels[effect.panel], panels[effect.other_panel or effect.panel]
-    found = claim_grammar.pick(panel.curves, effect.taken), claim_grammar.pick(elsewhere.curves, effect.other)
-    for curve, metric in zip(found, _metrics(effect, panel), strict=True):
+    pair = claim_grammar.pick(panel.curves, effect.taken), claim_grammar.pick(elsewhere.curves, effect.other)
+    for curve, metric in zip(pair, _metrics(effect, panel), strict=True):
         if metric not in curve.setting.metrics:
             raise UserError(f"the metric '{metric}' is not recorded{nearest(metric, curve.setting.metrics)}")
-    return panel, *found
+    return panel, *pair
 
 
 def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
@@ -69,15 +69,15 @@ def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
 
 
 def measure(effect: Effect, source: FigureData) -> Measured:
-    """The effect in one figure's results, in words: both means, and the paired difference with its 95 % interval."""
+    """Return the effect in one figure's results: both means, and the paired difference with its 95 % interval."""
     panel, *pair = curves(effect, source.figure)
     metrics = _metrics(effect, panel)
     x = effect.axis if effect.reach is not None else "round"
     runs = [series.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
     better = registry.problems()[pair[0].setting.problem].metrics[metrics[0]].better
-    values = [{t.number: _value(t, effect, better) for t in found if t.status == "ok" and t.y.size} for found in runs]
-    said = [_said(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
-    words = f"{_what(effect, panel, metrics[0])}: {said[0]}; {said[1]}"
+    values = [{t.number: _value(t, effect, better) for t in trials if t.status == "ok" and t.y.size} for trials in runs]
+    texts = [_in_words(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
+    words = f"{_what(effect, panel, metrics[0])}: {texts[0]}; {texts[1]}"
     shared = np.array([values[1][n] - values[0][n] for n in values[0] if n in values[1]])
     if shared.size and np.isfinite(shared).all():
         words += f"; difference {_difference(shared)}"
@@ -86,7 +86,7 @@ def measure(effect: Effect, source: FigureData) -> Measured:
 
 
 def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
-    """How the two readings are told apart: by label, by panel, or by metric."""
+    """Return names of the two readings: their labels, panels or metrics."""
     if effect.other_panel:
         places = (effect.panel, effect.other_panel)
         return [f"{curve.label} in panel {place}" for curve, place in zip(pair, places, strict=True)]
@@ -110,7 +110,7 @@ def _value(trial: Trial, effect: Effect, better: str) -> float:
     return float(trial.y[max(int(np.searchsorted(trial.x, effect.at, side="right")) - 1, 0)])
 
 
-def _said(name: str, values: Mapping[int, float], runs: list[Trial]) -> str:
+def _in_words(name: str, values: Mapping[int, float], runs: list[Trial]) -> str:
     bad = sum(t.status == "diverged" for t in runs)
     notes = f" ({bad} of {len(runs)} trials diverge)" if bad else ""
     if not values:

@@ -1,8 +1,8 @@
-"""Curves as data for pictures that can be explored: every axis, every trial, thinned so that a figure's file is small.
+"""Curves as data for interactive pictures: every axis and every trial, thinned so that a figure's file is small.
 
-A curve is kept at the same recorded rounds for its mean, its band and its trials; along another axis than rounds these
-lie where the mean over trials of that axis is at the round. Where a figure has more numbers than ``LARGEST`` allows,
-fewer rounds are kept, the first and the last always, half of them spaced evenly and half by equal factors.
+The mean, the band and the trials of a curve share their rounds; places along another axis are means over trials.
+If a figure has more numbers than ``LARGEST`` allows, fewer rounds are stored: always the first and the last, half of
+them with even spacing and half with equal factors.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import CurvesOptions
 
 LARGEST = 120_000
-"""About how many characters the file of a figure may have."""
+"""Approximate limit of the characters in a figure's file."""
 
 EACH = 7
-"""Characters of a number in it."""
+"""Characters of a number in the file."""
 
 FEWEST, MOST = 25, 160
-"""Rounds that are kept of a curve, at least (of as many as it has) and at most."""
+"""Smallest (if the curve has as many) and largest number of rounds stored of a curve."""
 
 SPREAD = Axis("time_spread", "time (s): what the run took, spread evenly over its rounds", Reads.TIMING)
-"""Time where no clock was kept along the run: drawn, and said to be an estimate."""
+"""Time of runs without timings: drawn, and labelled as an estimate."""
 
 COSTS = ("round", "uplink_scalars", "uplink_bits")
-"""The axes that every result has."""
+"""Axes that all results have."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """What the finished trials of one curve recorded: ``rounds`` (k,), ``values`` (trials, k), each axis (k,)."""
+    """The records of a curve's trials: ``rounds`` (k,), ``values`` (trials, k), each axis (k,)."""
 
     rounds: np.ndarray
     values: np.ndarray
@@ -51,12 +51,12 @@ class Records:
 
 
 def explorable(panel: Panel) -> bool:
-    """Whether a panel's curves run along an axis."""
+    """Return whether a panel's curves run along an axis."""
     return panel.kind == "curves" and axes.of(panel).along
 
 
 def axes_of(panel: Panel, source: FigureData) -> list[Axis]:
-    """The axes between which a panel's x can be switched, its own first."""
+    """Return the axes that a panel's x can be switched to, its own first."""
     clocks = {c.setting.series for c in panel.curves} <= set(source.sidecar.timing)
     time = ["seconds"] if clocks else []
     names = dict.fromkeys([panel.x, *COSTS, *time])
@@ -65,10 +65,10 @@ def axes_of(panel: Panel, source: FigureData) -> list[Axis]:
 
 
 def records(source: FigureData, curve: Curve, panel: Panel, wanted: Iterable[Axis], metric: str = "") -> Records | None:
-    """What a curve's trials recorded; None where there is nothing. A trial that ended early keeps its last value."""
+    """Return the records of a curve's trials, or None. A trial that ended early keeps its last value."""
     name, runs = curve.setting.series, source.runs
-    found = {n: runs.rows(name, n, metric or panel.y) for n in runs.trials(name)}
-    parts = {n: part for n, part in found.items() if part["round"].size}
+    rows = {n: runs.rows(name, n, metric or panel.y) for n in runs.trials(name)}
+    parts = {n: part for n, part in rows.items() if part["round"].size}
     if not parts:
         return None
     rounds = np.unique(np.concatenate([part["round"] for part in parts.values()]))
@@ -85,21 +85,21 @@ def _aligned(part: Rows, values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
 def _mean_place(
     source: FigureData, curve: Curve, panel: Panel, axis: Axis, parts: Mapping[int, Rows], rounds: np.ndarray
 ) -> np.ndarray:
-    """Where the rounds lie on an axis: the mean over the trials of which the results say it."""
+    """Return the places of the rounds on an axis: means over the trials with known places."""
     if axis is SPREAD:
         took = source.sidecar.seconds_per_run.get(curve.setting.series, ())
         last = max(float(rounds[-1]), 1.0)
         return rounds / last * (float(np.mean(took)) if took else math.nan)
-    found = [_aligned(part, series.along(source, curve, panel, axis, n, part), rounds) for n, part in parts.items()]
-    stacked = np.stack(found)
-    there = np.isfinite(stacked)
-    counts = there.sum(axis=0)
-    summed = np.where(there, stacked, 0.0).sum(axis=0)
+    places = [_aligned(part, series.along(source, curve, panel, axis, n, part), rounds) for n, part in parts.items()]
+    stacked = np.stack(places)
+    known = np.isfinite(stacked)
+    counts = known.sum(axis=0)
+    summed = np.where(known, stacked, 0.0).sum(axis=0)
     return np.where(counts > 0, summed / np.maximum(counts, 1), np.nan)
 
 
 def kept(count: int, most: int) -> np.ndarray:
-    """Which of ``count`` records are kept where ``most`` may be: their indices, the first and the last among them."""
+    """Return the indices of at most ``most`` of ``count`` records, with the first and the last."""
     if count <= most:
         return np.arange(count)
     even = np.linspace(0, count - 1, most - most // 2)
@@ -108,17 +108,17 @@ def kept(count: int, most: int) -> np.ndarray:
 
 
 def data(source: FigureData, panels: Sequence[Panel]) -> dict[str, Any]:
-    """By panel: its titles, axes and curves, as the script of the page reads them."""
+    """Return titles, axes and curves by panel, as the page's script reads them."""
     shown = [panel for panel in panels if explorable(panel)]
     read = {panel.id: [records(source, c, panel, axes_of(panel, source)) for c in panel.curves] for panel in shown}
-    numbers = sum((4 + len(one.along) + len(one.numbers)) for found in read.values() for one in found if one)
+    numbers = sum(4 + len(curve.along) + len(curve.numbers) for curves in read.values() for curve in curves if curve)
     most = int(np.clip(LARGEST / EACH / max(numbers, 1), FEWEST, MOST))
     return {panel.id: _panel(source, panel, read[panel.id], most) for panel in shown if any(read[panel.id])}
 
 
-def _panel(source: FigureData, panel: Panel, found: Sequence[Records | None], most: int) -> dict[str, Any]:
+def _panel(source: FigureData, panel: Panel, read: Sequence[Records | None], most: int) -> dict[str, Any]:
     options = CurvesOptions.of(panel)
-    drawn = zip(panel.curves, naming.legends(panel, source.figure), style.looks(panel.curves), found, strict=True)
+    drawn = zip(panel.curves, naming.legends(panel, source.figure), style.looks(panel.curves), read, strict=True)
     x = axes.of(panel)
     return {
         "title": naming.plain(panel.title),
@@ -131,28 +131,30 @@ def _panel(source: FigureData, panel: Panel, found: Sequence[Records | None], mo
             for a in axes_of(panel, source)
         ],
         "curves": [
-            _curve(panel, curve, naming.plain(name), look, one, most) for curve, name, look, one in drawn if one
+            _curve(panel, curve, naming.plain(name), look, recorded, most)
+            for curve, name, look, recorded in drawn
+            if recorded
         ],
         "published": _published(panel),
     }
 
 
-def _curve(panel: Panel, curve: Curve, name: str, look: style.Look, one: Records, most: int) -> dict[str, Any]:
+def _curve(panel: Panel, curve: Curve, name: str, look: style.Look, recorded: Records, most: int) -> dict[str, Any]:
     level = curve.role == "level"
-    at = np.array([one.rounds.size - 1]) if level else kept(one.rounds.size, most)
-    healthy = [i for i, status in enumerate(one.statuses) if status == "ok"]
-    values = one.values[:, at]
+    at = np.array([recorded.rounds.size - 1]) if level else kept(recorded.rounds.size, most)
+    healthy = [i for i, status in enumerate(recorded.statuses) if status == "ok"]
+    values = recorded.values[:, at]
     centre, low, high, band = values[0] * np.nan, values[0] * np.nan, values[0] * np.nan, ""
     if healthy:
         how = CurvesOptions.of(panel).average
         centre, low, high, band = series.spread(values[healthy], how, panel.yscale == "log")
     first = CurvesOptions.of(panel).starts_at if panel.x == "round" else 0
-    places = {n: _short(x[at] + (first if n == "round" else 0), 7) for n, x in one.along.items()}
-    trials = [] if len(one.numbers) == 1 and healthy else [_short(v, 4) for v in values]
-    bad = {s: one.statuses.count(s) for s in ("diverged", "failed") if s in one.statuses}
+    places = {n: _short(x[at] + (first if n == "round" else 0), 7) for n, x in recorded.along.items()}
+    trials = [] if len(recorded.numbers) == 1 and healthy else [_short(v, 4) for v in values]
+    bad = {s: recorded.statuses.count(s) for s in ("diverged", "failed") if s in recorded.statuses}
     return {
         "series": curve.setting.series,
-        "name": name + "".join(f", {n} of {len(one.numbers)} {s}" for s, n in bad.items()),
+        "name": name + "".join(f", {n} of {len(recorded.numbers)} {s}" for s, n in bad.items()),
         "color": [look.color, lifted(look.color)],
         "dash": _dash(look.dash),
         "level": level,
@@ -162,20 +164,20 @@ def _curve(panel: Panel, curve: Curve, name: str, look: style.Look, one: Records
         "high": _short(high, 5) if band else [],
         "band": band,
         "trials": trials,
-        "numbers": list(one.numbers),
+        "numbers": list(recorded.numbers),
         "healthy": len(healthy),
     }
 
 
 def _dash(dash: Any) -> str:
-    """A dash of matplotlib as plotly has it."""
+    """Convert a dash of matplotlib to one of plotly."""
     if isinstance(dash, str):
         return {"solid": "solid", "dashed": "dash", "dotted": "dot", "dashdot": "dashdot"}.get(dash, "solid")
     return ",".join(f"{1.7 * part:g}px" for part in dash[1] or ()) or "solid"
 
 
 def _short(values: np.ndarray, digits: int) -> list[float | None]:
-    """Numbers to so many digits; what is not finite has no place in JSON."""
+    """Return numbers with so many digits; None for what is not finite, because JSON has no such numbers."""
     return [None if not math.isfinite(v) else _number(v, digits) for v in values.tolist()]
 
 
@@ -185,18 +187,18 @@ def _number(value: float, digits: int) -> float | int:
 
 
 def _published(panel: Panel) -> list[dict[str, Any]]:
-    """The paper's numbers that are drawn in the panel: points, and levels without x."""
-    found = []
+    """Return the paper's numbers that the panel draws: points, and levels without x."""
+    numbers = []
     for item in panel.published:
         if "y" in item:
             y = np.atleast_1d(item["y"]).tolist()
             x = np.atleast_1d(item["x"]).tolist() if "x" in item else []
-            found.append({"x": x, "y": y, "name": naming.plain(f"paper: {item.get('label', '')}".rstrip(": "))})
-    return found
+            numbers.append({"x": x, "y": y, "name": naming.plain(f"paper: {item.get('label', '')}".rstrip(": "))})
+    return numbers
 
 
 def table(panel: Mapping[str, Any]) -> list[list[str]]:
-    """The kept points of a panel's curves as rows, the header first, for a file."""
+    """Return the stored points of a panel's curves as rows for a file, the header first."""
     names = [name for name, _ in panel["axes"]]
     rows = [["curve", *names, "mean", "low", "high", "band", "trials"]]
     for curve in panel["curves"]:

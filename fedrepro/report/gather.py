@@ -1,4 +1,4 @@
-"""Everything the report says, as data: the discrepancies, and one section a figure with its claims and numbers."""
+"""The content of the report as data: the discrepancies, and one section per figure with its claims and numbers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ LENT = "the {tier} " + LENT_WORDS
 
 @dataclass(frozen=True)
 class Section:
-    """One figure: its results at one tier (``source`` is None where there are none) and what follows from them.
+    """One figure: its results at one tier (``source`` is None without results) and its verdicts.
 
-    Of every claim stands the verdict on the best evidence of the tiers that were asked for. ``stale`` says what changed
-    since the results were computed, also of those of another tier that a verdict is from, and which results are not
-    used, as they are not those that were written; ``unchecked`` why that cannot be told. ``others``: the results of
-    other tiers that verdicts are from.
+    Every claim has the verdict with the best evidence of the requested tiers. stale : what has changed since the
+    results were computed, and which results are damaged. unchecked : why changes cannot be detected. others : the
+    results of other tiers that verdicts are from.
     """
 
     path: Path
@@ -53,22 +52,20 @@ class Section:
     others: tuple[FigureData, ...] = ()
 
     def read_from(self, row: judge.Row) -> FigureData | None:
-        """The results that a claim's verdict was read off."""
-        found = (one for one in (self.source, *self.others) if one is not None and one.figure.tier == row.tier)
-        return next(found, None) if row.level != evidence.NONE else None
+        """Return the results that a claim's verdict is from."""
+        sources = (s for s in (self.source, *self.others) if s is not None and s.figure.tier == row.tier)
+        return next(sources, None) if row.level != evidence.NONE else None
 
     def in_short(self) -> Section:
-        """The section without what was measured: all that its pages are made of, beside what ``work`` prepares."""
+        """Return the section without its measurements: all that its pages need besides what ``prepare`` makes."""
         short = self.source.in_short() if self.source is not None else None
-        return dataclasses.replace(self, source=short, others=tuple(one.in_short() for one in self.others))
+        return dataclasses.replace(self, source=short, others=tuple(source.in_short() for source in self.others))
 
     def is_stale(self, row: judge.Row) -> bool:
-        """Whether something changed since the results were computed that a claim's verdict was read off."""
+        """Return whether something has changed since the results of a claim's verdict were computed."""
         own = self.source is not None and self.source.figure.tier == row.tier
-        said = (
-            why for why in self.stale if why.startswith(LENT.format(tier=row.tier)) or (own and LENT_WORDS not in why)
-        )
-        return any(True for _ in said)
+        lent = LENT.format(tier=row.tier)
+        return any(why.startswith(lent) or (own and LENT_WORDS not in why) for why in self.stale)
 
     @property
     def name(self) -> str:
@@ -76,45 +73,45 @@ class Section:
         return f"{self.figure.paper}/{self.figure.figure}"
 
     def count(self, verdict: str) -> int:
-        """How many of its claims have this verdict."""
+        """Return how many of its claims have this verdict."""
         return sum(row.verdict == verdict for row in self.claims)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All sections, the discrepancies, and by the id of each the effects measured in the sections' results."""
+    """All sections, the discrepancies, and the measured effects by the id of their discrepancy."""
 
     sections: tuple[Section, ...]
     discrepancies: tuple[Discrepancy, ...]
     effects: Mapping[str, tuple[Measured, ...]]
 
     def count(self, verdict: str) -> int:
-        """How many claims of all figures have this verdict."""
+        """Return how many claims of all figures have this verdict."""
         return sum(section.count(verdict) for section in self.sections)
 
     def at_level(self, level: str, verdict: str | None = None) -> int:
-        """How many claims rest on evidence of this level, or of these how many have this verdict."""
+        """Return how many claims have this level of evidence, and the verdict if it is given."""
         rows = (row for section in self.sections for row in section.claims if row.level == level)
         return sum(verdict in (None, row.verdict) for row in rows)
 
     def touching(self, name: str) -> list[Discrepancy]:
-        """The discrepancies that touch a figure."""
+        """Return the discrepancies that concern a figure."""
         return [row for row in self.discrepancies if name in row.figures]
 
 
 def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> Report:
-    """All specs' results: at ``tier``, or with ``best`` at the paper tier where there are any, else at quick."""
+    """Return the report on all specs: at ``tier``, or with ``best`` at the paper tier if possible, else at quick."""
     rows = tuple(discrepancies.load_all(experiments))
     sections = [section(path, tier, root) for path in paths]
-    return report(sections, rows, [measured(one, effects_of(rows)) for one in sections])
+    return report(sections, rows, [measured(figure, effects_of(rows)) for figure in sections])
 
 
 Effects = Mapping[tuple[str, int], Effect]
-"""Effects by the id of their discrepancy and their number in it."""
+"""Effects by the id of their discrepancy and their number there."""
 
 
 def effects_of(rows: Iterable[Discrepancy]) -> Effects:
-    """All effects of discrepancies."""
+    """Return all effects of discrepancies."""
     return {(row.id, number): effect for row in rows for number, effect in enumerate(row.effects)}
 
 
@@ -123,22 +120,22 @@ def report(
     rows: tuple[Discrepancy, ...],
     effects: Iterable[Mapping[tuple[str, int], Measured]],
 ) -> Report:
-    """The report of these sections. effects : what is measured in the results of each."""
-    found = {place: one for own in effects for place, one in own.items()}
-    by_row = {row.id: tuple(found[at] for at in effects_of([row]) if at in found) for row in rows}
+    """Return the report of these sections. effects : the effects measured in the results of each."""
+    by_place = {place: effect for own in effects for place, effect in own.items()}
+    by_row = {row.id: tuple(by_place[at] for at in effects_of([row]) if at in by_place) for row in rows}
     return Report(tuple(sorted(sections, key=_place)), rows, by_row)
 
 
 def measured(section: Section, effects: Effects) -> dict[tuple[str, int], Measured]:
-    """Those of the effects that are read from a section's results, and what they say."""
+    """Return the effects that are measured in a section's results."""
     source = section.source
     if source is None:
         return {}
-    return {at: _measured(one, source) for at, one in effects.items() if one.figure == section.name}
+    return {at: _measured(effect, source) for at, effect in effects.items() if effect.figure == section.name}
 
 
 def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
-    """Papers together, figures by number (fig3 before fig10, figS1 after), tables last."""
+    """Return a key that sorts by paper, then figures by number (fig3 before fig10, figS1 after), then tables."""
     parts = re.findall(r"\d+|\D+", section.figure.figure)
     number = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
     return discrepancies.order(section.figure.paper), section.figure.figure.startswith("table"), number
@@ -147,18 +144,18 @@ def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
 def _measured(effect: Effect, source: FigureData) -> Measured:
     try:
         return measure(effect, source)
-    except UserError as error:  # a tier or a --set option may leave out the curves
+    except UserError as error:  # a tier or a --set option may have removed the curves
         return Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
 def verdicts(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> tuple[judge.Row, ...]:
-    """The verdicts on a figure's claims alone, computed with these options; none where it has no results."""
+    """Return only the verdicts on a figure's claims, for results with these options; () without results."""
     sources = [_source(path, t, root, sets) for t in _wanted(tier) if _has(path, t, root, sets)]
-    return _best([_rows(one) for one in sources], sources[0].figure.claims) if sources else ()
+    return _best([_rows(source) for source in sources], sources[0].figure.claims) if sources else ()
 
 
 def has_results(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
-    """Whether a figure has any results to judge."""
+    """Return whether a figure has any results to judge."""
     return any(_has(path, t, root, sets) for t in _wanted(tier))
 
 
@@ -167,27 +164,27 @@ def _wanted(tier: str) -> tuple[str, ...]:
 
 
 def section(path: Path, tier: str, root: Path) -> Section:
-    """One figure's section."""
+    """Return the section of one figure."""
     wanted = _wanted(tier)
-    found = [t for t in BEST_FIRST if _has(path, t, root)]
+    available = [t for t in BEST_FIRST if _has(path, t, root)]
     sources: list[FigureData] = []
     damaged: list[str] = []
-    for one in wanted:
+    for name in wanted:
         try:
-            sources += [_source(path, one, root)] if one in found else []
+            sources += [_source(path, name, root)] if name in available else []
         except read.Damaged as error:
             damaged.append(str(error))
     if not sources:
         figure = load(path, wanted[0])
         why = damaged[0] if damaged else f"no results at the {' or the '.join(wanted)} tier"
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
-        return Section(path, figure, None, rows, tuple(damaged), (), (), tuple(found))
+        return Section(path, figure, None, rows, tuple(damaged), (), (), tuple(available))
     source = sources[0]
-    rows = _best([_rows(one) for one in sources], source.figure.claims)
-    shown = [one for one in sources if one is source or one.figure.tier in {row.tier for row in rows}]
-    last = {one.figure.tier: _check(one, root) for one in shown}
-    fresh = [_fresh(one, source, last[one.figure.tier]) for one in shown]
-    stale, unchecked = (sum(said, ()) for said in zip(*fresh, strict=True))
+    rows = _best([_rows(s) for s in sources], source.figure.claims)
+    shown = [s for s in sources if s is source or s.figure.tier in {row.tier for row in rows}]
+    last = {s.figure.tier: _check(s, root) for s in shown}
+    fresh = [_fresh(s, source, last[s.figure.tier]) for s in shown]
+    stale, unchecked = (sum(reasons, ()) for reasons in zip(*fresh, strict=True))
     return Section(
         path,
         source.figure,
@@ -196,20 +193,20 @@ def section(path: Path, tier: str, root: Path) -> Section:
         (*damaged, *stale),
         unchecked,
         tuple(published(source)),
-        tuple(found),
+        tuple(available),
         last[source.figure.tier],
         tuple(shown[1:]),
     )
 
 
 def _check(source: FigureData, root: Path) -> Check | None:
-    """The last check of these very results; one of earlier results says nothing of them."""
-    found = checks.read(read.stem(root, source.figure))
-    return found if found is not None and found.results == source.sidecar.csv_sha256 else None
+    """Return the last check of exactly these results, or None."""
+    check = checks.read(read.stem(root, source.figure))
+    return check if check is not None and check.results == source.sidecar.csv_sha256 else None
 
 
 def _fresh(source: FigureData, main: FigureData, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What ``validity`` says of results, with their tier where it is not that of the ``main`` ones."""
+    """Return changes and open questions from ``validity``, with the tier if it is not that of the ``main`` results."""
     today = validity(source.figure, source.sidecar, check)
     stale, unchecked = today.changed, today.undecidable
     where = "" if source is main else LENT.format(tier=source.figure.tier)
@@ -229,7 +226,7 @@ def _rows(source: FigureData) -> dict[str, judge.Row]:
 
 
 def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
-    """Of every claim of the first tier the row with the best evidence; the first tier's where they are equal."""
+    """Return, for every claim of the first tier, the row with the best evidence; ties go to the first tier."""
     return tuple(
         min((rows[claim.id] for rows in tiers if claim.id in rows), key=lambda row: evidence.LEVELS.index(row.level))
         for claim in claims
@@ -242,9 +239,9 @@ def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
 
 
 def _explained(row: judge.Row, source: FigureData, diverged: Mapping[str, int]) -> judge.Row:
-    """The verdict, with what is behind it: data that are missing where a curve has none, trials that diverge.
+    """Return the verdict with its cause: missing data of a curve without trials, or diverging trials.
 
-    diverged : by series, how many trials.
+    diverged : number of diverged trials by series.
     """
     why = row.why
     missing = source.sidecar.missing

@@ -1,4 +1,4 @@
-"""The report as one HTML page: no file beside it, nothing from the network, readable without its script."""
+"""The report as one self-contained HTML page: no other files, nothing from the network, readable without scripts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fedrepro.report.gather import Report, Section
 from fedrepro.report.render import render, static
 
 ALONE = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-"""What the page may load, enforced by the browser: nothing that is not in it."""
+"""What the page may load, enforced by the browser: only its own content."""
 
 
 def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]], experiments: Path | None = None) -> str:
-    """The whole page. ``drawn``: for each section's name its panels by id, as ``draw`` makes them.
+    """Return the page. drawn : the panels of each section by id, as ``draw`` makes them.
 
-    experiments : where the papers' summaries lie.
+    experiments : the folder of the papers' summaries.
     """
     from fedrepro.runs.storage.write import made
 
@@ -38,8 +38,10 @@ def page(report: Report, drawn: Mapping[str, Mapping[str, Markup]], experiments:
 
 
 def draw(section: Section) -> dict[str, Markup]:
-    """Every panel of a section as HTML, by its id."""
+    """Return every panel of a section as HTML, by its id."""
     if section.source is None:
         return {}
     place = views.figure_anchor(section.name)
-    return {p.id: pictures.panel(section.source, p, f"{place}-{views.anchor(p.id)}") for p in section.figure.panels}
+    return {
+        p.id: pictures.panel_markup(section.source, p, f"{place}-{views.anchor(p.id)}") for p in section.figure.panels
+    }

@@ -1,4 +1,4 @@
-"""The report as Markdown: overview, claims and discrepancies, for reading beside the code."""
+"""The report as Markdown: overview, claims and discrepancies, to read with the code."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from fedrepro.report.gather import VERDICTS, Report, Section
 
 
 def text(report: Report, plots: Path | None = None) -> str:
-    """The whole file. ``plots``: the folder it lies in; pictures that stand there already are shown."""
+    """Return the file. plots : its folder; pictures that exist there are shown."""
     total = "; ".join(f"{report.count(v)} {v}" for v in VERDICTS)
     parts = [f"# Which claims held\n\n{total}.\n", table(_levels(report))]
     parts += ["## Overview\n", table(_overview(report))]
     for section in report.sections:
         parts += [f"## {section.name}: {_line(section.figure.title)}\n", *_figure(section, plots)]
     parts += ["## Discrepancies\n", *(_row(row, report.effects.get(row.id, ())) for row in report.discrepancies)]
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", "\n".join(parts)).rstrip() + "\n"  # texts of specs are no markup
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", "\n".join(parts)).rstrip() + "\n"  # texts of specs are not markup
 
 
 def _levels(report: Report) -> list[list[str]]:
-    """How many claims rest on evidence of which level."""
+    """Return how many claims rest on each level of evidence."""
     rows = [[view.name, str(view.count), view.verdicts, view.means] for view in views.levels(report)]
-    return [["evidence", "claims", "verdicts", "it means"], *rows]
+    return [["evidence", "claims", "verdicts", "meaning"], *rows]
 
 
 def _overview(report: Report) -> list[list[str]]:
@@ -42,8 +42,8 @@ def _overview(report: Report) -> list[list[str]]:
 
 
 def _caveats(section: Section) -> list[str]:
-    found = [tag.lower() for tag in tags(section.source)] if section.source else []
-    return found + (["stale"] if section.stale else [])
+    caveats = [tag.lower() for tag in tags(section.source)] if section.source else []
+    return caveats + (["stale"] if section.stale else [])
 
 
 def _figure(section: Section, plots: Path | None) -> Iterable[str]:
@@ -83,7 +83,7 @@ def _row(row: Discrepancy, effects: Iterable[Measured]) -> str:
 
 
 def table(rows: list[list[str]]) -> str:
-    """Rows as a table, the header first."""
+    """Return rows as a table, the header first."""
     head, *rest = rows
     lines = [head, ["---"] * len(head), *rest]
     return "\n".join("| " + " | ".join(_cell(c) for c in line) + " |" for line in lines) + "\n"

@@ -1,6 +1,6 @@
-"""What would give a claim better evidence: what is missing, the command that computes it, and about how long it takes.
+"""Find what a claim needs for better evidence: what is missing, the command that computes it, and its predicted time.
 
-The time is predicted for one core, from earlier trials of the same figure or from earlier runs and operation counts
+The time is for one core, from earlier trials of the same figure, or from earlier runs and operation counts
 (``runs.predict``). Nothing is measured for the prediction.
 """
 
@@ -26,7 +26,7 @@ PAPER = "paper"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do: what it is for, and the command; '' where no command does it. seconds : predicted, 0 if not."""
+    """One step: its purpose and its command ('' without one). seconds : predicted time, 0 if unknown."""
 
     words: str
     command: str = ""
@@ -34,7 +34,7 @@ class Step:
 
 
 def seconds(section: Section, root: Path) -> float:
-    """Predicted seconds, on one core, of what the figure lacks at the paper tier; 0 where it lacks nothing."""
+    """Return the predicted seconds, on one core, of what the figure lacks at the paper tier; 0 if complete."""
     levels = {row.level for row in section.claims}
     if levels <= {evidence.PAPER, evidence.VARIANT}:
         return 0.0
@@ -44,22 +44,22 @@ def seconds(section: Section, root: Path) -> float:
             return known
     try:
         figure = load(section.path, PAPER)
-        first = planning.make([dataclasses.replace(figure, trials=1)], stand_in=True)  # the others take as long
+        first = planning.make([dataclasses.replace(figure, trials=1)], stand_in=True)  # the others take equally long
     except UserError:
         return 0.0
     return Timings(root / ".runs").total(list(first.runs.values()) * figure.trials, 1)
 
 
 def _by_trials(sidecar: Sidecar) -> float | None:
-    """What the missing trials take, as those did that are there; None where some curve has none."""
+    """Return the time of the missing trials from that of the existing ones; None if a curve has none."""
     wanted, took = sidecar.trials_wanted, sidecar.seconds_per_run
     if wanted is None or not took or len(took) < len(sidecar.settings) or not all(took.values()):
         return None
-    return sum((wanted - len(each)) * sum(each) / len(each) for each in took.values() if len(each) < wanted)
+    return sum((wanted - len(trials)) * sum(trials) / len(trials) for trials in took.values() if len(trials) < wanted)
 
 
 def steps(section: Section, row: Row, took: float) -> tuple[Step, ...]:
-    """What to do for better evidence, in order; ``took``: what ``seconds`` says of the figure."""
+    """Return the steps to better evidence, in order. took : result of ``seconds`` for the figure."""
     return tuple(_steps(section, row, took))
 
 
@@ -67,32 +67,33 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     source = section.read_from(row)
     if section.is_stale(row):
         yield Step(
-            "The code, spec or data changed since. Computed again in part, and compared:",
+            "The code, spec or data have changed. To compute a sample again and compare it:",
             f"fedrepro check {section.name} --tier {row.tier}",
         )
     if row.level == evidence.PAPER:
         return
     sidecar = source.sidecar if source is not None else Sidecar()
     if row.level == evidence.CHANGED:
-        yield Step("The spec's own settings, without the options:", _run(section), took)
+        yield Step("With the spec's own settings, without the options:", _run(section), took)
         return
     used = {curve.setting.dataset for curve in judge.curves(row.claim, source.figure)} if source is not None else set()
     for name in (n for n in sidecar.stand_ins if n in used and row.level == evidence.STAND_IN):
         where = registry.datasets()[name].source or name if name in registry.datasets() else name
         yield Step(
-            f"The real data of {name}, from its source or from a copy of yours:",
+            f"With the real data of {name}, from its source or from your own copy:",
             f"fedrepro data fetch {where}   # or: fedrepro data import {where} PATH",
         )
     if row.level == evidence.VARIANT:
-        for one in (variant for variant in sidecar.variants if variant.dataset in used):
-            yield Step(f"The published files of {one.dataset} in place of a variant:",
-                       f"fedrepro data import {one.dataset} PATH")  # fmt: skip
-    said = {
-        evidence.PARTIAL: "The trials that are missing:",
-        evidence.VARIANT: "Then the figure at the published sizes, on data of the size that the paper gives:",
-        evidence.NONE: "Results at the published sizes, with all trials:",
+        for name in (variant.dataset for variant in sidecar.variants if variant.dataset in used):
+            yield Step(f"With the published files of {name} instead of a variant:",
+                       f"fedrepro data import {name} PATH")  # fmt: skip
+    purposes = {
+        evidence.PARTIAL: "To compute the missing trials:",
+        evidence.VARIANT: "Then compute the figure on data of the paper's size:",
+        evidence.NONE: "To compute results at the published sizes, with all trials:",
     }
-    yield Step(said.get(row.level, "The published sizes, with all rounds and trials:"), _run(section), took)
+    purpose = purposes.get(row.level, "To compute the published sizes, with all rounds and trials:")
+    yield Step(purpose, _run(section), took)
 
 
 def _run(section: Section) -> str:
@@ -100,7 +101,7 @@ def _run(section: Section) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A predicted time in words; '' for none."""
+    """Return a predicted time in words, '' for 0."""
     if seconds <= 0:
         return ""
     for limit, unit, size in ((90, "seconds", 1), (5400, "minutes", 60), (172_800, "hours", 3600)):

@@ -1,4 +1,4 @@
-"""Panels as they stand in the page: curves as inline SVG with tooltips, large panels as PNG, tables as HTML tables."""
+"""Panels for the pages: curves as inline SVG with tooltips, large panels as PNG, tables as HTML tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST = 300_000
 """Characters of SVG above which a panel becomes a PNG."""
 
 DOTS = 110
-"""Of PNGs, to the inch."""
+"""Resolution of PNGs, per inch."""
 
 THEMED = {
     "#ffffff": "var(--paper)",
@@ -35,7 +35,7 @@ THEMED = {
     "#5a5a5a": "var(--faint)",
     "#262626": "var(--ink)",
 }
-"""Colours that follow the page's light or dark theme; those of the curves are the same in both."""
+"""Colours that follow the page's light or dark theme."""
 
 
 TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
@@ -44,10 +44,10 @@ TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
 
 @dataclass(frozen=True)
 class Drawing:
-    """A panel drawn: as HTML for a page, and its picture as a file of each format; none of a table, or without results.
+    """A drawn panel: HTML for a page, and picture files by format (none for tables, or without results).
 
-    ``spot`` says where a point of the data lies in the picture, as shares of its width and height from the upper left,
-    and whether it lies inside the axes. size : width and height in pixels of a page. limits : of the x and the y axis.
+    spot : returns the place of a data point in the picture, as shares of its width and height from the upper left, and
+    whether it is inside the axes. size : width and height in pixels. limits : of the x and the y axis.
     """
 
     markup: Markup
@@ -57,28 +57,28 @@ class Drawing:
     limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
-def panel(source: FigureData, one: Panel, prefix: str) -> Markup:
-    """The panel as HTML, a line of text where it has no results; ``prefix`` makes its ids unique in the page."""
-    return drawing(source, one, prefix, ()).markup
+def panel_markup(source: FigureData, panel: Panel, prefix: str) -> Markup:
+    """Return the panel as HTML, a line of text without results; ``prefix`` makes its ids unique in the page."""
+    return drawing(source, panel, prefix, ()).markup
 
 
-def drawing(source: FigureData, one: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
-    """The panel as HTML and as files of these formats; an SVG that would be too large is left out."""
-    if one.kind == "table":
-        return Drawing(table(source, one))
-    sidecar = source.sidecar.only(curve.setting.dataset for curve in one.curves)  # so that its tags are its own
-    own = source.of(alone(source.figure, one), sidecar)
+def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
+    """Return the panel as HTML and as files of these formats, except an SVG that would be too large."""
+    if panel.kind == "table":
+        return Drawing(table(source, panel))
+    sidecar = source.sidecar.only(curve.setting.dataset for curve in panel.curves)  # only its own tags
+    own = source.of(alone(source.figure, panel), sidecar)
     with style.context():
         prepared = prepare(own.figure.panels[0], own)
-        if why := lacking(one, prepared, source):
-            return Drawing(Markup("<p>{}: {}</p>").format(titled(one), why))
+        if why := lacking(panel, prepared, source):
+            return Drawing(Markup("<p>{}: {}</p>").format(titled(panel), why))
         picture = compose(own, [prepared])
         tips = _name_curves(picture)
         text = _save(picture, "svg").decode()
         large = len(text) > LARGEST
         files = {name: _save(picture, name) for name in formats if name not in ("svg", "png")}
         png = _png(picture) if large or "png" in formats else b""
-    label = f"{source.figure.title}: {titled(one)}"
+    label = f"{source.figure.title}: {titled(panel)}"
     width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
     if "png" in formats:
         files["png"] = png
@@ -93,7 +93,7 @@ def drawing(source: FigureData, one: Panel, prefix: str, formats: Sequence[str] 
 
 
 def _png(picture: Any) -> bytes:
-    """The picture in at most 128 colours, a third of the bytes that it has in all."""
+    """Return the picture as PNG with at most 128 colours, which takes a third of the bytes."""
     from PIL import Image
 
     out, dpi = io.BytesIO(), picture.get_dpi()
@@ -106,7 +106,7 @@ def _png(picture: Any) -> bytes:
 
 
 def _spots(picture: Any) -> Callable[[float, float], tuple[float, float, bool] | None]:
-    """Where points of the data lie in a picture (see ``Drawing``); None where its axes have no place for them."""
+    """Return a function from data points to places in a picture (see ``Drawing``), None for those without one."""
     axes = picture.axes[0]
 
     def spot(x: float, y: float) -> tuple[float, float, bool] | None:
@@ -125,25 +125,25 @@ STYLE = """<style>:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b
   --plot: "DejaVu Sans", Verdana, "Bitstream Vera Sans", sans-serif; }
 @media (prefers-color-scheme: dark) { :root { --paper: #15181b; --ink: #e4e6e8; --faint: #a2a9b0; --rule: #343a40; } }
 * { stroke-linejoin: round; stroke-linecap: butt; } text { fill: var(--ink); } .tag text { fill: #2b1d00; }</style>"""
-"""What a picture that is a file of its own takes from the page's style sheet otherwise."""
+"""The styles of a picture in its own file; in a page the style sheet has them."""
 
 
 def _alone(markup: Markup) -> str:
-    """The picture as a file of its own."""
+    """Return the picture as its own file."""
     names = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head, _, rest = str(markup).replace("<svg", names, 1).partition(">")
     return f"{head}>\n{STYLE}{rest}\n"
 
 
-def titled(one: Panel) -> str:
-    """The panel's letter and title."""
-    return f"({one.id}) {one.title}".strip()
+def titled(panel: Panel) -> str:
+    """Return the panel's letter and title."""
+    return f"({panel.id}) {panel.title}".strip()
 
 
-def alone(figure: Figure, one: Panel) -> Figure:
-    """The figure with this panel only, and without the title that the page has already."""
+def alone(figure: Figure, panel: Panel) -> Figure:
+    """Return the figure with this panel only, and without the title, which the page has."""
     return dataclasses.replace(
-        figure, panels=(dataclasses.replace(one, title=titled(one)),), title="", source="", columns=1
+        figure, panels=(dataclasses.replace(panel, title=titled(panel)),), title="", source="", columns=1
     )
 
 
@@ -161,7 +161,7 @@ def _save(picture: Any, name: str) -> bytes:
 
 
 def _name_curves(picture: Any) -> dict[str, str]:
-    """Give every labelled line of the picture an id, and return what a tooltip on it says."""
+    """Give every labelled line of the picture an id, and return its tooltip."""
     tips: dict[str, str] = {}
     for axes in picture.axes:
         for line in axes.get_lines():
@@ -187,9 +187,9 @@ def _tip(label: str, x: np.ndarray, y: np.ndarray) -> str:
 
 
 def inline(text: str, prefix: str, label: str, tips: Mapping[str, str]) -> Markup:
-    """A matplotlib SVG made part of a page: own ids, theme colours, a title on every curve.
+    """Return a matplotlib SVG as part of a page: unique ids, theme colours, a title on every curve.
 
-    What matplotlib wrote is markup, its texts escaped; ``label`` and ``tips`` are not and are escaped here.
+    Matplotlib's output is markup with escaped texts; ``label`` and ``tips`` are plain text and are escaped here.
     """
     body = text[text.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.S)
@@ -201,64 +201,64 @@ def inline(text: str, prefix: str, label: str, tips: Mapping[str, str]) -> Marku
     written = re.compile(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>')
     body = written.sub(lambda tag: opening.format(label, tag[1], f"{width:.0f}"), body, count=1)
     for gid, tip in tips.items():
-        found = f'<g id="{names[gid]}"'
-        body = body.replace(f"{found}>", Markup('{} class="curve"><title>{}</title>').format(Markup(found), tip), 1)
+        opened = f'<g id="{names[gid]}"'
+        body = body.replace(f"{opened}>", Markup('{} class="curve"><title>{}</title>').format(Markup(opened), tip), 1)
     return Markup(re.sub(r"\n\s*", "\n", body).strip())
 
 
 def _shortened(tag: str) -> str:
-    """The tag with its coordinates cut to hundredths of a point."""
+    """Return the tag with coordinates cut to hundredths of a point."""
     return re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
 
 
 def _names(body: str, prefix: str, tips: Mapping[str, str]) -> dict[str, str]:
-    """What the ids that something refers to are called in the page, and the curves.
+    """Return the names in the page of curves and of ids with references.
 
-    matplotlib's own come from floating-point numbers, of which the last digits differ from one layout to the next.
+    Matplotlib makes ids from floating-point numbers, whose last digits differ between layouts.
     """
-    used = {found for tag in re.findall(r"<[^>]+>", body) for found in re.findall(r'(?:href="|url\()#([^")]+)', tag)}
+    used = {id_ for tag in re.findall(r"<[^>]+>", body) for id_ in re.findall(r'(?:href="|url\()#([^")]+)', tag)}
     ids = dict.fromkeys(re.findall(r'<[^>]*?\bid="([^"]+)"', body))
     numbered = {name: f"{prefix}-{number}" for number, name in enumerate(name for name in ids if name in used)}
     return numbered | {gid: f"{prefix}-{gid}" for gid in tips}
 
 
 def _renamed(tag: str, names: Mapping[str, str]) -> str:
-    """The tag with the page's names for ids and what refers to them; names that nothing refers to are left out."""
+    """Return the tag with the page's names for ids and references; ids without references are removed."""
     if 'id="' not in tag and "#" not in tag:
         return tag
     tag = tag.replace('id="tag"', 'class="tag"')
-    tag = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", tag)
-    return re.sub(r'(href="|url\()#([^")]+)', lambda found: f"{found[1]}#{names[found[2]]}", tag)
+    tag = re.sub(r' id="([^"]+)"', lambda match: f' id="{names[match[1]]}"' if match[1] in names else "", tag)
+    return re.sub(r'(href="|url\()#([^")]+)', lambda match: f"{match[1]}#{names[match[2]]}", tag)
 
 
 def _themed(tag: str) -> str:
-    """The tag with colours that follow the page's theme, and the page's font."""
+    """Return the tag with colours that follow the page's theme, and the page's font."""
     if "font" in tag:
         tag = re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2var(--plot)", tag)
     return re.sub(r"(fill|stroke|stop-color): (#[0-9a-f]{6})\b", _both_themes, tag, flags=re.I) if "#" in tag else tag
 
 
-def _both_themes(found: re.Match[str]) -> str:
-    """A colour that follows the theme; a curve's, and beside it the lighter one of its hue that a dark page takes."""
-    name, color = found.groups()
+def _both_themes(match: re.Match[str]) -> str:
+    """Return a colour that follows the theme; for a curve, its own and a lighter one of its hue for dark pages."""
+    name, color = match.groups()
     if color.lower() in THEMED:
         return f"{name}: {THEMED[color.lower()]}"
     if color.lower() in TAGS or name.lower() == "stop-color":
-        return found.group(0)
+        return match.group(0)
     return f"{name}: {color}; {name}: light-dark({color}, {lifted(color)})"
 
 
 @functools.cache
 def lifted(color: str) -> str:
-    """The lighter colour of the same hue that a dark page takes."""
+    """Return the lighter colour of the same hue for dark pages."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     light = colorsys.hls_to_rgb(hue, 0.5 + 0.4 * lightness, saturation)
     return "#" + "".join(f"{round(255 * value):02x}" for value in light)
 
 
-def table(source: FigureData, one: Panel) -> Markup:
-    """A table panel: ours with its spread, and below it the paper's number with the difference."""
-    rows, columns, texts = tables.grid(one, tables.cells_of(source, one))
+def table(source: FigureData, panel: Panel) -> Markup:
+    """Return a table panel: ours with its spread, and below it the paper's number with the difference."""
+    rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
     filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]
-    return render("numbers.html", caption=titled(one), columns=columns, rows=filled)
+    return render("numbers.html", caption=titled(panel), columns=columns, rows=filled)

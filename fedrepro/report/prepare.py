@@ -33,15 +33,15 @@ from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import CurvesOptions
 
 FEW = 4
-"""Figures that this process works out without pictures before another has begun."""
+"""Largest number of figures that one process prepares without pictures before another would have started."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A point that a check read: where it lies in the panel's picture in per cent, what it is, and on which curve.
+    """A point that a check read: its place in the panel's picture in percent, and its description.
 
-    inside : whether the picture's axes show it. curve, round, value : the same for a picture that can be explored; the
-    curve is -1 where it has none.
+    inside : whether the picture's axes show it. curve, round, value : the same for an interactive picture; curve is -1
+    if it has none.
     """
 
     left: float
@@ -55,9 +55,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Shown:
-    """A panel as the pages show it. files : by the ending of its name. rows : its end values, the header first.
+    """A panel as the pages show it. files : by suffix. rows : its end values, the header first.
 
-    markup : the panel for one page that holds everything. marks : by claim, what its check read there.
+    markup : the panel for the single page. marks : the points that the check of each claim read.
     """
 
     id: str
@@ -74,8 +74,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A figure, worked out. panels : those of the results that it shows, ``lent`` those of other tiers that verdicts
-    are from. data : of the curves that can be explored. reads : by claim. seconds : what ``next_steps`` predicts.
+    """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
+
+    data : the curves for interactive pictures. reads : what checks read, by claim. seconds : predicted by
+    ``next_steps``.
     """
 
     panels: tuple[Shown, ...] = ()
@@ -87,9 +89,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Task:
-    """A figure to work out: its spec, of which results below ``root`` (see ``gather``), with pictures or without.
+    """A figure to prepare from results below ``root`` (see ``gather``), with pictures or without.
 
-    effects : of the discrepancies, some of which may be read from this figure.
+    effects : all effects of discrepancies, some of which are measured in this figure.
     """
 
     path: Path
@@ -100,8 +102,8 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Worked:
-    """A figure that is worked out: its section without what was measured, and the effects that were read of it."""
+class Finished:
+    """A prepared figure: its section without measurements, and the effects measured in it."""
 
     section: Section
     prepared: Prepared
@@ -111,35 +113,34 @@ class Worked:
 def figures(
     paths: Iterable[Path], tier: str, root: Path, experiments: Path, pictured: bool, jobs: int
 ) -> tuple[Report, dict[str, Prepared]]:
-    """``gather.gather``, without what was measured, and every section prepared, by its name: ``jobs`` at a time."""
+    """Gather the report and prepare every section by its name, ``jobs`` at a time; without measurements."""
     rows = tuple(discrepancies.load_all(experiments))
     effects = gather.effects_of(rows)
     largest = sorted(paths, key=lambda path: -path.stat().st_size if path.is_file() else 0)
     if not pictured and len(largest) <= FEW:
         jobs = 1
-    found = []
+    tasks = [Task(path, tier, root, pictured, effects) for path in largest]
+    finished = []
     with Progress("figures", len(largest)) as progress:
-        for one in processes.parallel_map(
-            work_out, [Task(path, tier, root, pictured, effects) for path in largest], jobs
-        ):
-            found.append(one)
-            progress.step(one.section.name)
-    report = gather.report((one.section for one in found), rows, (one.effects for one in found))
-    prepared = {one.section.name: one.prepared for one in found}
+        for figure in processes.parallel_map(work_out, tasks, jobs):
+            finished.append(figure)
+            progress.step(figure.section.name)
+    report = gather.report((f.section for f in finished), rows, (f.effects for f in finished))
+    prepared = {f.section.name: f.prepared for f in finished}
     return report, {section.name: prepared[section.name] for section in report.sections}
 
 
-def work_out(task: Task) -> Worked:
-    """One figure: what the report says of it, and what its pages need."""
+def work_out(task: Task) -> Finished:
+    """Return the section of one figure and what its pages need."""
     section = gather.section(task.path, task.tier, task.root)
     prepared = prepare(section, task.root, task.pictured)
-    return Worked(section.in_short(), prepared, gather.measured(section, task.effects))
+    return Finished(section.in_short(), prepared, gather.measured(section, task.effects))
 
 
 def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
-    """Everything of a figure that its pages need beside what was gathered.
+    """Return everything that a figure's pages need besides what was gathered.
 
-    root : the folder with results, whose timings tell what runs take. pictured : with pictures and their data.
+    root : folder of the results, with the timings for predictions. pictured : with pictures and their data.
     """
     source = section.source
     reads = {row.claim.id: _read(section, row) for row in section.claims}
@@ -174,24 +175,23 @@ def _shown(
         data[panel.id]["limits"] = [[float(f"{v:.5g}") for v in pair] for pair in drawn.limits]
     try:
         rows = show.cells(source, panel) if panel.kind == "table" else show.ends(source, panel)
-    except UserError:  # nothing of it is recorded
+    except UserError:  # it has no records
         rows = []
     files = dict(drawn.files)
     if main and rows:
-        said = [(panel, rows)]
-        files["tex"] = texts.as_latex(said, _caption(source)).encode()
+        files["tex"] = texts.as_latex([(panel, rows)], _caption(source)).encode()
         points = explore.table(data[panel.id]) if panel.id in data else None
-        files["csv"] = (texts.as_csv(said, "") if points is None else _csv(points)).encode()
+        files["csv"] = (texts.as_csv([(panel, rows)], "") if points is None else _csv(points)).encode()
     own = {row.claim.id for row in section.claims if section.read_from(row) is source}
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
     return Shown(
         panel.id, source.figure.tier, pictures.titled(panel), panel.kind, panel.kind in views.WIDE, drawn.markup, files,
-        drawn.size, rows, {name: found for name, found in marks.items() if found},
+        drawn.size, rows, {name: points for name, points in marks.items() if points},
     )  # fmt: skip
 
 
 def _caption(source: FigureData) -> str:
-    """What must be known of the results beside a table."""
+    """Return the caption of a table: title, tags and footer of the figure."""
     return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
 
 
@@ -207,8 +207,8 @@ def _csv(rows: list[list[str]]) -> str:
 def _marks(
     source: FigureData, panel: Panel, drawn: Drawing, spots: tuple[Spot, ...], data: Mapping[str, Any]
 ) -> tuple[Mark, ...]:
-    """What a check read of a panel, as far as the panel's picture shows it."""
-    found = []
+    """Return the points that a check read in a panel, if the panel's picture has places for them."""
+    marks = []
     for spot in spots:
         if spot.panel != panel.id or spot.metric != panel.y or panel.kind != "curves":
             continue
@@ -220,27 +220,26 @@ def _marks(
         name = naming.plain(naming.legends(panel, source.figure)[number]) if number >= 0 else spot.curve.label
         listed = [c["series"] for c in data.get(panel.id, {}).get("curves", [])]
         at = listed.index(spot.curve.setting.series) if spot.curve.setting.series in listed else -1
-        said = f"{name}: {spot.value:.5g} at round {spot.round:,.5g}"
+        words = f"{name}: {spot.value:.5g} at round {spot.round:,.5g}"
         left, top, inside = place
-        mark = Mark(round(100 * left, 2), round(100 * top, 2), inside, said, at, spot.round, spot.value)
-        found.append(mark)
-    return tuple(found)
+        marks.append(Mark(round(100 * left, 2), round(100 * top, 2), inside, words, at, spot.round, spot.value))
+    return tuple(marks)
 
 
 def _across(source: FigureData, panel: Panel, spot: Spot) -> float | None:
-    """Where a point that a check read lies on the panel's x axis; None where it has no place there."""
+    """Return the place of a point on the panel's x axis, or None."""
     x = axes.of(panel)
     if not x.along:
         value = spot.curve.select.get(panels.swept(panel))
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    found = explore.records(source, spot.curve, panel, [x], spot.metric)
-    if found is None:
+    recorded = explore.records(source, spot.curve, panel, [x], spot.metric)
+    if recorded is None:
         return None
-    place = float(np.interp(spot.round, found.rounds, found.along[x.name]))
+    place = float(np.interp(spot.round, recorded.rounds, recorded.along[x.name]))
     return place + (CurvesOptions.of(panel).starts_at if panel.x == "round" else 0)
 
 
 def script(name: str, data: Mapping[str, Any]) -> bytes:
-    """The data of a figure as a script: a page opened from disk may load that, and may not fetch a file."""
-    said = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return f"fedrepro.data({json.dumps(name)}, {said});\n".encode()
+    """Return the data of a figure as a script: pages opened from disk can load scripts, but cannot fetch files."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return f"fedrepro.data({json.dumps(name)}, {text});\n".encode()

@@ -1,4 +1,4 @@
-"""The published numbers of panels of curves, each beside the nearest curve of ours."""
+"""The published numbers of panels of curves, each with our nearest curve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrepro.spec.model import Curve, Panel
 
 @dataclass(frozen=True)
 class Published:
-    """A published number of a panel of curves beside the nearest curve of ours there."""
+    """A published number of a panel of curves, with our nearest curve."""
 
     panel: str
     label: str
@@ -23,11 +23,11 @@ class Published:
     value: float
     ours: float
     curve: str
-    standing: bool = False  # ours is on a stand-in, so that a difference says nothing
+    standing: bool = False  # ours is on a stand-in, so the difference has no meaning
 
 
 def published(source: FigureData) -> Iterator[Published]:
-    """The published numbers of panels of curves, each with our nearest curve (tables hold theirs themselves)."""
+    """Yield the published numbers of panels of curves, each with our nearest curve (tables contain their own)."""
     for panel in source.figure.panels:
         if panel.kind != "curves" or not axes.of(panel).along or not any("y" in item for item in panel.published):
             continue
@@ -43,13 +43,13 @@ def published(source: FigureData) -> Iterator[Published]:
 
 
 def _average(source: FigureData, panel: Panel, curve: Curve) -> Average | None:
-    """A curve as the picture has it."""
+    """Return a curve as it is drawn."""
     runs = series.trials(source, curve, panel, x="round" if curve.role == "level" else panel.x)
     return series.average([lines.counted(run, panel) for run in runs])
 
 
 def _nearest(panel: Panel, averages: Sequence[Average | None], x: float | None, y: float) -> tuple[float, str]:
-    """Value and label of the curve nearest to (x, y), or to the level y at its end; nan where there is none."""
+    """Return value and label of the curve nearest to (x, y), or to the level y at its end; nan if there is none."""
     best, label, distance = float("nan"), "", float("inf")
     for curve, average in zip(panel.curves, averages, strict=True):
         level = curve.role == "level"

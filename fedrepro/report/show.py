@@ -18,9 +18,9 @@ COSTS = ("round", "uplink_scalars")
 def panels(
     source: FigureData, only: str | None = None, at: int | None = None
 ) -> Iterator[tuple[Panel, list[list[str]]]]:
-    """Each panel (or the one called ``only``) with the rows of its table, the header first.
+    """Yield each panel (or only the one with this name) with the rows of its table, the header first.
 
-    ``at``: read the curves at this round instead of at their ends. Raises UserError where there is no such panel.
+    at : read the curves at this round instead of at their ends. Raises UserError if there is no such panel.
     """
     known = [p.id for p in source.figure.panels]
     if only is not None and only not in known:
@@ -31,7 +31,7 @@ def panels(
 
 
 def cells(source: FigureData, panel: Panel) -> list[list[str]]:
-    """A table panel as it is drawn: ours, and the paper's number with the difference."""
+    """Return a table panel as it is drawn: ours, and the paper's number with the difference."""
     rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
 
     def cell(row: str, column: str) -> str:
@@ -41,7 +41,7 @@ def cells(source: FigureData, panel: Panel) -> list[list[str]]:
 
 
 def ends(source: FigureData, panel: Panel, at: int | None = None) -> list[list[str]]:
-    """Every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
+    """Return every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
     metric = panel.y
     header = ["curve", metric, "± sd", "trials", "round", "numbers sent up", "note"]
     return [header, *(_row(source, panel, curve, metric, at) for curve in panel.curves)]
@@ -62,7 +62,7 @@ def _row(source: FigureData, panel: Panel, curve: Curve, metric: str, at: int | 
 
 
 def _read(trial: Trial, at: int | None) -> float:
-    """The value at the last record at or before round ``at``."""
+    """Return the value of the last record at or before round ``at``."""
     if at is None:
         return float(trial.y[-1])
     before = np.flatnonzero(trial.x <= at)
@@ -77,7 +77,7 @@ def _cost(source: FigureData, curve: Curve, trial: int, at: int | None) -> float
     return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
 
 
-def source_of(found: tuple[Any, Any, Any]) -> FigureData:
-    """The plotting package's view of what ``results.read.with_results`` yields."""
-    figure, frame, sidecar = found
+def source_of(results: tuple[Any, Any, Any]) -> FigureData:
+    """Return what ``results.read.with_results`` yields as data for plotting."""
+    figure, frame, sidecar = results
     return FigureData(figure, frame, sidecar)

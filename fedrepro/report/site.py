@@ -1,8 +1,8 @@
 """The report as a folder of static pages that opens from disk and can be put on any web host.
 
-``index.html`` says of every paper what held; ``find.html`` lists everything and filters it; every claim and every
-figure has a page of its own under a name that stays the same from one report to the next; ``summary.html`` is for
-paper. A page loads what lies beside it, and the data of a figure's curves only where somebody explores them.
+``index.html`` summarizes every paper; ``find.html`` lists and filters everything; every claim and every figure has its
+own page, with the same name in every report; ``summary.html`` is for printing. Pages load only files of the folder, and
+the data of a figure's curves only when a reader explores them.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from fedrepro.report.summaries import Sentence
 from fedrepro.results.schema import Made
 
 MARKER = '<meta name="generator" content="fedrepro report">'
-"""Says that a folder is a report, and may be replaced by a newer one."""
+"""Marks a folder as a report, which a newer one may replace."""
 
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' 'unsafe-inline' file:; "
     "img-src 'self' file: data: blob:; base-uri 'none'"
 )
-"""What the pages may load, enforced by the browser: nothing that is not in the folder."""
+"""What the pages may load, enforced by the browser: only files of the folder."""
 
 OWN_STUDIES = "own"
-"""The group of what no paper says."""
+"""The group of claims that are not from a paper."""
 
 OWN_TITLE = "Our own studies"
 LONGEST = 80
-"""Characters of a file's name above which it is cut and told apart by a hash."""
+"""Largest number of characters of a file's name; longer names are cut and end in a hash."""
 
 LIBRARY = "plotly.min.js"
 LIBRARY_EXTRA = 'pip install "fedrepro[report]"'
@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a bar: so many claims with this verdict on this evidence, and the link to them."""
+    """A part of a bar: the number of claims with this verdict and evidence, and the link to them."""
 
     verdict: str
     level: str
@@ -78,7 +78,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Said:
-    """A sentence of a paper's summary with the claims it rests on: (id, page, verdict)."""
+    """A sentence of a paper's summary with its claims: (id, page, verdict)."""
 
     head: str
     says: str
@@ -87,7 +87,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Overall:
-    """What is said of one paper first. marks : words, claims, link. changed : claims whose sentence is out."""
+    """The summary of one paper. marks : words, claims, link. changed : claims of outdated sentences."""
 
     key: str
     name: str
@@ -102,7 +102,7 @@ class Overall:
 
 
 def file_name(*parts: str) -> str:
-    """A name for a page: letters, digits and a few signs, and never too long for a file system."""
+    """Return a name for a page: letters, digits and a few signs, never too long for a file system."""
     name = views.anchor(*parts).lstrip(".") or "~"
     if len(name) <= LONGEST:
         return name
@@ -110,64 +110,64 @@ def file_name(*parts: str) -> str:
 
 
 def figure_page(name: str) -> str:
-    """The page of the figure ``paper/figure``."""
+    """Return the path of the page of the figure ``paper/figure``."""
     return f"figures/{file_name(*name.split('/', 1))}.html"
 
 
 def is_own(section: Section, row: Row) -> bool:
-    """Whether a claim is ours rather than a paper's."""
+    """Return whether a claim is ours rather than a paper's."""
     return section.figure.paper == "beyond" or re.match(r"\W*ours\b", row.claim.where) is not None
 
 
 def entries(report: Report) -> tuple[Entry, ...]:
-    """Every claim. An id that two figures have is told apart by the figure's name."""
+    """Return every claim as an entry; if two figures have the same id, the page's name includes the figure."""
     ids = Counter(row.claim.id for section in report.sections for row in section.claims)
-    found = []
+    listing = []
     for section in report.sections:
         for row in section.claims:
             name = (row.claim.id,) if ids[row.claim.id] == 1 else (*section.name.split("/", 1), row.claim.id)
             group = OWN_STUDIES if is_own(section, row) else section.figure.paper
             marks = [*(["stale"] if section.is_stale(row) else [])]
             marks += [row.level] if row.level in (evidence.PARTIAL, evidence.VARIANT, evidence.STAND_IN) else []
-            found.append(Entry(row, section, group, f"claims/{file_name(*name)}.html", tuple(marks)))
-    return tuple(found)
+            listing.append(Entry(row, section, group, f"claims/{file_name(*name)}.html", tuple(marks)))
+    return tuple(listing)
 
 
 def listed(**wanted: str) -> str:
-    """The link to the claims with these properties."""
-    asked = "&".join(f"{key}={value.replace(' ', '-')}" for key, value in wanted.items() if value)
-    return f"find.html#{asked}" if asked else "find.html"
+    """Return the link to the claims with these properties."""
+    query = "&".join(f"{key}={value.replace(' ', '-')}" for key, value in wanted.items() if value)
+    return f"find.html#{query}" if query else "find.html"
 
 
 # -- the first screen --------------------------------------------------------------------------------------------------
 
 
 def overall(report: Report, experiments: Path) -> tuple[Overall, ...]:
-    """The papers in their order, then what is ours."""
-    found = entries(report)
-    verdicts = {entry.row.claim.id: entry.row.verdict for entry in found}
-    pages = {entry.row.claim.id: entry.page for entry in found}
-    present = {entry.group for entry in found} - {OWN_STUDIES}
+    """Return the summaries of the papers in their order, then of our own studies."""
+    listing = entries(report)
+    verdicts = {entry.row.claim.id: entry.row.verdict for entry in listing}
+    pages = {entry.row.claim.id: entry.page for entry in listing}
+    present = {entry.group for entry in listing} - {OWN_STUDIES}
     keys = [*(key for key in registry.PAPERS if key in present), *sorted(present - set(registry.PAPERS))]
-    keys += [OWN_STUDIES] if any(entry.group == OWN_STUDIES for entry in found) else []
-    said = {key: summaries.load(experiments, "beyond" if key == OWN_STUDIES else key) for key in keys}
-    own = {key: [entry for entry in found if entry.group == key] for key in keys}
-    return tuple(_overall(key, own[key], said[key], verdicts, pages) for key in keys)
+    keys += [OWN_STUDIES] if any(entry.group == OWN_STUDIES for entry in listing) else []
+    sentences = {key: summaries.load(experiments, "beyond" if key == OWN_STUDIES else key) for key in keys}
+    own = {key: [entry for entry in listing if entry.group == key] for key in keys}
+    return tuple(_overall(key, own[key], sentences[key], verdicts, pages) for key in keys)
 
 
 def _overall(
     key: str, own: Sequence[Entry], sentences: Sequence[Sentence], verdicts: Mapping[str, str], pages: Mapping[str, str]
 ) -> Overall:
-    known = [one for one in sentences if one.known(verdicts)]
-    changed = {name: verdicts[name] for one in known for name in one.unlike(verdicts)}
+    known = [sentence for sentence in sentences if sentence.known(verdicts)]
+    changed = {name: verdicts[name] for sentence in known for name in sentence.unlike(verdicts)}
     return Overall(
         key=key,
         name=OWN_TITLE if key == OWN_STUDIES else registry.PAPERS.get(key, key),
         line=line([entry.row for entry in own]),
         sentences=tuple(
-            Said(one.head, one.says, tuple((name, pages[name], verdicts[name]) for name in one.claims))
-            for one in known
-            if not one.unlike(verdicts)
+            Said(sentence.head, sentence.says, tuple((name, pages[name], verdicts[name]) for name in sentence.claims))
+            for sentence in known
+            if not sentence.unlike(verdicts)
         ),
         changed=tuple((name, pages[name], verdict) for name, verdict in changed.items()),
         parts=_parts(key, own),
@@ -192,19 +192,19 @@ def _parts(key: str, own: Iterable[Entry]) -> tuple[Part, ...]:
 
 
 def line(rows: Sequence[Row]) -> str:
-    """What became of claims, in one sentence that is counted and not written."""
+    """Return one sentence with the counts of verdicts."""
     full = Counter(row.verdict for row in rows if row.level == evidence.PAPER)
     less = Counter(row.verdict for row in rows if row.level != evidence.PAPER)
     decided, standing = sum(full.values()), sum(row.level == evidence.STAND_IN for row in rows)
     claims = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}"
     if decided == 0:
-        said = f"None of {claims} is decided at the published sizes yet"
+        sentence = f"None of {claims} is decided at the published sizes yet"
     elif decided == len(rows):
-        said = f"All {claims} are decided at the published sizes: {_counted(full)}"
+        sentence = f"All {claims} are decided at the published sizes: {_counted(full)}"
     else:
-        said = f"{decided} of {claims} are decided at the published sizes: {_counted(full)}"
+        sentence = f"{decided} of {claims} are decided at the published sizes: {_counted(full)}"
     rest = f"; on less evidence {_counted(less)}" if less else ""
-    return said + rest + (f" ({standing} on stand-ins, which say nothing about the paper)" if standing else "")
+    return sentence + rest + (f" ({standing} on stand-ins, which say nothing about the paper)" if standing else "")
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -215,7 +215,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def amount(value: float) -> str:
-    """A value as a page shows it."""
+    """Return a value as text for a page."""
     if value != value:
         return "not a number"
     if value in (float("inf"), float("-inf")):
@@ -225,11 +225,11 @@ def amount(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def spread(one: Interval) -> str:
-    """A value with its interval, where there is one."""
-    if not one.low < one.high:
-        return amount(one.value)
-    return f"{amount(one.value)} [{amount(one.low)}, {amount(one.high)}]"
+def spread(interval: Interval) -> str:
+    """Return a value as text, with its interval if there is one."""
+    if not interval.low < interval.high:
+        return amount(interval.value)
+    return f"{amount(interval.value)} [{amount(interval.low)}, {amount(interval.high)}]"
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def spread(one: Interval) -> str:
 
 @dataclass
 class Site:
-    """What the pages are made from. files : by path in the folder, as far as it is made."""
+    """Makes the pages of a report. files : those made so far, by path in the folder."""
 
     report: Report
     prepared: Mapping[str, Prepared]
@@ -254,7 +254,7 @@ class Site:
         self.library = library()
 
     def build(self) -> dict[str, bytes]:
-        """Every file of the folder."""
+        """Return every file of the folder."""
         self._static()
         totals = [(title, len(own), line([e.row for e in own]), link) for title, own, link in self._totals()]
         self.page("index.html", "index.html", "Which claims held", overall=self.overall, totals=totals,
@@ -284,7 +284,7 @@ class Site:
     def _static(self) -> None:
         for name in ("report.css", "site.css", "site.js", "explore.js"):
             self.files[f"static/{name}"] = str(static(name)).encode()
-        if self.library and any(one.data for one in self.prepared.values()):
+        if self.library and any(figure.data for figure in self.prepared.values()):
             self.files[f"static/{LIBRARY}"] = self.library
 
     def _totals(self) -> Iterator[tuple[str, list[Entry], str]]:
@@ -302,11 +302,11 @@ class Site:
                 methods.setdefault(setting.algorithm, {})[section.name] = None
         known = registry.methods()
         named = [(known[name].label if name in known else name, name, list(at)) for name, at in methods.items()]
-        groups = [(one.key, one.name) for one in self.overall]
+        groups = [(paper.key, paper.name) for paper in self.overall]
         return {
             "entries": self.entries,
             "figures": list(self.figures.values()),
-            "methods": sorted(named, key=lambda one: one[0].lower()),
+            "methods": sorted(named, key=lambda method: method[0].lower()),
             "discrepancies": list(self.topics.values()),
             "groups": groups,
             "verdicts": [v for v in VERDICTS if any(e.row.verdict == v for e in self.entries)],
@@ -318,7 +318,7 @@ class Site:
         prepared = self.prepared.get(section.name, Prepared())
         path = figure_page(section.name)
         folder = path.removesuffix(".html")
-        panels = [self._panel(folder, one) for one in prepared.panels]
+        panels = [self._panel(folder, panel) for panel in prepared.panels]
         if prepared.data and self.library:
             self.files[f"{folder}/data.js"] = script(section.name, prepared.data)
         title = f"{section.name}: {section.figure.title}"
@@ -326,13 +326,13 @@ class Site:
         self.page(path, "figure.html", title, figure=self.figures[section.name], panels=panels, own=own,
                   data=prepared.data if self.library else {}, seconds=duration(prepared.seconds))  # fmt: skip
 
-    def _panel(self, folder: str, one: Shown) -> dict[str, Any]:
-        """The files of a panel, and what its templates need of it."""
-        stem = f"{folder}/{file_name(one.id)}"
-        paths = {ending: f"{stem}.{ending}" for ending in one.files}
-        for ending, content in one.files.items():
+    def _panel(self, folder: str, panel: Shown) -> dict[str, Any]:
+        """Add the files of a panel, and return what its template needs."""
+        stem = f"{folder}/{file_name(panel.id)}"
+        paths = {ending: f"{stem}.{ending}" for ending in panel.files}
+        for ending, content in panel.files.items():
             self.files[paths[ending]] = content
-        return {"panel": one, "files": paths, "picture": paths.get("svg") or paths.get("png")}
+        return {"panel": panel, "files": paths, "picture": paths.get("svg") or paths.get("png")}
 
     def _claim(self, entry: Entry, before: Entry | None, after: Entry | None) -> None:
         section, row = entry.section, entry.row
@@ -341,8 +341,8 @@ class Site:
         folder = figure_page(section.name).removesuffix(".html")
         source = section.read_from(row)
         lent = source is not None and source is not section.source
-        shown = [one for one in (prepared.lent if lent else prepared.panels) if one.tier == row.tier]
-        wanted = [one for one in shown if one.id == row.claim.panel or row.claim.id in one.marks]
+        shown = [panel for panel in (prepared.lent if lent else prepared.panels) if panel.tier == row.tier]
+        wanted = [panel for panel in shown if panel.id == row.claim.panel or row.claim.id in panel.marks]
         panels = []
         for one in wanted:
             stem = f"{folder}/{file_name(one.id, one.tier)}" if lent else f"{folder}/{file_name(one.id)}"
@@ -362,22 +362,22 @@ class Site:
         )  # fmt: skip
 
 
-def _around(found: Sequence[Entry]) -> Iterator[tuple[Entry | None, Entry, Entry | None]]:
-    for i, entry in enumerate(found):
-        before = found[i - 1] if i and found[i - 1].section is entry.section else None
-        after = found[i + 1] if i + 1 < len(found) and found[i + 1].section is entry.section else None
-        yield before, entry, after
+def _around(listing: Sequence[Entry]) -> Iterator[tuple[Entry | None, Entry, Entry | None]]:
+    """Yield every entry between its neighbours on the same figure, None at the ends."""
+    for before, entry, after in zip((None, *listing[:-1]), listing, (*listing[1:], None), strict=True):
+        same = [other if other is not None and other.section is entry.section else None for other in (before, after)]
+        yield same[0], entry, same[1]
 
 
 def marks_json(marks: Iterable[Mark]) -> str:
-    """Marks for the script that draws them into a picture that can be explored."""
+    """Return marks as JSON for the script that draws them into an interactive picture."""
     return json.dumps([[m.curve, m.round, m.value, m.words] for m in marks if m.curve >= 0 and m.value == m.value])
 
 
 def library() -> bytes:
-    """The script that draws pictures to explore, of the package that carries it; nothing where that is absent."""
-    found = importlib.util.find_spec("plotly")
-    for place in found.submodule_search_locations or () if found is not None else ():
+    """Return the script that draws interactive pictures, from the package plotly; b'' if it is not installed."""
+    package = importlib.util.find_spec("plotly")
+    for place in package.submodule_search_locations or () if package is not None else ():
         path = Path(place) / "package_data" / LIBRARY
         if path.is_file():
             return path.read_bytes()
@@ -385,10 +385,10 @@ def library() -> bytes:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put a report's files into a folder, in place of an earlier one. Raises UserError where it holds anything else."""
+    """Write a report's files to a folder and replace an earlier report. Raises UserError if it has other content."""
     index = folder / "index.html"
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not _is_report(index))):
-        raise UserError(f"{folder}: holds other files than a report's; remove it, or name another folder with --out")
+        raise UserError(f"{folder}: contains files that are not a report's; remove it, or name another with --out")
     part = folder.with_name(f".{folder.name}.{me()}.part")
     with writing(folder):
         shutil.rmtree(part, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""What a reader should know of a paper first: a few sentences by hand, each with the verdicts it was written of.
+"""Summaries of papers: a few sentences written by hand, each with the verdicts that it is based on.
 
-``experiments/<paper>/summary.yml`` lies beside the paper's specs::
+``experiments/<paper>/summary.yml`` is in the folder of the paper's specs::
 
     paper: fedc
     holds:
@@ -9,8 +9,8 @@
     fails: [...]
     depends: [...]
 
-A sentence is shown while all of its claims have the verdicts it names. Where one has another the sentence is left out,
-and the page says so: counts and lists come from the results, and a sentence must not say what these do not.
+A sentence is shown while all of its claims have the verdicts that it names. Otherwise it is omitted, and the page says
+so, because a sentence must not contradict the results.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from fedrepro.errors import UserError
 
 NAME = "summary.yml"
 HEADS = {"holds": "Holds", "fails": "Does not hold", "depends": "It depends"}
-"""The keys of such a file, and what stands before their sentences."""
+"""The keys of such a file, and the headings of their sentences."""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, under which head it stands, and the verdict it names of each claim."""
+    """A sentence, its heading, and the verdict of each claim that it is based on."""
 
     head: str
     says: str
     claims: Mapping[str, str]
 
     def unlike(self, verdicts: Mapping[str, str]) -> list[str]:
-        """The claims of which results say something else than the sentence was written of."""
-        return [name for name, said in self.claims.items() if verdicts.get(name, said) != said]
+        """Return the claims whose verdict differs from the one that the sentence is based on."""
+        return [name for name, verdict in self.claims.items() if verdicts.get(name, verdict) != verdict]
 
     def known(self, verdicts: Mapping[str, str]) -> bool:
-        """Whether all of its claims are among these."""
+        """Return whether all of its claims are among these."""
         return all(name in verdicts for name in self.claims)
 
 
 def load(experiments: Path, paper: str) -> tuple[Sentence, ...]:
-    """The sentences of a paper, none where it has no such file. Raises UserError where the file is not one."""
+    """Return the sentences of a paper, () without such a file. Raises UserError if the file is invalid."""
     path = experiments / paper / NAME
     if not path.is_file():
         return ()
@@ -61,16 +61,17 @@ def load(experiments: Path, paper: str) -> tuple[Sentence, ...]:
 
 def _sentences(path: Path, facts: Any) -> Iterator[Sentence]:
     if not isinstance(facts, dict) or set(facts) - {"paper", *HEADS}:
-        raise UserError(f"{path}: its keys are paper, {', '.join(HEADS)}")
+        raise UserError(f"{path}: its keys must be paper, {', '.join(HEADS)}")
     for head, title in HEADS.items():
-        for number, one in enumerate(facts.get(head) or (), start=1):
+        for number, item in enumerate(facts.get(head) or (), start=1):
             place = f"{path}: {head}, sentence {number}"
-            if not isinstance(one, dict) or set(one) != {"says", "claims"} or not isinstance(one["says"], str):
+            if not isinstance(item, dict) or set(item) != {"says", "claims"} or not isinstance(item["says"], str):
                 raise UserError(f"{place}: it needs says (a text) and claims (the verdict of each)")
-            claims = one["claims"]
+            claims = item["claims"]
             if not isinstance(claims, dict) or not claims:
-                raise UserError(f"{place}: claims is a mapping from ids to verdicts")
+                raise UserError(f"{place}: claims must be a mapping from ids to verdicts")
             for name, verdict in claims.items():
                 if verdict not in VERDICTS:
-                    raise UserError(f"{place}: the verdict of {name} is one of {', '.join(VERDICTS)}, not '{verdict}'")
-            yield Sentence(title, one["says"], {str(name): str(verdict) for name, verdict in claims.items()})
+                    known = ", ".join(VERDICTS)
+                    raise UserError(f"{place}: the verdict of {name} must be one of {known}, not '{verdict}'")
+            yield Sentence(title, item["says"], {str(name): str(verdict) for name, verdict in claims.items()})

@@ -15,7 +15,7 @@ Tables = Sequence[tuple[Panel, list[list[str]]]]
 
 
 def as_csv(tables: Tables, caption: str) -> str:
-    """One table: the panel's letter before each row; panels with other columns begin with a header of their own."""
+    """Return one table with the panel's letter in each row, and a new header for panels with other columns."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     header: list[str] = []
@@ -28,18 +28,18 @@ def as_csv(tables: Tables, caption: str) -> str:
 
 
 def as_markdown(tables: Tables, caption: str) -> str:
-    """A heading and a table a panel, and the caption."""
+    """Return a heading and a table per panel, and the caption."""
     parts = [f"**({panel.id}) {panel.title}**\n\n{markdown_table(rows)}" for panel, rows in tables]
     return "\n".join([*parts, f"*{caption}*\n"])
 
 
 def as_latex(tables: Tables, caption: str) -> str:
-    """A ``table`` a panel, for ``\\usepackage{booktabs}``; columns of numbers are set flush right."""
+    """Return a ``table`` per panel, for ``\\usepackage{booktabs}``; columns of numbers are right-aligned."""
     return "\n".join(_latex(panel, rows, caption) for panel, rows in tables)
 
 
 def as_json(tables: Tables, caption: str) -> str:
-    """``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``."""
+    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``."""
     panels = [
         {"panel": panel.id, "title": panel.title, "rows": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]}
         for panel, rows in tables
@@ -100,7 +100,7 @@ _TEX = str.maketrans(
 
 
 def _tex(text: str) -> str:
-    """Text for LaTeX: what stands between dollars is mathematics already."""
+    """Return text for LaTeX; text between dollar signs is mathematics and is not changed."""
     parts = text.split("$")
     if len(parts) % 2 == 0:  # a lone dollar sign
         return "\\$".join(part.translate(_TEX) for part in parts)

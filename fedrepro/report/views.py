@@ -1,4 +1,4 @@
-"""What the page shows, as plain data: words, numbers in words, and the names of the places that links lead to."""
+"""The content of the pages as plain data: words, numbers in words, and the anchors of links."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fedrepro.results.schema import Made, Sidecar
 BEYOND = "Beyond the papers"
 
 WIDE = ("table", "scatter")
-"""Kinds of panels that take the whole width."""
+"""Kinds of panels with the whole width of a page."""
 
 
 @dataclass(frozen=True)
 class VerdictView:
-    """A verdict, its meaning and the number of claims that have it."""
+    """A verdict, its meaning and its number of claims."""
 
     name: str
     short: str
@@ -37,7 +37,7 @@ class VerdictView:
 
 @dataclass(frozen=True)
 class LevelView:
-    """A level of evidence: what it means, how many claims rest on it, and with which verdicts, in words."""
+    """A level of evidence: its meaning, its number of claims, and their verdicts in words."""
 
     name: str
     means: str
@@ -47,7 +47,7 @@ class LevelView:
 
 @dataclass(frozen=True)
 class Link:
-    """A name, and the place in the page it leads to; '' where it leads nowhere."""
+    """A name, and its anchor in the page ('' without one)."""
 
     text: str
     anchor: str
@@ -63,9 +63,9 @@ class PanelView:
 
 @dataclass(frozen=True)
 class FigureView:
-    """A figure. ``counts`` follow ``VERDICTS``; ``footer`` is '' where the pictures say it themselves.
+    """A figure. counts : in the order of ``VERDICTS``. footer : '' if the pictures contain it.
 
-    ``published``: the cells of each published number's row. ``origin``: where the numbers come from, by heading.
+    published : the cells of each published number's row. origin : the source of the numbers, by heading.
     """
 
     anchor: str
@@ -104,7 +104,7 @@ class PaperView:
 
 @dataclass(frozen=True)
 class EffectView:
-    """What a choice changed in one figure's results."""
+    """The effect of a choice in one figure's results."""
 
     words: str
     figure: Link
@@ -113,7 +113,7 @@ class EffectView:
 
 @dataclass(frozen=True)
 class DiscrepancyView:
-    """A discrepancy with its measured effects and links to the figures it touches."""
+    """A discrepancy with its measured effects and links to the figures that it concerns."""
 
     anchor: str
     topic: str
@@ -132,12 +132,12 @@ class Group:
 
 
 def anchor(*parts: str) -> str:
-    """An id of the page that fits into any attribute and ``url()``: other characters as their code between ``~``."""
+    """Return an id for any attribute and ``url()``: other characters are replaced by their code between ``~``."""
     return "-".join(re.sub(r"[^A-Za-z0-9._-]", lambda c: f"~{ord(c[0]):x}~", part) for part in parts)
 
 
 def figure_anchor(name: str) -> str:
-    """The place of the figure ``paper/figure``."""
+    """Return the anchor of the figure ``paper/figure``."""
     return anchor(*name.split("/", 1))
 
 
@@ -145,14 +145,17 @@ def figure_anchor(name: str) -> str:
 
 
 def verdicts(report: Report) -> tuple[VerdictView, ...]:
-    """The counts at the head of the page."""
+    """Return the counts at the head of the page."""
     return tuple(VerdictView(v, SHORT[v], MEANING[v], report.count(v)) for v in VERDICTS)
 
 
 def levels(report: Report) -> tuple[LevelView, ...]:
-    """The levels of evidence that claims rest on, best first."""
-    there = (level for level in evidence.LEVELS if report.at_level(level))
-    return tuple(LevelView(one, evidence.MEANS[one], report.at_level(one), _verdicts(report, one)) for one in there)
+    """Return the levels of evidence that claims have, best first."""
+    return tuple(
+        LevelView(level, evidence.MEANS[level], count, _verdicts(report, level))
+        for level in evidence.LEVELS
+        if (count := report.at_level(level))
+    )
 
 
 def _verdicts(report: Report, level: str) -> str:
@@ -161,19 +164,19 @@ def _verdicts(report: Report, level: str) -> str:
 
 
 def _levels(section: Section) -> str:
-    """The levels below the paper's that a figure's claims rest on."""
-    found = {row.level for row in section.claims}
-    return ", ".join(level for level in evidence.LEVELS[1:-1] if level in found)
+    """Return the levels of a figure's claims below the paper's, in words."""
+    present = {row.level for row in section.claims}
+    return ", ".join(level for level in evidence.LEVELS[1:-1] if level in present)
 
 
 def program(now: Made) -> str:
-    """The program that writes a page."""
+    """Return the version of the program that writes a page."""
     dirty = " with uncommitted changes" if now.dirty else ""
     return f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
 
 
 def made_by(now: Made, report: Report) -> str:
-    """The foot of the page; ``now``: the program that writes it."""
+    """Return the foot of the page. now : the program that writes it."""
     stale = sum(bool(section.stale) for section in report.sections)
     return f"{program(now)}; {stale} of {len(report.sections)} figures stale."
 
@@ -182,7 +185,7 @@ def made_by(now: Made, report: Report) -> str:
 
 
 def papers(report: Report, drawn: Mapping[str, Mapping[str, Markup]]) -> tuple[PaperView, ...]:
-    """The papers in their order, then everything else. ``drawn``: the panels by id, of each section by its name."""
+    """Return the papers in their order, then everything else. drawn : the panels of each section by id."""
     present = {section.figure.paper for section in report.sections}
     keys = [*(key for key in registry.PAPERS if key in present), *sorted(present - set(registry.PAPERS))]
     return tuple(
@@ -230,7 +233,7 @@ def _figure(report: Report, section: Section, drawn: Mapping[str, Markup]) -> Fi
 
 
 def _commands(section: Section) -> tuple[str, ...]:
-    """What computes the figure's results again as they are, and draws them."""
+    """Return the commands that compute the figure's results again as they are, and draw them."""
     spec = f"{section.path} --tier {section.figure.tier}"
     sidecar = section.source.sidecar if section.source else Sidecar()
     options = " --stand-in" if sidecar.stand_ins else ""
@@ -250,13 +253,13 @@ def _published(item: Published) -> tuple[str, ...]:
 
 
 def _origin(sidecar: Sidecar, check: Check | None) -> dict[str, str]:
-    """Where a figure's numbers come from: headings and words, without those there is nothing to say of."""
+    """Return the source of a figure's numbers: headings and words, without empty ones."""
     made = sidecar.made
     data = (
         f"{d.dataset} ({d.state}) {d.fingerprint[:16]}" + (f": {d.note}" if d.note else "") for d in sidecar.datasets
     )
     libraries = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
-    said = {
+    facts = {
         "commit": (made.commit[:12] or "unknown") + (", with uncommitted changes" if made.dirty else ""),
         "data": "; ".join(dict.fromkeys(data)),
         "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
@@ -269,14 +272,14 @@ def _origin(sidecar: Sidecar, check: Check | None) -> dict[str, str]:
         "failed": "; ".join(str(run) for run in sidecar.failed),
         "missing": "; ".join(sidecar.missing),
     }
-    return {heading: words for heading, words in said.items() if words}
+    return {heading: words for heading, words in facts.items() if words}
 
 
 # -- discrepancies -----------------------------------------------------------------------------------------------------
 
 
 def groups(report: Report) -> tuple[Group, ...]:
-    """The discrepancies, paper by paper."""
+    """Return the discrepancies, paper by paper."""
     names = {section.name for section in report.sections}
     return tuple(
         Group(anchor("discrepancies", key), _title(key), tuple(
