@@ -70,7 +70,7 @@ def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in this process, for tests that change what reads them."""
-    monkeypatch.setattr("fedrepro.data.apart.call", lambda function, *given, what, memory: function(*given))
+    monkeypatch.setattr("fedrepro.data.isolated.call", lambda function, *given, what, memory: function(*given))
 
 
 @pytest.fixture

@@ -124,9 +124,7 @@ def test_data_that_change_after_planning_are_stored_under_no_name(
         monkeypatch.setattr(execute, "fill", fill)
     folders = runner.Folders(tmp_path / "results")
     outcome = runner.run(plan, folders, jobs=1, only=[None], quiet=True)
-    said = (
-        "UserError: the files of the dataset file are not those that were there when the runs were planned; nothing of"
-    )
+    said = "UserError: the files of the dataset file have changed since the runs were planned; nothing computed from"
     assert [why[: len(said) + 8] for why in outcome.failed.values()] == ["failed: " + said] * 2
     assert not [run for run in plan.runs if Store(folders.store).has(run)]
     monkeypatch.setattr(execute, "fill", whole)
@@ -154,7 +152,7 @@ def test_arrays_of_a_dataset_that_are_not_those_taken_in_are_not_computed_on(tmp
     parsed.write_bytes(content)
     said = fedrepro("run", spec, "-j", 1)
     assert said.exit_code == 1, said.output
-    assert "`fedrepro data list --verify` says whether mnist is sound" in said.stderr
+    assert "`fedrepro data list --verify` checks mnist" in said.stderr
     assert "2 failed" in said.output
 
 

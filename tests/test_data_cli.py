@@ -72,7 +72,7 @@ def test_errors_are_one_line_and_exit_with_2(tmp_path):
     assert run("import", "mnist", tmp_path / "none", code=2) == f"error: {tmp_path / 'none'} does not exist\n"
     (tmp_path / "empty").mkdir()
     text = run("import", "mnist", tmp_path / "empty", code=2)
-    assert text.startswith(f"error: {tmp_path / 'empty'}: nothing of mnist is in it; pass the IDX files")
+    assert text.startswith(f"error: {tmp_path / 'empty'}: contains nothing of mnist; pass the IDX files")
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(b"<!DOCTYPE html><html><body>sign in</body></html>")
     text = run("import", "mnist", tmp_path / "t10k-images-idx3-ubyte.gz", code=2)
     assert "is a web page, not a copy of mnist" in text

@@ -102,7 +102,7 @@ def test_what_is_here_is_not_fetched_again(server, official, body):
     asked = len(server.requests)
     again, said = quietly()
     assert again == first
-    assert said == ["mnist is already here"]
+    assert said == ["mnist is already in the data home"]
     assert len(server.requests) == asked
 
 
@@ -202,16 +202,16 @@ def test_a_wrong_hash_keeps_nothing_and_says_both(server, official, body, home):
     server.routes["/images"] = data_server.whole(body)
     message = refused(home)
     got = hashlib.md5(body).hexdigest()
-    assert f"wrong md5, expected {'0' * 32}, got {got}: not the file it should be, or altered on the way" in message
+    assert f"wrong md5, expected {'0' * 32}, got {got}: another file, or altered during the download" in message
     assert leftovers(home) == []
 
 
 def test_a_web_page_is_recognised(server, official, home):
     official()
     server.routes["/images"] = data_server.page()
-    assert "the server sent a web page in place of the file" in refused(home)
+    assert "the server sent a web page instead of the file" in refused(home)
     official(pinned=False)
-    assert "the server sent a web page in place of the file" in refused(home)
+    assert "the server sent a web page instead of the file" in refused(home)
     assert leftovers(home) == []
 
 

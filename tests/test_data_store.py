@@ -88,7 +88,7 @@ def test_adding_a_part_leaves_the_other_parts_fingerprint_alone(tmp_path):
     folder = data_copies.mnist(tmp_path / "copy")
     data.adopt("mnist", [folder])
     test_only = data.fingerprint("mnist", {"split": "test"})
-    with pytest.raises(DataAbsent, match="mnist is here without train"):
+    with pytest.raises(DataAbsent, match="the copy of mnist lacks train"):
         data.fingerprint("mnist", {"split": "train"})
     whole = data.adopt("mnist", [data_copies.mnist(folder, train=True, n=50)])
     assert data.fingerprint("mnist", {"split": "test"}) == test_only
@@ -214,7 +214,7 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, home, monkeypa
 
     monkeypatch.setattr("shutil.disk_usage", lambda path: namedtuple("Usage", "free")(10))
     with pytest.raises(
-        UserError, match=r"the copy of mnist needs .* B in .*, 10 B are free; make room or set FEDREPRO_DATA"
+        UserError, match=r"the copy of mnist needs .* B in .*, 10 B are free; free some space or set FEDREPRO_DATA"
     ):
         data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     assert leftovers(home) == []

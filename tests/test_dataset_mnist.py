@@ -140,7 +140,7 @@ def test_copies_that_are_not_mnist(tmp_path):
     (folder / "t10k-labels-idx1-ubyte").write_bytes(b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00")
     with pytest.raises(UserError, match="is not an IDX file of unsigned bytes"):
         data.adopt("mnist", [folder])
-    with pytest.raises(UserError, match=r"nothing of mnist is in it, it looks like tdt2; pass the IDX files"):
+    with pytest.raises(UserError, match=r"contains nothing of mnist, it looks like tdt2; pass the IDX files"):
         data.adopt("mnist", [data_copies.tdt2(tmp_path / "t")])
     assert data.state("mnist").state == "absent"
 

@@ -290,7 +290,7 @@ def test_a_recorded_size_is_never_invented():
 @pytest.mark.parametrize(("name", "file"), [("movielens-1m", "ratings.csv"), ("netflix", "netflix.csv")])
 def test_a_table_of_other_size_is_not_the_catalogue_s(tmp_path, name, file):
     (tmp_path / file).write_text("userId,movieId,rating\n" + lines(","))
-    with pytest.raises(UserError, match=rf"{file} is not .*: 300 ratings in place of .* use the dataset ratings-file"):
+    with pytest.raises(UserError, match=rf"{file} is not .*: 300 ratings instead of .* use the dataset ratings-file"):
         data.adopt(name, [tmp_path / file])
     assert data.state(name).state == "absent"
     assert data.adopt(name, [tmp_path / file], variant=True).state == "variant"

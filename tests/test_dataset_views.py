@@ -67,7 +67,7 @@ def test_europarl_order_of_import_does_not_matter(tmp_path):
 
 def test_europarl_languages_not_here_and_too_few_sentences(tmp_path):
     data.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
-    with pytest.raises(DataAbsent, match=r"europarl is here without pt \(it has de, en, fr, it\)"):
+    with pytest.raises(DataAbsent, match=r"the copy of europarl lacks pt \(it has de, en, fr, it\)"):
         data.load("europarl", {"languages": ["de", "pt"]})
     with pytest.raises(ParameterError, match="train: 36 sentences are common to de, fr, it; 170,000 are asked for"):
         data.load("europarl", {"languages": THREE})
@@ -87,7 +87,7 @@ def test_europarl_bad_copies(tmp_path):
         data.adopt("europarl", [folder])
     with tarfile.open(tmp_path / "europarl.tgz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("txt/de/ep-00-01-17.txt"), io.BytesIO())
-    with pytest.raises(UserError, match=r"nothing of europarl is in it; pass a folder of xx-en.tgz archives"):
+    with pytest.raises(UserError, match=r"contains nothing of europarl; pass a folder of xx-en.tgz archives"):
         data.adopt("europarl", [tmp_path / "europarl.tgz"])
 
 
@@ -194,7 +194,7 @@ def test_synpuf_bad_and_missing(tmp_path):
     with pytest.raises(UserError, match="is not a table of outpatient claims with ICD9_DGNS_CD_1"):
         data.adopt("synpuf", [tmp_path / "DE1_0_2008_to_2010_Outpatient_Claims_Sample_1.csv"])
     data.adopt("synpuf", [data_copies.synpuf(tmp_path / "copy", samples=(1, 2))])
-    with pytest.raises(DataAbsent, match="synpuf is here without 3"):
+    with pytest.raises(DataAbsent, match="the copy of synpuf lacks 3"):
         data.load("synpuf", SMALL)
     assert len(data.load("synpuf", {**SMALL, "samples": [1, 2]}).views) == 2
     with pytest.raises(ParameterError, match="least: no chapter has 1000 codes"):

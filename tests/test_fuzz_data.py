@@ -27,7 +27,7 @@ import scipy.io
 from scipy import sparse
 
 from fedrepro import data
-from fedrepro.data import apart, parsed
+from fedrepro.data import isolated, parsed
 from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import UserError
 from fedrepro.problems.clustering.problem import Clustering
@@ -284,7 +284,7 @@ def _naive_ratings(content: bytes) -> np.ndarray:
 @contextlib.contextmanager
 def bounded(peaks: list[int]) -> Iterator[None]:
     """Interrupt what hangs, and note what the child took."""
-    ask = apart.ask
+    ask = isolated.ask
 
     def noted(*given: Any) -> dict[str, Any]:
         answer = ask(*given)
@@ -297,10 +297,10 @@ def bounded(peaks: list[int]) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 4 * SECONDS)
     try:
-        apart.ask = noted
+        isolated.ask = noted
         yield
     finally:
-        apart.ask = ask
+        isolated.ask = ask
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
@@ -362,7 +362,7 @@ def _taken(original: Original, folder: Path) -> str:
 def warm() -> None:
     """Let the child import what its forks read with, once."""
     for module in ("pandas", "scipy.io", "scipy.sparse", "fedrepro.data.imports", "PIL.Image", "PIL.PngImagePlugin"):
-        apart.ask(f"{module}:__name__", (), 10**9)
+        isolated.ask(f"{module}:__name__", (), 10**9)
 
 
 def numbers(folder: Path, wanted: Iterator[int] | range | tuple[int, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The fingerprint of what a dataset reads, and whether that is what was read."""
+"""The fingerprint of the content that a dataset reads, and checks that exactly this content was read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fedrepro.errors import UserError
 
 
 def fingerprint(dataset: str, params: Mapping[str, Any]) -> str:
-    """sha256 of the content a dataset with these parameters reads; empty where it reads no file.
+    """Return the sha256 of the content that a dataset with these parameters reads; '' if it reads no file.
 
-    Raises DataAbsent where its files, or the part of them that ``params`` asks for, are not in the data home.
+    Raises DataAbsent if its files, or the parts that ``params`` needs, are not in the data home.
     """
     entry = find(dataset)
     if entry.source is not None:
@@ -30,23 +30,23 @@ def fingerprint(dataset: str, params: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def reading(dataset: str, params: Mapping[str, Any], planned: str) -> Iterator[None]:
-    """A block that reads a dataset, whose content has the fingerprint ``planned``.
+    """Enclose a block that reads a dataset whose content has the fingerprint ``planned``.
 
-    Raises UserError after the block where it may have read something else: the bytes on disk are hashed once more, and
-    the files must not have been touched meanwhile.
+    After the block the bytes on disk are hashed again, and the files must be untouched. Otherwise UserError is raised,
+    because the block may have read something else.
     """
     before = _marks(dataset, params)
     yield
     if _marks(dataset, params) != before or _on_disk(dataset, params) != planned:
         raise UserError(
-            f"the files of the dataset {dataset} are not those that were there when the runs were planned; nothing of "
-            "it is kept. Leave them alone and run the same command again" + _check(dataset)
+            f"the files of the dataset {dataset} have changed since the runs were planned; nothing computed from them "
+            "is kept. Do not change them, and run the same command again" + _check(dataset)
         )
 
 
 def _check(dataset: str) -> str:
     source = find(dataset).source
-    return f"; `fedrepro data list --verify` says whether {source} is sound" if source is not None else ""
+    return f"; `fedrepro data list --verify` checks {source}" if source is not None else ""
 
 
 def _marks(dataset: str, params: Mapping[str, Any]) -> list[tuple[Path, Mark]]:
@@ -59,15 +59,15 @@ def _marks(dataset: str, params: Mapping[str, Any]) -> list[tuple[Path, Mark]]:
 
 
 def _on_disk(dataset: str, params: Mapping[str, Any]) -> str:
-    """The fingerprint of what stands there now, whatever records say of it."""
+    """Return the fingerprint of the content that is on disk now, regardless of records."""
     entry = find(dataset)
     if entry.source is None:
         return fingerprint(dataset, params)
     files = copies.arrays(entry.source, {**entry.parameters(), **params})
-    found: dict[Path, list[Mark]] = {}
+    by_part: dict[Path, list[Mark]] = {}
     for file in files:
-        found.setdefault(file.parent, []).append(_mark(file))
-    return parsed.combine({part.name: _part(part, tuple(marks)) for part, marks in found.items()})
+        by_part.setdefault(file.parent, []).append(_mark(file))
+    return parsed.combine({part.name: _part(part, tuple(marks)) for part, marks in by_part.items()})
 
 
 @functools.lru_cache(maxsize=64)
@@ -76,15 +76,15 @@ def _part(part: Path, marks: tuple[Mark, ...]) -> str:
 
 
 Mark = tuple[int, ...]
-"""What changes whenever a file is written: its place on disk, size, and times."""
+"""Device, inode, size and times of a file: some of them change whenever it is written."""
 
 
 def _mark(path: Path) -> Mark:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
-"""The copies in the data home: what is there, whether it is sound, and the arrays that loaders read.
+"""The copies in the data home: their states, and the arrays that loaders read.
 
-A dataset's folder holds ``files/`` (the copy as it came), ``parsed-<version>/`` (its arrays) and ``manifest.json``,
-which is written last: a folder without it does not count.
+A dataset's folder contains ``files/`` (the original copy), ``parsed-<version>/`` (its arrays) and ``manifest.json``,
+which is written last; a folder without it is ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import apart, parsed
+from fedrepro.data import isolated, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import home, locked, place, staging
 from fedrepro.data.source import FileSource, Findings, sources
@@ -30,10 +30,10 @@ UNVERIFIED = "sizes and counts are the official ones; no published hash to compa
 
 @dataclass(frozen=True)
 class CopyState:
-    """Where a dataset stands. ``state``: ``present``, ``variant`` (a copy that differs), ``damaged`` or ``absent``.
+    """The state of a dataset: ``present``, ``variant`` (a copy that differs), ``damaged`` or ``absent``.
 
-    ``fingerprint``: sha256 of the content as it is read, whatever archive it came in; empty where there is none.
-    ``size``: bytes of the copy. ``note``: what a user should know, for instance how a variant differs.
+    fingerprint : sha256 of the content as it is read, from any archive; '' without a copy. size : bytes of the copy.
+    note : what a user should know, for example how a variant differs.
     """
 
     name: str
@@ -47,7 +47,7 @@ class CopyState:
 
 @dataclass
 class Manifest:
-    """What is recorded when a copy is taken in."""
+    """The record of an imported copy."""
 
     name: str
     how: str
@@ -60,16 +60,16 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """One fingerprint over all parts."""
+        """The fingerprint of all parts together."""
         return parsed.combine(self.parts)
 
     def write(self, folder: Path) -> None:
-        """Write it into ``folder``, all or nothing."""
+        """Write the record into ``folder`` atomically."""
         atomically(folder / MANIFEST, (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode())
 
 
 def source(name: str) -> FileSource:
-    """The source of that name; a UserError names the nearest one."""
+    """Return the source with this name. Raises UserError with the nearest name."""
     known = sources()
     if name not in known:
         names = ", ".join(sorted(known))
@@ -78,7 +78,7 @@ def source(name: str) -> FileSource:
 
 
 def manifest(name: str) -> Manifest | None:
-    """The record of a copy, or None where there is no readable one."""
+    """Return the record of a copy, or None if there is none."""
     try:
         return Manifest(**json.loads((place(name) / MANIFEST).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -88,36 +88,36 @@ def manifest(name: str) -> Manifest | None:
 
 
 def state(name: str, *, verify: bool = False) -> CopyState:
-    """Where a dataset stands. Quick: sizes and times are compared; ``verify`` hashes everything again."""
+    """Return the state of a dataset from sizes and times of its files; ``verify`` hashes everything again."""
     entry = source(name)
     record = manifest(name)
 
-    def stands(word: str, note: str, fingerprint: str = "", size: int = 0) -> CopyState:
+    def copy_state(word: str, note: str, fingerprint: str = "", size: int = 0) -> CopyState:
         return CopyState(name, word, fingerprint, size, str(place(name)), entry.licence, note)
 
     if record is None:
-        return stands("absent", f"import {entry.layouts}, or fetch it")
+        return copy_state("absent", f"import {entry.layouts}, or fetch it")
     wrong = _damage(name, record, verify)
     if wrong:
-        return stands("damaged", f"{wrong}; import or fetch it again")
+        return copy_state("damaged", f"{wrong}; import or fetch it again")
     size = sum(file["size"] for file in record.files)
     differs = record.differs or _unlike(entry, record)
     notes = [*differs, *(str(n) for n in record.facts.get("notes", []))]
     if not record.official and not differs:
         compared = record.facts.get("verified") or len(_known(entry, record)) == len(record.parts)
         notes.append(SAME if compared else UNVERIFIED)
-    return stands("variant" if differs else "present", "; ".join(notes), record.fingerprint, size)
+    return copy_state("variant" if differs else "present", "; ".join(notes), record.fingerprint, size)
 
 
 def _unlike(entry: FileSource, record: Manifest) -> list[str]:
-    """That arrays of a copy of the right size are not the published ones, where those are known."""
+    """Return a note if the arrays of a copy differ from the published ones, as far as these are known."""
     known = _known(entry, record)
     same = all(record.parts[part] == published for part, published in known.items())
     return [] if same else [f"{entry.uses} differ from the published ones"]
 
 
 def _known(entry: FileSource, record: Manifest) -> dict[str, str]:
-    """The published fingerprints of the parts of a copy; an older parser may have written other arrays of the same."""
+    """Return the published fingerprints of a copy's parts; none for arrays of an older parser, which may differ."""
     current = record.parser == entry.version
     return {part: entry.published[part] for part in record.parts if current and part in entry.published}
 
@@ -128,16 +128,16 @@ def _damage(name: str, record: Manifest, verify: bool) -> str | None:
     for file in record.files:
         path = place(name) / "files" / file["path"]
         try:
-            found = path.stat()
+            stat = path.stat()
         except OSError:
             return f"the file {file['path']} is missing"
-        if found.st_size != file["size"]:
-            return f"the file {file['path']} has {found.st_size:,} bytes, {file['size']:,} were recorded"
-        touched = found.st_mtime_ns != file["mtime_ns"]
+        if stat.st_size != file["size"]:
+            return f"the file {file['path']} has {stat.st_size:,} bytes, {file['size']:,} were recorded"
+        touched = stat.st_mtime_ns != file["mtime_ns"]
         if (touched or verify) and sha256(path) != file["sha256"]:
-            return f"the file {file['path']} has changed since it was taken in"
+            return f"the file {file['path']} has changed since it was imported"
         if touched:
-            _remember_time(name, record, file, found.st_mtime_ns)
+            _remember_time(name, record, file, stat.st_mtime_ns)
     folder = _parsed(name, record.parser)
     if verify and folder.exists() and parsed.parts(folder) != record.parts:
         return "its parsed arrays have changed since they were written"
@@ -145,26 +145,26 @@ def _damage(name: str, record: Manifest, verify: bool) -> str | None:
 
 
 def _remember_time(name: str, record: Manifest, file: dict[str, Any], mtime_ns: int) -> None:
-    """A file with a new time and its old content (a copied data home) need not be hashed again next time."""
+    """Store the new time of an unchanged file (of a copied data home), so that it is not hashed again next time."""
     file["mtime_ns"] = mtime_ns
     with contextlib.suppress(OSError):  # a data home that cannot be written is still readable
         record.write(place(name))
 
 
 def folder(name: str, params: Mapping[str, Any] | None = None) -> Path:
-    """The folder of arrays a loader reads. Raises DataAbsent, with the commands to try, where it cannot be had."""
+    """Return the folder of arrays that a loader reads. Raises DataAbsent with the commands to try."""
     return _parsed(name, _ready(name, params).parser)
 
 
 def fingerprint(name: str, params: Mapping[str, Any] | None = None) -> str:
-    """sha256 of the parts that a loader with these parameters reads (all of them by default)."""
+    """Return the sha256 of the parts that a loader with these parameters reads (by default all)."""
     record = _ready(name, params)
     wanted = source(name).needs(params) if params is not None else tuple(record.parts)
     return parsed.combine({part: record.parts[part] for part in wanted})
 
 
 def arrays(name: str, params: Mapping[str, Any]) -> list[Path]:
-    """The files of arrays that a loader with these parameters reads."""
+    """Return the files of arrays that a loader with these parameters reads."""
     where = folder(name, params)
     return [file for part in source(name).needs(params) for file in sorted((where / part).glob("*.npy"))]
 
@@ -180,7 +180,7 @@ def _ready(name: str, params: Mapping[str, Any] | None) -> Manifest:
     if missing:
         raise DataAbsent(
             name,
-            f"{name} is here without {', '.join(missing)} (it has {', '.join(record.parts)}); {_commands(entry)}",
+            f"the copy of {name} lacks {', '.join(missing)} (it has {', '.join(record.parts)}); {_commands(entry)}",
         )
     return record
 
@@ -212,11 +212,11 @@ def _parse_again(entry: FileSource) -> Manifest:
             return record  # another process was quicker
         with staging(entry.name) as work:
             files = place(entry.name) / "files"
-            given = (entry.name, str(files), str(work / "parsed"))
-            found = Findings(**apart.call(parse, *given, what=str(files), memory=apart.fair([files])))
+            arguments = (entry.name, str(files), str(work / "parsed"))
+            findings = Findings(**isolated.call(parse, *arguments, what=str(files), memory=isolated.fair([files])))
             old = _parsed(entry.name, record.parser)
             record.parser, record.parts = entry.version, parsed.parts(work / "parsed")
-            record.differs, record.facts = found.differs, found.facts
+            record.differs, record.facts = findings.differs, findings.facts
             if final.exists():
                 shutil.rmtree(final)
             os.replace(work / "parsed", final)
@@ -227,9 +227,9 @@ def _parse_again(entry: FileSource) -> Manifest:
 
 
 def parse(name: str, files: str, out: str) -> dict[str, Any]:
-    """Read the copy of a dataset under ``files`` into arrays under ``out``, which is made; findings as JSON has them.
+    """Read the copy of a dataset in ``files`` into arrays in the new folder ``out``; return the findings as JSON.
 
-    For ``apart.call``.
+    For ``isolated.call``.
     """
     entry = source(name)
     Path(out).mkdir()
@@ -237,7 +237,7 @@ def parse(name: str, files: str, out: str) -> dict[str, Any]:
 
 
 def remove(name: str) -> bool:
-    """Delete a dataset from the data home; False where there was none."""
+    """Delete a dataset from the data home; return False if there was none."""
     source(name)
     with locked(name):
         if not place(name).exists():
@@ -248,7 +248,7 @@ def remove(name: str) -> bool:
 
 
 def sha256(path: Path) -> str:
-    """The sha256 of a file."""
+    """Return the sha256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):

@@ -1,8 +1,8 @@
-"""Downloading a dataset from its official addresses: mirrors, retries, resumption, hash check, one process at a time.
+"""Download a dataset from its official addresses: mirrors, retries, resumption, hash check, one process at a time.
 
-Files arrive in ``.downloads/<dataset>/`` of the data home and are taken in by ``imports.adopt`` like any other copy.
-Where no hash is published, the first download shows its sha256 and is kept only when the user accepts it; the hash is
-then remembered in ``accepted.json``, and later downloads must match it.
+Files are downloaded to ``.downloads/<dataset>/`` in the data home and imported by ``imports.adopt`` like any other
+copy. If no hash is published, the first download prints its sha256 and is only kept if the user accepts it; the hash is
+then stored in ``accepted.json``, and later downloads must match it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ FINAL = (400, 401, 403, 404, 405, 406, 410, 451)  # answers that another try wil
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to insist: ``attempts`` per address, pauses of ``wait`` doubling, seconds without a byte.
+    """Limits of a download: attempts per address, seconds of the first pause (it doubles), seconds without a byte.
 
-    ``piece``: bytes read at a time, and so the most that a broken connection loses.
+    piece : bytes read at a time, which is the largest loss by a broken connection.
     """
 
     attempts: int = 5
@@ -53,27 +53,27 @@ def fetch(
     patience: Patience | None = None,
     say: Callable[[str], None] = print,
 ) -> CopyState:
-    """Download dataset ``name`` and take it in; does nothing where the official copy is already there.
+    """Download and import the dataset ``name``; do nothing if the official copy exists.
 
-    ``accept`` keeps files that have no published hash. Raises UserError where no address gives the right file; a file
-    with a wrong hash is not kept.
+    accept : keep files without a published hash. Raises UserError if no address has the right file; a file with a wrong
+    hash is not kept.
     """
     entry, patience = source(name), patience or Patience()
     with locked(f"{name}.fetch"):
         now = state(name)
         if _complete(entry, now):
-            say(f"{name} is already here")
+            say(f"{name} is already in the data home")
             return now
         folder = writable(home() / ".downloads" / name)
-        paths = [_one(entry, remote, folder, patience, progress, say) for remote in entry.files]
+        paths = [_first(entry, remote, folder, patience, progress, say) for remote in entry.files]
         _require_accepted(entry, paths, accept)
-        found = adopt(name, paths, how="fetched")
+        copy = adopt(name, paths, how="fetched")
         shutil.rmtree(folder)
-        return found
+        return copy
 
 
 def _complete(entry: FileSource, now: CopyState) -> bool:
-    """Whether nothing is left to fetch: all official files are here and sound, or a full copy with their content."""
+    """Return whether nothing is left to fetch: all official files exist, or a complete copy with their content."""
     record = manifest(entry.name)
     if record is None or now.state not in ("present", "variant"):
         return False
@@ -82,10 +82,10 @@ def _complete(entry: FileSource, now: CopyState) -> bool:
     return fetched or (now.state == "present" and not record.facts.get("notes"))
 
 
-def _one(
+def _first(
     entry: FileSource, remote: Remote, folder: Path, patience: Patience, progress: bool, say: Callable[[str], None]
 ) -> Path:
-    """The file from the first address that gives it."""
+    """Return the file from the first address that has it."""
     known = remote.hash or _accepted().get(f"{entry.name}/{remote.file}")
     reasons = []
     for url in remote.urls:
@@ -115,7 +115,7 @@ def _from(
 
 @dataclass
 class _Transfer:
-    """Pooch's downloader: streams one address into ``part``, going on where an earlier try stopped."""
+    """Pooch's downloader: streams one address into ``part`` and resumes an earlier attempt."""
 
     part: Path
     known: str | None
@@ -161,7 +161,7 @@ class _Transfer:
             if self.known is None:
                 headers["If-Range"] = self._validator.read_text(encoding="utf-8")
         with requests.get(url, headers=headers, stream=True, timeout=self.patience.timeout) as answer:
-            if answer.status_code == 416:  # what we have does not fit the file there: start over
+            if answer.status_code == 416:  # our part does not fit the file there: start over
                 self.part.unlink(missing_ok=True)
                 raise requests.exceptions.ConnectionError("the part already here does not fit")
             if answer.status_code in FINAL:
@@ -184,12 +184,12 @@ class _Transfer:
                     bar.update(len(piece))
                     if file.tell() > self.limit:
                         raise Failed(f"it is larger than {human(self.limit)}, far more than this dataset")
-            found = self.part.stat().st_size
-            if total is not None and found < total:
-                raise requests.exceptions.ConnectionError(f"the connection ended after {found:,} of {total:,} bytes")
+            received = self.part.stat().st_size
+            if total is not None and received < total:
+                raise requests.exceptions.ConnectionError(f"the connection ended after {received:,} of {total:,} bytes")
 
     def _resumable(self) -> int:
-        """Bytes of an earlier try that can be gone on from: the same file for sure, by its hash or the server's tag."""
+        """Return the bytes of an earlier attempt that can be resumed: its hash or the server's tag identifies it."""
         if not self.part.exists() or (self.known is None and not self._validator.exists()):
             return 0
         return self.part.stat().st_size
@@ -206,7 +206,7 @@ class _Transfer:
 
         if is_web_page(self.part):
             self._discard()
-            raise Failed("the server sent a web page in place of the file")
+            raise Failed("the server sent a web page instead of the file")
         if self.known is None:
             return
         algorithm, expected = self.known.split(":")
@@ -214,7 +214,7 @@ class _Transfer:
         if got != expected:
             self._discard()
             raise Failed(
-                f"wrong {algorithm}, expected {expected}, got {got}: not the file it should be, or altered on the way"
+                f"wrong {algorithm}, expected {expected}, got {got}: another file, or altered during the download"
             )
 
     def _discard(self) -> None:
@@ -246,7 +246,7 @@ def _accepted() -> dict[str, str]:
 
 
 def _require_accepted(entry: FileSource, paths: list[Path], accept: bool) -> None:
-    """Files without a published hash pass when they were accepted before or are now."""
+    """Raise UserError for files without a published hash, unless they are or were accepted."""
     accepted = _accepted()
     new = {
         f"{entry.name}/{remote.file}": f"sha256:{sha256(path)}"
@@ -259,7 +259,7 @@ def _require_accepted(entry: FileSource, paths: list[Path], accept: bool) -> Non
         shown = "\n  ".join(f"{key.split('/', 1)[1]}  {digest}" for key, digest in new.items())
         raise UserError(
             f"{entry.name}: no hash is published for these files; what was downloaded is\n  {shown}\n"
-            "Compare with a copy you trust where you can, then keep them with "
+            "Compare with a copy that you trust if possible, then keep them with "
             f"'fedrepro data fetch {entry.name} --accept' (they are not downloaded again)."
         )
     with locked("accepted"):

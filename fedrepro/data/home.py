@@ -1,4 +1,4 @@
-"""Where data lie: ``FEDREPRO_DATA``, else the platform's user cache directory."""
+"""The data home: ``FEDREPRO_DATA``, by default the platform's user cache directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE = "FEDREPRO_DATA"
 
 
 def home() -> Path:
-    """The data home (not created)."""
+    """Return the data home (it is not created)."""
     given = os.environ.get(VARIABLE, "").strip()
     if given:
         return Path(given).expanduser()
@@ -25,12 +25,12 @@ def home() -> Path:
 
 
 def place(name: str) -> Path:
-    """The folder of one dataset in the data home (it may not exist)."""
+    """Return the folder of a dataset in the data home (it may not exist)."""
     return home() / name
 
 
 def writable(folder: Path) -> Path:
-    """Create ``folder``; a UserError says what to do where that is not allowed."""
+    """Create and return ``folder``. Raises UserError with advice if that is not allowed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -41,17 +41,17 @@ def writable(folder: Path) -> Path:
 
 
 def room_for(size: int, what: str) -> None:
-    """Raise a UserError where the data home has less than ``size`` bytes left."""
+    """Raise UserError if the data home has less than ``size`` free bytes."""
     free = shutil.disk_usage(writable(home())).free
     if size > free:
         raise UserError(
             f"{what} needs {human(size)} in {home()}, {human(free)} are free; "
-            f"make room or set {VARIABLE} to another disk"
+            f"free some space or set {VARIABLE} to another disk"
         )
 
 
 def human(size: float) -> str:
-    """A size for people: ``1.6 MB``."""
+    """Return a size as text, for example ``1.6 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -61,7 +61,7 @@ def human(size: float) -> str:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Only one process at a time changes a dataset; others wait for it."""
+    """Let only one process at a time change a dataset; others wait."""
     from filelock import FileLock
 
     with FileLock(writable(home() / ".locks") / f"{name}.lock"):
@@ -70,9 +70,9 @@ def locked(name: str) -> Iterator[None]:
 
 @contextmanager
 def staging(name: str) -> Iterator[Path]:
-    """An empty folder in the data home, removed with all it holds when the block ends, however it ends.
+    """Yield an empty folder in the data home, which is removed with its content when the block ends.
 
-    Use it under ``locked(name)``: what an earlier, killed process left is removed too.
+    Use it within ``locked(name)``, because it also removes the folders of killed processes.
     """
     root = writable(home() / ".staging")
     for old in root.glob(f"{name}=*"):
@@ -86,7 +86,7 @@ def staging(name: str) -> Iterator[Path]:
 
 
 def swap(new: Path, final: Path) -> None:
-    """Put the folder ``new`` in the place of ``final``, which disappears only once the new one stands ready."""
+    """Replace the folder ``final`` by the complete folder ``new``."""
     aside = new.parent / f"{new.name}.old"
     if final.exists():
         os.replace(final, aside)

@@ -1,7 +1,8 @@
-"""Taking a copy into the data home: read where it lies, checked, copied, hashed, and only then put in place."""
+"""Import a copy into the data home: read and check it, copy it, hash it, and only then make it visible."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shutil
 import zipfile
@@ -9,24 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fedrepro.data import apart, copies, parsed
+from fedrepro.data import copies, isolated, parsed
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import locked, place, room_for, staging, swap
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import UserError
 
 NEAR = 0.05
-"""How far a variant's counts may be off, as a share of the official ones; further off it is another dataset."""
+"""Largest deviation of a variant's counts, as a share of the official ones; beyond it is another dataset."""
 
 FEW = 32  # a folder of more files than this is kept as one zip
 
 
 def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: bool = False) -> copies.CopyState:
-    """Take files, archives or folders as the copy of dataset ``name``, in place of an earlier one.
+    """Import files, archives or folders as the copy of dataset ``name``, and replace an earlier copy.
 
-    variant : take what has far fewer or far more than the official content too, as a part of it that one knows of.
-    Raises UserError where they are not that dataset, are damaged, or do not fit; nothing is left behind then, and an
-    earlier copy stays.
+    variant : accept content that is far smaller or larger than the official one. Raises UserError if it is another
+    dataset, damaged, or too large for the disk; an earlier copy is then kept.
     """
     entry = copies.source(name)
     for path in paths:
@@ -36,74 +36,71 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: b
             _refuse_web_page(path, name)
         except OSError as error:
             raise UserError(f"{path} cannot be read ({error.strerror})") from error
-    memory = apart.fair(paths)
+    memory = isolated.fair(paths)
     with locked(name), staging(name) as work:
         new = work / "new"
         new.mkdir()
-        found, used = _parse(name, paths, new / f"parsed-{entry.version}", memory)
+        findings, used = _parse(name, paths, new / f"parsed-{entry.version}", memory)
         if not variant:
-            _refuse_another(name, entry, paths, found)
+            _refuse_another(name, entry, paths, findings)
         room_for(sum(file.stat().st_size for file in used), f"the copy of {name}")
         records = _keep(used, new / "files")
         official = all(_published(entry, record) for record in records)
         parts = parsed.parts(new / f"parsed-{entry.version}")
-        copies.Manifest(name, how, official, records, entry.version, parts, found.differs, found.facts).write(new)
+        copies.Manifest(name, how, official, records, entry.version, parts, findings.differs, findings.facts).write(new)
         swap(new, place(name))
     return copies.state(name)
 
 
 def _parse(name: str, paths: Sequence[Path], out: Path, memory: int) -> tuple[Findings, dict[Path, str]]:
-    """Read the copy into arrays under ``out``: what was found, and which files held something of it."""
+    """Read the copy into arrays in ``out``; return the findings, and the files that were used."""
     shown = ", ".join(str(path) for path in paths)
-    found = apart.call(read, name, [str(path) for path in paths], str(out), what=shown, memory=memory)
-    counts = {what: (int(ours), int(theirs)) for what, (ours, theirs) in found["counts"].items()}
-    return Findings(found["differs"], found["facts"], counts), {
-        Path(file): inside for file, inside in found["used"].items()
-    }
+    answer = isolated.call(read, name, [str(path) for path in paths], str(out), what=shown, memory=memory)
+    counts = {what: (int(ours), int(theirs)) for what, (ours, theirs) in answer["counts"].items()}
+    used = {Path(file): inside for file, inside in answer["used"].items()}
+    return Findings(answer["differs"], answer["facts"], counts), used
 
 
 def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
-    """Read files, archives or folders as dataset ``name`` into arrays under ``out``, which is made.
+    """Read files, archives or folders as dataset ``name`` into arrays in the new folder ``out``.
 
-    The findings as JSON has them, with the files that held something wanted (``used``). Raises UserError where they are
-    not that dataset.
+    Returns the findings as JSON, with the files that were used. Raises UserError if they are not that dataset.
     """
     entry, paths, folder = copies.source(name), [Path(file) for file in files], Path(out)
     folder.mkdir()
     shown, used = ", ".join(files), dict[Path, str]()
     try:
-        found = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(folder))
+        findings = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(folder))
     except UserError as error:
         if any(str(error).startswith(f"{path}: ") for path in paths):
-            raise  # an archive that cannot be read holds nothing that is wanted either
+            raise  # an unreadable archive also contains nothing of the dataset
         if not used:
             raise UserError(
-                f"{shown}: nothing of {entry.name} is in it{_looks_like(entry, paths)}; pass {entry.layouts}"
+                f"{shown}: contains nothing of {entry.name}{_looks_like(entry, paths)}; pass {entry.layouts}"
             ) from error
         if any(str(path) in str(error) for path in paths):
             raise
-        raise UserError(f"{shown} cannot be taken as {entry.name}: {error}") from error
-    said = {"differs": found.differs, "facts": found.facts, "counts": found.counts}
-    return {**said, "used": {str(f): inside for f, inside in used.items()}}
+        raise UserError(f"{shown} cannot be imported as {entry.name}: {error}") from error
+    return {**dataclasses.asdict(findings), "used": {str(file): inside for file, inside in used.items()}}
 
 
-def _refuse_another(name: str, entry: FileSource, paths: Sequence[Path], found: Findings) -> None:
-    """Raise UserError where counts are so far off that this is not the dataset, nor a known variant of it."""
+def _refuse_another(name: str, entry: FileSource, paths: Sequence[Path], findings: Findings) -> None:
+    """Raise UserError if counts differ so much that this is neither the dataset nor a known variant of it."""
     off = [
-        f"{ours:,} {what} in place of {theirs:,}"
-        for what, (ours, theirs) in found.counts.items()
+        f"{ours:,} {what} instead of {theirs:,}"
+        for what, (ours, theirs) in findings.counts.items()
         if abs(ours - theirs) > NEAR * theirs
     ]
     if off:
         shown = ", ".join(str(path) for path in paths)
         raise UserError(
-            f"{shown} is not {entry.title}: {'; '.join(off)}. Ratings of your own are no copy of it: use the dataset "
-            f"ratings-file (`fedrepro describe ratings-file`). If it is a part of {name} that you made, add --variant"
+            f"{shown} is not {entry.title}: {'; '.join(off)}. For your own ratings use the dataset ratings-file "
+            f"(`fedrepro describe ratings-file`). If it is your own part of {name}, add --variant"
         )
 
 
 def _looks_like(entry: FileSource, paths: Sequence[Path]) -> str:
-    """Which other dataset the first file that any of them wants belongs to."""
+    """Return a note if the first known file belongs to another dataset."""
     others = [other for other in sources().values() if other.name != entry.name]
     try:
         first = next(walk(paths, lambda path: any(o.wanted(path) for o in others), max(o.limit for o in others)), None)
@@ -114,13 +111,11 @@ def _looks_like(entry: FileSource, paths: Sequence[Path]) -> str:
 
 def _refuse_web_page(path: Path, name: str) -> None:
     if path.is_file() and is_web_page(path):
-        raise UserError(
-            f"{path} is a web page, not a copy of {name}: the download was answered by an error or login page"
-        )
+        raise UserError(f"{path} is a web page, not a copy of {name}: the server answered with an error or login page")
 
 
 def is_web_page(path: Path) -> bool:
-    """Whether a file starts as HTML does: a server's error or login page saved in the place of data."""
+    """Return whether a file starts like HTML: a server's error or login page that was saved instead of data."""
     with path.open("rb") as stream:
         head = stream.read(512).lstrip().lower()
     return head.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml")) and b"html" in head
@@ -134,7 +129,7 @@ def _keep(used: dict[Path, str], folder: Path) -> list[dict[str, Any]]:
     for file, name in used.items():
         target = folder / name
         if target.exists():
-            raise UserError(f"{file}: another file of the same name was given too; import one folder that holds both")
+            raise UserError(f"{file}: another file has the same name; import one folder that contains both")
         target.parent.mkdir(parents=True, exist_ok=True)
         with file.open("rb") as source, target.open("wb") as copy:
             md5 = _copy(source, copy)
@@ -160,11 +155,11 @@ def _copy(source: IO[bytes], copy: IO[bytes]) -> str:
 
 
 def _record(path: Path, name: str, md5: str) -> dict[str, Any]:
-    found = path.stat()
+    stat = path.stat()
     return {
         "path": name,
-        "size": found.st_size,
-        "mtime_ns": found.st_mtime_ns,
+        "size": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
         "sha256": copies.sha256(path),
         "md5": md5,
     }

@@ -1,4 +1,4 @@
-"""Loading a registered dataset by its name: parameters checked, arrays found in the data home, randomness handed on."""
+"""Load a registered dataset by its name: check parameters, find arrays in the data home, pass a random generator."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def load(
     rng: np.random.Generator | None = None,
     stand_in: bool = False,
 ) -> Any:
-    """The arrays of a registered dataset: Samples, Ratings, Views or Images (see ``fedrepro.datasets.types``).
+    """Return the arrays of a registered dataset: Samples, Ratings, Views or Images (see ``fedrepro.datasets.types``).
 
-    ``rng`` is handed to datasets that draw; by default it is the data axis' generator for these parameters.
-    ``stand_in=True`` gives the labelled surrogate of a dataset that needs files. Raises DataAbsent and ParameterError.
+    rng : generator for datasets that draw; by default that of the data axis for these parameters. stand_in : return the
+    labelled surrogate of a dataset that needs files. Raises DataAbsent and ParameterError.
     """
     entry = find(dataset)
     _known(entry, params)
@@ -41,7 +41,7 @@ def load(
 
 
 def find(dataset: str) -> registry.DatasetEntry:
-    """The dataset of that name; a UserError names the nearest one."""
+    """Return the dataset with this name. Raises UserError with the nearest name."""
     known = registry.datasets()
     if dataset not in known:
         raise UserError(f"'{dataset}' is not a dataset{nearest(dataset, known)} (datasets: {', '.join(sorted(known))})")
@@ -49,7 +49,7 @@ def find(dataset: str) -> registry.DatasetEntry:
 
 
 def _known(entry: registry.DatasetEntry, params: Mapping[str, Any]) -> None:
-    """Raise ParameterError for a parameter the dataset does not have, or one that must be given and is not."""
+    """Raise ParameterError for an unknown parameter, or a missing required one."""
     defaults = entry.parameters()
     for name in params:
         if name not in defaults:

@@ -1,8 +1,7 @@
-"""Files of the user's own: where those lie that a spec or a call names, and what they are called.
+"""The user's own files: the paths of files that a spec or a call names, and their names for readers.
 
-A path in a spec starts in the folder of the spec, wherever the command is given; one given from Python, in the working
-folder. A run knows a file by the text that names it and by the fingerprint of its content, not by the folder: a project
-may be moved.
+A relative path in a spec starts in the folder of the spec, and from Python in the working folder. A run identifies a
+file by its text in the spec and the fingerprint of its content, not by its folder, so a project can be moved.
 """
 
 from __future__ import annotations
@@ -17,40 +16,40 @@ IN_RUNS = "reads"  # the content has a fingerprint; see fedrepro.runs.identity.c
 
 
 class Named(str):
-    """What a spec calls a file, and the folder that a relative path in it starts in."""
+    """A file name in a spec, with the folder where a relative path starts."""
 
     folder: str
 
     def __new__(cls, text: str, folder: str) -> Named:
-        """``text`` as it is written, ``folder`` as an absolute path."""
-        made = super().__new__(cls, text)
-        made.folder = folder
-        return made
+        """Return ``text`` as it is written, with ``folder`` as an absolute path."""
+        named = super().__new__(cls, text)
+        named.folder = folder
+        return named
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # so that it travels to a worker
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # so that it can be sent to a worker
         return str(self), self.folder
 
 
 def found(text: str) -> Path:
-    """The file or folder that a parameter names; relative to the working folder where it lies below it."""
+    """Return the file or folder that a parameter names, relative to the working folder if it is below it."""
     path = Path(getattr(text, "folder", "")) / text
     relative = os.path.relpath(path)
     return path if relative.startswith("..") or not path.is_absolute() else Path(relative)
 
 
 def start(text: str) -> Path:
-    """The folder that relative paths of this kind start in."""
+    """Return the folder where relative paths of this text start."""
     return Path(getattr(text, "folder", "") or Path.cwd())
 
 
 def named(keys: Iterable[str], params: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Parameters of which ``keys`` may name files, those of a spec in ``folder``."""
+    """Return parameters of a spec in ``folder``, with those in ``keys`` as names of files."""
     place = {key: _each(params[key], lambda text: Named(text, folder)) for key in keys if key in params}
     return {**params, **place}
 
 
 def placed(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the files' whole paths in place of what the spec calls them."""
+    """Return parameters with absolute paths instead of the spec's file names."""
     place = {key: _each(params[key], _whole) for key in keys if key in params}
     return {**params, **place}
 
@@ -58,17 +57,17 @@ def placed(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
 def _each(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
-    return [_each(one, change) for one in value] if isinstance(value, list) else value
+    return [_each(item, change) for item in value] if isinstance(value, list) else value
 
 
 def _whole(text: str) -> str:
-    """A variable's or column's name stays what it is."""
+    """Return the absolute path of a file; names of variables or columns are not changed."""
     path = found(text)
     return str(path.resolve()) if path.exists() else str(text)
 
 
 def files(keys: Iterable[str], params: Mapping[str, Any]) -> list[Path]:
-    """The files that parameters name, those of folders included; the first key's whether they exist or not."""
+    """Return the files that parameters name, including those in folders; those of the first key need not exist."""
     listed: list[Path] = []
     for number, key in enumerate(keys):
         for text in _texts(params.get(key)):
@@ -84,11 +83,11 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        yield from (one for one in value if isinstance(one, str))
+        yield from (text for text in value if isinstance(text, str))
 
 
 def label(keys: Iterable[str], params: Mapping[str, Any]) -> str:
-    """What a reader calls own data: the name of its first file or folder, and how many more there are."""
+    """Return a name of own data for readers: its first file or folder, and the number of further ones."""
     texts = [text for key in list(keys)[:1] for text in _texts(params.get(key))]
     if not texts:
         return ""
@@ -97,7 +96,11 @@ def label(keys: Iterable[str], params: Mapping[str, Any]) -> str:
 
 
 def marks(loader: Any) -> tuple[Any, ...]:
-    """What changes whenever a loader's parameters do, or the files they name."""
+    """Return a key that changes whenever a loader's parameters or their files change."""
     values = tuple((f.name, getattr(loader, f.name)) for f in dataclasses.fields(loader))
     stats = ((str(file), file.stat()) for file in files(type(loader).files, dict(values)))
-    return (type(loader), repr(values), tuple((name, one.st_size, one.st_mtime_ns, one.st_ino) for name, one in stats))
+    return (
+        type(loader),
+        repr(values),
+        tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats),
+    )

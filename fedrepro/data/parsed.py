@@ -14,13 +14,13 @@ IN_RUNS = "computes"  # the arrays that loaders are given; see fedrepro.runs.ide
 
 
 class Writer:
-    """Collects the arrays of one dataset under ``folder``; a part is what a loader needs together."""
+    """Writes the arrays of one dataset to ``folder``; a part contains the arrays that a loader needs together."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def save(self, part: str, name: str, array: np.ndarray) -> None:
-        """Store one array (numbers only)."""
+        """Store one array of numbers."""
         target = self.folder / part
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
@@ -35,19 +35,19 @@ class Writer:
         self.save(part, f"{name}.shape", np.asarray(matrix.shape, dtype=np.int64))
 
     def create(self, part: str, name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array on disk to be filled piece by piece."""
+        """Return an array on disk, to be filled piece by piece."""
         target = self.folder / part
         target.mkdir(parents=True, exist_ok=True)
         return np.lib.format.open_memmap(target / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
 
 
 def parts(folder: Path) -> dict[str, str]:
-    """The fingerprint of every part under ``folder``: a sha256 over names, dtypes, shapes and bytes."""
+    """Return the fingerprint of every part in ``folder``: a sha256 over names, dtypes, shapes and bytes."""
     return {p.name: fingerprint(p) for p in sorted(folder.iterdir()) if p.is_dir()}
 
 
 def fingerprint(part: Path) -> str:
-    """The sha256 of one part."""
+    """Return the sha256 of one part."""
     digest = hashlib.sha256()
     for file in sorted(part.glob("*.npy")):
         array = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -60,21 +60,21 @@ def fingerprint(part: Path) -> str:
 
 
 def combine(fingerprints: Mapping[str, str]) -> str:
-    """One fingerprint for several parts."""
+    """Return one fingerprint for several parts."""
     if len(fingerprints) == 1:
         return next(iter(fingerprints.values()))
     return hashlib.sha256(json.dumps(sorted(fingerprints.items())).encode()).hexdigest()
 
 
 def read(folder: Path, part: str) -> dict[str, np.ndarray]:
-    """The arrays of a part by name, memory mapped read-only."""
+    """Return the arrays of a part by name, memory-mapped read-only."""
     return {
         file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in sorted((folder / part).glob("*.npy"))
     }
 
 
 def sparse(arrays: Mapping[str, np.ndarray], name: str) -> Any:
-    """The CSR matrix that ``save_sparse`` stored under ``name``."""
+    """Return the CSR matrix that ``save_sparse`` stored under ``name``."""
     from scipy.sparse import csr_matrix
 
     parts = tuple(np.array(arrays[f"{name}.{piece}"]) for piece in ("data", "indices", "indptr"))

@@ -1,4 +1,4 @@
-"""What is known of a dataset's files: official addresses, published hashes, licence, and how a copy is read."""
+"""Descriptions of datasets' files: official addresses, published hashes, licence, and how a copy is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedrepro.data.parsed import Writer
 
 @dataclass(frozen=True)
 class Remote:
-    """One official file. ``hash`` is ``md5:...`` or ``sha256:...`` as published, None where nobody published one."""
+    """One official file. hash : ``md5:...`` or ``sha256:...`` as published, None if none is published."""
 
     file: str
     urls: tuple[str, ...]
@@ -25,9 +25,9 @@ class Remote:
 
 @dataclass
 class Findings:
-    """What reading a copy showed: how it differs from the official content, and facts worth keeping.
+    """The findings of reading a copy: how it differs from the official content, and facts to record.
 
-    ``counts``: what can be counted in it, with what the official content has; far off, it is another dataset.
+    counts : counts of the copy and of the official content; if they differ a lot, it is another dataset.
     """
 
     differs: list[str] = field(default_factory=list)
@@ -37,18 +37,15 @@ class Findings:
 
 @dataclass(frozen=True)
 class FileSource:
-    """One dataset's files.
+    """The files of one dataset.
 
-    ``wanted(path)``: whether a file of a copy matters (compression endings are taken off first).
-    ``parse(entries, out)``: read the wanted files, in any layout people have, into arrays; raise UserError where the
-    content cannot be this dataset, note in the findings where it is a variant of it.
-    ``needs(params)``: the parts that a loader with these parameters reads; parts are stored and identified apart.
-    ``layouts``: what to pass to ``import``, for the messages.
-    ``version``: raised when ``parse`` changes what it writes; copies are then read again on first use.
-    ``limit``: the most bytes a copy may unpack to.
-    ``published``: by part, the fingerprint of the arrays that ``parse`` reads from the official files, where it is
-    known: whether a copy is the published content is then judged by these arrays, which are all that experiments use.
-    ``uses``: what the arrays are, for the messages.
+    wanted(path) : whether a file of a copy is needed (without compression suffixes). parse(entries, out) : reads the
+    wanted files, in any usual layout, into arrays; raises UserError if the content cannot be this dataset, and reports
+    variants in the findings. needs(params) : the parts that a loader with these parameters reads; parts are stored and
+    identified separately. layouts : what to pass to ``import``, for messages. version : increased if ``parse`` writes
+    other arrays; copies are then read again on first use. limit : largest number of bytes of an unpacked copy.
+    published : by part, the known fingerprints of the arrays of the official files; a copy has the published content if
+    its arrays do, because experiments use nothing else. uses : name of the arrays, for messages.
     """
 
     name: str
@@ -67,18 +64,18 @@ class FileSource:
 
     @property
     def pinned(self) -> bool:
-        """Whether a published hash is known for every file."""
+        """Whether every file has a published hash."""
         return all(remote.hash for remote in self.files)
 
 
 @functools.cache
 def sources() -> dict[str, FileSource]:
-    """All sources by name: every ``SOURCES`` tuple of the modules in ``fedrepro.data.sources``."""
+    """Return all sources by name: every ``SOURCES`` tuple of the modules in ``fedrepro.data.sources``."""
     package = importlib.import_module("fedrepro.data.sources")
-    found: dict[str, FileSource] = {}
+    by_name: dict[str, FileSource] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
         for source in importlib.import_module(f"fedrepro.data.sources.{module}").SOURCES:
-            if source.name in found:
+            if source.name in by_name:
                 raise RuntimeError(f"the source '{source.name}' is defined twice")
-            found[source.name] = source
-    return found
+            by_name[source.name] = source
+    return by_name

@@ -81,7 +81,7 @@ class EntriesFile(Dataset):
 
 
 def read(path: str, names: dict[str, str], split: str | None, side: str, out: str) -> list[str]:
-    """Leave client, item, value, side and test in the folder ``out``; for ``apart.call``."""
+    """Leave client, item, value, side and test in the folder ``out``; for ``isolated.call``."""
     file = Path(path)
     held = reading.content("path", file)
     if all(name in held for name in names.values()):

@@ -7,7 +7,7 @@ sample; ``client`` is the same for who holds each sample, for the partition ``gi
 samples stand: ``columns`` (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay sparse.
 ``rescale`` divides X by one number: the initial point of the clustering problem depends on the scale of X, as its
 penalties do. A .npy file is mapped, never read as a whole: it may be larger than memory (``mapped``). Every other file
-is read in a process of its own (``fedrepro.data.apart``), which leaves plain arrays.
+is read in a process of its own (``fedrepro.data.isolated``), which leaves plain arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from fedrepro import arrays
-from fedrepro.data import apart, own
+from fedrepro.data import isolated, own
 from fedrepro.datasets import mapped
 from fedrepro.datasets.own_types import OwnSamples, numbered
 from fedrepro.errors import ParameterError, UserError, nearest
@@ -129,8 +129,8 @@ def _apart(wanted: MatrixFile, function: Any, *more: Any) -> Any:
     others = [_other(wanted.path, name) for name in (wanted.labels, wanted.client)]
     path = str(own.found(wanted.path))
     try:
-        memory = apart.fair([name for name in named if name.is_file()])
-        return apart.call(function, path, wanted.key, *others, *more, what=path, memory=memory)
+        memory = isolated.fair([name for name in named if name.is_file()])
+        return isolated.call(function, path, wanted.key, *others, *more, what=path, memory=memory)
     except ParameterError:
         raise
     except UserError as error:
@@ -154,7 +154,7 @@ def _look(marks: Any, wanted: MatrixFile) -> dict[str, Any]:
 def look(path: str, key: str | None, labels: str | None, client: str | None) -> dict[str, Any]:
     """The sizes of the matrix as it stands in the file, its density, and how many labels and clients there are.
 
-    For ``apart.call``; entries are not looked at.
+    For ``isolated.call``; entries are not looked at.
     """
     file = Path(path)
     content = variables("path", file, (labels, client))

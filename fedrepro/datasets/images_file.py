@@ -105,7 +105,7 @@ def _more(data: ClientImages) -> dict[str, Any]:
 
 
 def read(path: str, folder: bool, names: dict[str, Any], side: str | None, size: int | None, out: str) -> list[str]:
-    """Leave pixels, labels, client, split and side in the folder ``out``; for ``apart.call``."""
+    """Leave pixels, labels, client, split and side in the folder ``out``; for ``isolated.call``."""
     found = _folder(Path(path), side, size) if folder else _archive(Path(path), names, side)
     pixels = _square(path, found["pixels"])
     if size is not None and pixels.shape[1] != size:

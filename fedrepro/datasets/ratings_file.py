@@ -136,7 +136,7 @@ def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
 def read(
     path: str, columns: dict[str, str | None], split: str | None, test: str | None, client: str | None, out: str
 ) -> list[str]:
-    """Leave user, item, rating, test, client and the sides of a matrix in the folder ``out``; for ``apart.call``."""
+    """Leave user, item, rating, test, client and the sides of a matrix in the folder ``out``; for ``isolated.call``."""
     one = _one(Path(path), columns, split, client)
     if test is not None:
         by_rating = client is not None and len(one["client"]) == len(one["rating"]) and "users" not in one

@@ -1,7 +1,7 @@
 """Reading files of the user's own that hold several things by name: columns of a table, variables of an archive.
 
 What is read is of unknown origin: a function of the loader's module reads it in a process of its own
-(``fedrepro.data.apart``) and leaves plain arrays in a folder.
+(``fedrepro.data.isolated``) and leaves plain arrays in a folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data import apart, own
+from fedrepro.data import isolated, own
 from fedrepro.datasets.file import is_number, one_each, plain, shown, variables
 from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError, UserError, nearest
@@ -58,7 +58,7 @@ def arrays(loader: Dataset, function: Callable[..., list[str]], *given: Any) -> 
     what = own.label(loader.files, params)
     with nameless_folder() as folder:
         try:
-            held = apart.call(function, *given, str(folder), what=what, memory=apart.fair(files))
+            held = isolated.call(function, *given, str(folder), what=what, memory=isolated.fair(files))
         except ParameterError:
             raise
         except UserError as error:

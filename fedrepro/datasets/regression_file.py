@@ -96,7 +96,7 @@ def _standard(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def read(path: str, names: dict[str, str], z: str | list[str] | None, split: str | None, out: str) -> list[str]:
-    """Leave x, y, client, z and test in the folder ``out``; for ``apart.call``."""
+    """Leave x, y, client, z and test in the folder ``out``; for ``isolated.call``."""
     file = Path(path)
     held = reading.content("path", file)
     table = file.suffix.lower() in reading.TABLES

@@ -102,7 +102,7 @@ def _more(data: Views) -> dict[str, Any]:
 def read(
     paths: list[str], wanted: list[str] | None, labels: str | None, orientation: str, dense: bool, out: str
 ) -> list[str]:
-    """Leave the views and the labels in the folder ``out``; for ``apart.call``."""
+    """Leave the views and the labels in the folder ``out``; for ``isolated.call``."""
     first = variables("path", Path(paths[0]), ())
     if len(paths) == 1:
         chosen = _of_archive(paths[0], first, wanted, labels)

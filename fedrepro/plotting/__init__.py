@@ -1,6 +1,6 @@
-"""Drawing: from result files to pictures and tables. It reads results only and never computes a method.
+"""Draw pictures and tables from files of results, without computing a method.
 
-``draw_panel`` draws a panel into axes of one's own.
+``draw_panel`` draws a panel into your own axes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["draw_panel"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: most of what is here needs no picture."""
+    """Import on first use, because most modules here need no matplotlib."""
     if name == "draw_panel":
         from fedrepro.plotting.single_panel import draw_panel
 

@@ -25,7 +25,7 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "++")
 
 
 def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
-    """Work out a bar panel."""
+    """Prepare a bar panel."""
     name, options = panels.swept(panel), BarsOptions.of(panel)
     bars, groups = layout.lines(panel.curves, name), layout.groups(panel.curves, name)
     looks = style.looks([members[0] for members in bars.values()])
@@ -38,15 +38,15 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     }
     entries = []
     called = naming.texts(results, panel.curves)
-    for i, (said, found) in enumerate(zip(called, results.values(), strict=True)):
-        bad = "; ".join(f"{group}{f.bad}" for group, f in found.items() if f.bad)
-        entries.append(Entry(f"{said} ({bad})" if bad else said, _face(looks[i], i)))
+    for i, (name_, finals) in enumerate(zip(called, results.values(), strict=True)):
+        bad = "; ".join(f"{group}{f.bad}" for group, f in finals.items() if f.bad)
+        entries.append(Entry(f"{name_} ({bad})" if bad else name_, _face(looks[i], i)))
     stars = [item for item in panel.published if "x" in item]
     if stars:
         entries.append(Entry("paper", {"marker": "*", "linestyle": "none", **STAR}))
     rest = replace(panel, published=tuple(item for item in panel.published if item not in stars))
     entries += panel_axes.published_entries(rest)
-    spreads = [f"bars: {f.spread}" for found in results.values() for f in found.values() if f.spread]
+    spreads = [f"bars: {f.spread}" for finals in results.values() for f in finals.values() if f.spread]
     thick = 0.8 / max(len(bars), 1)
 
     def place(label: str, group: str) -> float:
@@ -54,9 +54,9 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
 
     def draw(ax: Axes, title: str) -> None:
         panel_axes.finish(ax, panel, title, room=room)
-        for i, (label, found) in enumerate(results.items()):
-            x = np.array([place(label, group) for group in found])
-            y, low, high = (np.array([getattr(f, n) for f in found.values()]) for n in ("centre", "low", "high"))
+        for i, (label, finals) in enumerate(results.items()):
+            x = np.array([place(label, group) for group in finals])
+            y, low, high = (np.array([getattr(f, n) for f in finals.values()]) for n in ("centre", "low", "high"))
             face = {k: v for k, v in _face(looks[i], i).items() if k != "patch"}
             error = {"elinewidth": 1.2, "capsize": 2.5, "ecolor": style.BLACK}
             ax.bar(x, y, 0.92 * thick, yerr=np.stack([y - low, high - y]), error_kw=error, label=label, **face)
@@ -67,7 +67,7 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
         ax.grid(False, axis="x")
         panel_axes.set_limits(ax, panel, room)
 
-    shown = any(np.isfinite(f.centre) for found in results.values() for f in found.values())
+    shown = any(np.isfinite(f.centre) for finals in results.values() for f in finals.values())
     absent = "" if shown else "no results"
     size, paint = (room.width, room.height), panel_axes.in_cell(draw)
     return Prepared(size, paint, tuple(entries), tuple(spreads), absent=absent, draw=draw)

@@ -1,4 +1,4 @@
-"""Every figure that has results, drawn: pairs specs with results and hands both to ``figure``, several at a time."""
+"""Draw every figure that has results, several at a time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fedrepro.progress import Progress
 from fedrepro.results.read import points, stem, with_results
 
 FORMATS = ("png", "pdf")
-"""What is drawn unless something else is asked for."""
+"""The default formats."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """What is drawn: results of a ``tier`` under ``root``, as ``formats``, into the folder ``plots``.
+    """What to draw: results of a ``tier`` below ``root``, in ``formats``, into the folder ``plots``.
 
-    sets : the options of ``run --set`` that the results are of.
-    panel : one panel only, '' for the whole figure. width : of that panel in inches, and as the user wrote it.
+    sets : ``run --set`` options of the results. panel : draw only this panel, '' for the whole figure. width : width of
+    that panel in inches, and as the user wrote it.
     """
 
     tier: str
@@ -40,9 +40,9 @@ class Where:
 
 
 def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
-    """Draw every figure that has results, ``jobs`` at a time, and tell how far that is; the files as they are written.
+    """Draw every figure that has results, ``jobs`` at a time with progress; yield the files as they are written.
 
-    With ``must``, a spec without results is a UserError.
+    must : raise UserError for a spec without results.
     """
     paths = list(paths)
     with Progress("figures", len(paths)) as progress:
@@ -53,7 +53,7 @@ def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int 
 
 
 def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
-    """Draw the figure of one spec, if it has results; returns the files written."""
+    """Draw the figure of one spec, if it has results; return the files."""
     drawn: list[Path] = []
     for figure, frame, sidecar in with_results([path], where.tier, where.root, must, where.sets):
         arrays = points(stem(where.root, figure), sidecar)
@@ -67,9 +67,9 @@ def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
 
 
 class Beside:
-    """Draws figures in processes of its own, while others are still computed.
+    """A context that draws figures in its own processes while others are still computed.
 
-    A context; left by an exception, or before ``files`` was asked for, it stops the drawing.
+    If it ends by an exception, or before ``files`` is called, drawing stops.
     """
 
     def __init__(self, where: Where, jobs: int) -> None:
@@ -81,16 +81,16 @@ class Beside:
         return self
 
     def add(self, path: Path) -> None:
-        """Have the figure of a spec drawn, if it has results."""
+        """Submit the figure of a spec, if it has results."""
         try:
             future = self._pool.submit(draw_one, path, self.where)
-        except BrokenProcessPool as error:  # told when the files are asked for: what is computed goes on
+        except BrokenProcessPool as error:  # raised by ``files``, so that computing continues
             future = Future()
             future.set_exception(error)
         self._drawing.append(future)
 
     def files(self) -> Iterator[Path]:
-        """The files as they are written, in the order of ``add``; waits for them."""
+        """Wait for the files and yield them in the order of ``add``."""
         while self._drawing:
             try:
                 files = self._drawing.pop(0).result()

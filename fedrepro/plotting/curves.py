@@ -1,6 +1,6 @@
 """Panels of curves: mean over trials against rounds, communication or time, with the papers' published numbers.
 
-What the y axis shows is worked out in ``limits``. Which curves leave it, and how far, stands above the panel.
+``y_limits`` decides what the y axis shows. A strip above the panel names the curves that leave it, and how far.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRIP = 0.165
 
 
 def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
-    """Work out a panel of curves along an axis."""
+    """Prepare a panel of curves along an axis."""
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)
     leaving = _leaving(drawn, limits, panel)
@@ -62,12 +62,12 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
 def _notes(
     panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: Sequence[tuple[int, str]], above: bool
 ) -> list[str]:
-    """What the footer must say of the panel; ``above``: the curves that leave it are named above it."""
+    """Return notes for the footer. above : whether the curves that leave the panel are named above it."""
     bands = {line.name: a.spread for line in drawn if (a := line.average) and a.spread}
     kinds = list(dict.fromkeys(bands.values()))
     notes = [f"band: {kind}" for kind in kinds]
     if len(kinds) > 1:
-        named = {kind: ", ".join(name for name, one in bands.items() if one == kind) for kind in kinds}
+        named = {kind: ", ".join(name for name, band in bands.items() if band == kind) for kind in kinds}
         notes = [f"{panel.id}: band of {named[kind]}: {kind}" for kind in kinds]
     if CurvesOptions.of(panel).average == "median":
         notes.append("line: median of the trials")
@@ -88,8 +88,8 @@ def _notes(
 
 
 def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[tuple[int, str]]:
-    """The curves that leave the frame, each with its name, its largest value, and where it ends if that is outside."""
-    found = []
+    """Return the curves that leave the frame, with name, largest value, and the end value if that is outside."""
+    leaving = []
     top = limits.top if limits and limits.top is not None else panel.ylim[1]
     for i in limits.leaving if limits else ():
         average = drawn[i].average
@@ -97,8 +97,8 @@ def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[
         text = f"{drawn[i].name}: up to {_amount(average.mean.max())}"
         if top is not None and average.mean[-1] > top:
             text += f", ends at {_amount(average.mean[-1])}"
-        found.append((i, text))
-    return found
+        leaving.append((i, text))
+    return leaving
 
 
 def _amount(value: float) -> str:
@@ -106,7 +106,7 @@ def _amount(value: float) -> str:
 
 
 def _strip(texts: Sequence[str], room: Room) -> list[list[int]]:
-    """The numbers of the texts in each line of the strip."""
+    """Return the indices of the texts in each line of the strip."""
     rows: list[list[int]] = []
     wide, used = room.width - 0.75, float("inf")
     for k, text in enumerate(texts):
@@ -120,7 +120,7 @@ def _strip(texts: Sequence[str], room: Room) -> list[list[int]]:
 
 
 def _mark_leaving(ax: Axes, gone: Sequence[Line]) -> None:
-    """An arrowhead at the top edge where each curve has its largest value."""
+    """Draw an arrowhead at the top edge where each curve has its largest value."""
     top = ax.get_ylim()[1]
     left, right = ax.get_xlim()
     for line in gone:
@@ -133,7 +133,7 @@ def _mark_leaving(ax: Axes, gone: Sequence[Line]) -> None:
 def _name_leaving(
     ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str], places: Sequence[list[int]], size: float
 ) -> None:
-    """The strip between title and panel: an arrowhead in each curve's colour, and what is to be said of it."""
+    """Draw the strip between title and panel: an arrowhead in each curve's colour, and its text."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 
     if not rows:
@@ -143,8 +143,8 @@ def _name_leaving(
         parts: list[Artist] = []
         for line, k in zip(row, numbers, strict=True):
             head = TextArea("▲", textprops={"color": line.look.color, "fontsize": size})
-            said = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": size})
-            parts.append(HPacker(children=[head, said], pad=0, sep=2, align="baseline"))
+            words = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": size})
+            parts.append(HPacker(children=[head, words], pad=0, sep=2, align="baseline"))
         packed.append(HPacker(children=parts, pad=0, sep=8, align="baseline"))
     box = VPacker(children=packed, pad=0, sep=2, align="left")
     ax.add_artist(
@@ -156,7 +156,7 @@ def _name_leaving(
 
 
 def _mark_diverged(ax: Axes, drawn: Sequence[Line]) -> None:
-    """A cross at the last finite value of each diverged trial, or where it leaves the axes for good."""
+    """Draw a cross at the last finite value of each diverged trial, or where it finally leaves the axes."""
     bottom, top = ax.get_ylim()
     for line in drawn:
         for trial in () if line.level else line.strays:

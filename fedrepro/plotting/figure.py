@@ -82,13 +82,13 @@ def check_formats(formats: Sequence[str]) -> None:
             raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
 
 
-def save(picture: MplFigure, stem: Path, formats: Sequence[str], said: str) -> list[Path]:
+def save(picture: MplFigure, stem: Path, formats: Sequence[str], provenance: str) -> list[Path]:
     """Write a picture as ``<stem>.<format>`` for every format, with what is to be said of it in its metadata."""
     written = []
     with style.context():
         for name in formats:
             target = stem.with_name(f"{stem.name}.{name}")
-            metadata = METADATA[name] | {FIELDS[name]: said}
+            metadata = METADATA[name] | {FIELDS[name]: provenance}
             atomically(target, functools.partial(picture.savefig, format=name, metadata=metadata))
             written.append(target)
     return written
@@ -139,7 +139,7 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
 
     figure = source.figure
     titles = [panel_title(source, place) for place in range(len(every))]
-    prepared = [one for one in every if not one.absent]
+    prepared = [panel for panel in every if not panel.absent]
     across = min(max(figure.columns, 1), max(len(prepared), 1))
     widths = [max((p.size[0] for p in prepared[c::across]), default=ALONE) for c in range(across)]
     if across == 1:
@@ -170,7 +170,7 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
     inside = (MARGIN / width, (below + lack) / total, 1 - 2 * MARGIN / width, height / total)
     engine.set(rect=inside, w_pad=0.05, h_pad=0.06, wspace=0.03, hspace=0.0)
     grid = picture.add_gridspec(max(len(ratios), 1), across, width_ratios=widths, height_ratios=ratios or None)
-    shown = iter([title for one, title in zip(every, titles, strict=True) if not one.absent])
+    shown = iter([title for panel, title in zip(every, titles, strict=True) if not panel.absent])
     line = 0
     for row, strip in zip(rows, legends, strict=True):
         for column, panel in enumerate(row):
@@ -202,16 +202,16 @@ def literal_dollars(artist: Artist) -> None:
 
 def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
     """What the panels that show something say in the footer; where their bands differ, of which panels each is."""
-    said = [(panel.id, note) for panel, one in zip(source.figure.panels, every, strict=True) if not one.absent
-            for note in one.notes]  # fmt: skip
+    noted = [(panel.id, note) for panel, drawn in zip(source.figure.panels, every, strict=True) if not drawn.absent
+            for note in drawn.notes]  # fmt: skip
     bands: dict[str, list[str]] = {}
-    for name, note in said:
+    for name, note in noted:
         if note.startswith("band: "):
             bands.setdefault(note, []).append(name)
     if len(bands) < 2:
-        return [note for _, note in said]
+        return [note for _, note in noted]
     named = {note: f"{', '.join(names)}: {note}" for note, names in bands.items()}
-    return [named.get(note, note) for _, note in said]
+    return [named.get(note, note) for _, note in noted]
 
 
 def settle(picture: MplFigure) -> None:
@@ -229,22 +229,22 @@ def settle(picture: MplFigure) -> None:
         ax.set_position((x, y, width, height))
 
 
-def lacking(panel: Panel, one: Prepared, source: FigureData) -> str:
+def lacking(panel: Panel, prepared: Prepared, source: FigureData) -> str:
     """Why a panel shows nothing: its data are absent, or what became of its runs; '' where it shows something."""
     there = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
     gone = [naming.dataset(name) for name in names if there.get(name) == "absent"]
-    why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else one.absent
-    return (why if why.startswith("no ") else f"no results: {why}") if one.absent else ""
+    why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else prepared.absent
+    return (why if why.startswith("no ") else f"no results: {why}") if prepared.absent else ""
 
 
 def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:
     """A line for the panels without results, those of one dataset together."""
-    reasons = [lacking(panel, one, source) for panel, one in zip(source.figure.panels, every, strict=True)]
-    said = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
+    reasons = [lacking(panel, drawn, source) for panel, drawn in zip(source.figure.panels, every, strict=True)]
+    missing = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
     lines = []
-    for why in dict.fromkeys(why for _, why in said):
-        named = [title for title, reason in said if reason == why]
+    for why in dict.fromkeys(why for _, why in missing):
+        named = [title for title, reason in missing if reason == why]
         listed = "; ".join(style.safe(naming.symbols(title)) for title in named)
         lines.append(style.wrap(f"{listed}: {why}", inches, style.FONT))
     return "\n".join(lines)

@@ -130,15 +130,15 @@ class Header:
     def __init__(self, source: FigureData, inches: float) -> None:
         figure, self.inches = source.figure, inches
         room = inches - 2 * MARGIN
-        found = tags(source)
-        beside = room - sum(_tag_width(tag) for tag in found) - 0.2
+        own = tags(source)
+        beside = room - sum(_tag_width(tag) for tag in own) - 0.2
         title = naming.symbols(figure.title)
         self.title = style.wrap(title, max(beside, 0.55 * room), style.TITLE, True)
         self.above: list[list[str]] = []
-        self.beside = found
+        self.beside = own
         if style.width(self.title, style.TITLE, True) > beside:
             self.title = style.wrap(title, room, style.TITLE, True)
-            self.above, self.beside = _tag_lines(found, room), []
+            self.above, self.beside = _tag_lines(own, room), []
         self.source = style.wrap(figure.source, room, 8.5) if figure.source else ""
         self.title_height = 0.21 * (self.title.count("\n") + 1)
         below = 0.16 * (self.source.count("\n") + 1) if self.source else 0
@@ -177,9 +177,9 @@ def _tag_width(tag: str) -> float:
     return style.width(tag, 9.0, True) + 0.28
 
 
-def _tag_lines(found: Sequence[str], room: float) -> list[list[str]]:
+def _tag_lines(labels: Sequence[str], room: float) -> list[list[str]]:
     lines: list[list[str]] = []
-    for tag in found:
+    for tag in labels:
         if lines and sum(_tag_width(t) for t in (*lines[-1], tag)) <= room:
             lines[-1].append(tag)
         else:

@@ -62,9 +62,9 @@ def read(panel: Panel, source: FigureData) -> list[Line]:
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
-    said = zip(naming.legends(panel, source.figure), panel.curves, strict=True)
-    names = [name + series.collapsed(c, panel) for name, c in said]
-    return [_line(panel, *one, most, how) for one in zip(panel.curves, looks, names, runs, strict=True)]
+    legends = zip(naming.legends(panel, source.figure), panel.curves, strict=True)
+    names = [name + series.collapsed(c, panel) for name, c in legends]
+    return [_line(panel, *parts, most, how) for parts in zip(panel.curves, looks, names, runs, strict=True)]
 
 
 def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Trial], most: int, how: str) -> Line:

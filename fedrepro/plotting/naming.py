@@ -1,8 +1,8 @@
-"""What a reader sees in place of the names that specs use: the papers' symbols, and words for values, data and sharing.
+"""Names for readers: the papers' symbols, and words for values, datasets and partitions.
 
-A curve's label that the spec leaves out lists what varies (``FedMGS m=10 case2``); ``legend`` turns it into ``FedMGS,
-$m$ = 10, non-i.i.d.``. Labels and titles that a spec gives are kept, with symbols in them. Pictures set symbols as
-mathematics; tables, which are files too, have them plain.
+The automatic label of a curve lists what varies (``FedMGS m=10 case2``); ``legend`` turns it into ``FedMGS, $m$ = 10,
+non-i.i.d.``. Labels and titles of a spec are kept, with symbols inserted. Pictures show symbols as mathematics; tables
+show them as plain text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PHRASES: dict[str, tuple[str, str]] = {
     "train": ("1 to train with", "{} to train with"),
     "test": ("1 to test with", "{} to test with"),
 }
-"""Parameter -> what is said of the value 1, and of others."""
+"""Parameter -> phrases for the value 1 and for other values."""
 
 VALUES: dict[tuple[str, str], str] = {
     ("participation", "pcc"): "PCC",
@@ -58,7 +58,7 @@ VALUES: dict[tuple[str, str], str] = {
     ("well_posed", "True"): "well-posed draws",
     ("well_posed", "False"): "draws as they come",
 }
-"""Parameter and value -> what is said of it."""
+"""Parameter and value -> its phrase."""
 
 DATASETS: dict[str, str] = {
     "cifar10": "CIFAR-10",
@@ -96,13 +96,13 @@ PARTITIONS: dict[str, str] = {
     "uniform": "i.i.d.",
     "users": "by user",
 }
-"""Registered name -> what a reader calls it; a test asks it of every name."""
+"""Registered name -> its name for readers; a test requires one for every registered name."""
 
 _PAIR = re.compile(r"(\S+)=(\S+)")
 
 
 def symbol(name: str, plain: bool = False) -> str:
-    """A parameter as the papers write it; words for one without a symbol."""
+    """Return the papers' symbol of a parameter, or words for one without a symbol."""
     if name in SYMBOLS:
         return SYMBOLS[name][plain]
     if len(name) == 1 and name.isalpha():
@@ -111,9 +111,9 @@ def symbol(name: str, plain: bool = False) -> str:
 
 
 def value(of: Any, plain: bool = False) -> str:
-    """A parameter's value: small and large round numbers as powers of ten, other whole ones in full.
+    """Return a parameter's value as text: small and large round numbers as powers of ten, other integers in full.
 
-    ``plain``: without mathematics, and every whole number in full, as tables have them.
+    plain : without mathematics and with every integer in full, as in tables.
     """
     if isinstance(of, bool):
         return "yes" if of else "no"
@@ -130,12 +130,12 @@ def value(of: Any, plain: bool = False) -> str:
 
 
 def pair(name: str, of: Any, plain: bool = False) -> str:
-    """A parameter with its value: ``$m$ = 10``, or a phrase for it."""
+    """Return a parameter with its value, ``$m$ = 10``, or a phrase for it."""
     if (name, str(of)) in VALUES:
         return VALUES[name, str(of)]
     if name in PHRASES:
-        one, more = PHRASES[name]
-        return one if str(of) == "1" else more.format(value(of, plain))
+        singular, plural = PHRASES[name]
+        return singular if str(of) == "1" else plural.format(value(of, plain))
     return f"{symbol(name, plain)} = {value(of, plain)}"
 
 
@@ -147,12 +147,12 @@ _POWER = re.compile(r"(?<![\w.$])(\d(?:\.\d+)?)e([+-]?\d+)(?![\w.])")
 
 
 def symbols(text: str) -> str:
-    """A title or label with the papers' symbols for the parameters that it names; left alone where it has its own."""
+    """Return a title or label with the papers' symbols for its parameters, unchanged if it has formulas of its own."""
     if "$" in text:
         return text
-    text = _NAMED.sub(lambda found: SYMBOLS[found[1]][0], text)
-    text = _LETTER.sub(lambda found: f"${found[1]}$", text)
-    return _POWER.sub(lambda found: value(float(found[0])), text)
+    text = _NAMED.sub(lambda match: SYMBOLS[match[1]][0], text)
+    text = _LETTER.sub(lambda match: f"${match[1]}$", text)
+    return _POWER.sub(lambda match: value(float(match[0])), text)
 
 
 # -- names of data and partitions --------------------------------------------------------------------------------------
@@ -162,11 +162,11 @@ KINDS: dict[str, Mapping[str, str]] = {"dataset": DATASETS, "partition": PARTITI
 
 
 def aliases(curves: Iterable[Curve], plain: bool = False, kinds: Iterable[str] = tuple(KINDS)) -> dict[str, str]:
-    """What to call each name of a dataset or partition in a spec: the registered one in words, or what differs.
+    """Return words for each dataset and partition in a spec: its registered name, or the parameters that differ.
 
-    Names of one registered dataset are told by the parameters in which they differ.
+    Several names of one registered dataset are distinguished by the parameters in which they differ.
     """
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     curves = list(curves)
     for kind, names in ((kind, KINDS[kind]) for kind in KINDS if kind in kinds):
         known: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -179,36 +179,36 @@ def aliases(curves: Iterable[Curve], plain: bool = False, kinds: Iterable[str] =
             own = (kind == "dataset" and called(name, params)) or names.get(name, alias)
             rivals = [other for registered, other in known.values() if registered == name]
             differ = [n for n in params if len({repr(other.get(n)) for other in rivals}) > 1]
-            told = [pair(n, params[n], plain) for n in differ]
+            pairs = [pair(n, params[n], plain) for n in differ]
             alone = {registered for registered, _ in known.values()} == {name}
-            said = ", ".join(told if alone and told else [own, *told])
-            found[alias] = f"{said} ({alias})" if said in found.values() else said
-    return found
+            text = ", ".join(pairs if alone and pairs else [own, *pairs])
+            words[alias] = f"{text} ({alias})" if text in words.values() else text
+    return words
 
 
 # -- curves ------------------------------------------------------------------------------------------------------------
 
 
 def legend(curve: Curve, panel: Panel, figure: Figure | None = None) -> str:
-    """What the legend says of a curve: its method, unless a title names the only one, and what varies."""
+    """Return the legend text of a curve: its method, unless a title names the only one, and what varies."""
     return legends(panel, figure)[panel.curves.index(curve)]
 
 
 def legends(panel: Panel, figure: Figure | None = None) -> list[str]:
-    """``legend`` of every curve of a panel; no two are alike where the curves' labels are not."""
-    found = [_legend(curve, panel, figure) for curve in panel.curves]
-    return [said if found.count(said) == 1 else symbols(c.label) for said, c in zip(found, panel.curves, strict=True)]
+    """Return ``legend`` of every curve of a panel, all different if the curves' labels are."""
+    texts_ = [_legend(curve, panel, figure) for curve in panel.curves]
+    return [text if texts_.count(text) == 1 else symbols(c.label) for text, c in zip(texts_, panel.curves, strict=True)]
 
 
 def _legend(curve: Curve, panel: Panel, figure: Figure | None) -> str:
-    told = _told(curve)
-    if told is None:
+    varying = _varying(curve)
+    if varying is None:
         return symbols(curve.label)
     named = aliases(panel.curves)
     stated = _stated(panel, figure)
     parts = [
         named.get(str(of), str(of)) if name in ("dataset", "partition") else pair(name, of)
-        for name, of in told
+        for name, of in varying
         if not (name in stated and _moves_along(name, curve, panel))
     ]
     if not parts or not _titled(curve, panel, figure):
@@ -216,48 +216,49 @@ def _legend(curve: Curve, panel: Panel, figure: Figure | None) -> str:
     return ", ".join(parts)
 
 
-def _told(curve: Curve) -> list[tuple[str, Any]] | None:
-    """What an automatic label tells: names of parameters, dataset and partition with values; None for another label."""
+def _varying(curve: Curve) -> list[tuple[str, Any]] | None:
+    """Return names and values of the parameters, dataset and partition in an automatic label; None for others."""
     method = layout.method_of(curve)
     if curve.label != method and not curve.label.startswith(method + " "):
         return None
-    told: list[tuple[str, Any]] = []
+    varying: list[tuple[str, Any]] = []
     kinds = {alias: kind for kind, alias in curve.setting.names.items() if alias}
     for word in curve.label[len(method) :].split():
         name, equals, _ = word.partition("=")
         if equals and name in curve.select:
-            told.append((name, curve.select[name]))
+            varying.append((name, curve.select[name]))
         elif word == f"rounds={curve.setting.rounds}":
-            told.append((name, curve.setting.rounds))
+            varying.append((name, curve.setting.rounds))
         elif word in kinds:
-            told.append((kinds[word], word))
+            varying.append((kinds[word], word))
         else:
             return None
-    return told
+    return varying
 
 
 def _stated(panel: Panel, figure: Figure | None) -> set[str]:
-    """The parameters for which a title has a formula or value."""
+    """Return the parameters for which a title has a formula or value."""
     text = f"{figure.title if figure else ''} {panel.title}"
     return set(re.findall(r"(\w+) = ", text))
 
 
 def _moves_along(name: str, curve: Curve, panel: Panel) -> bool:
-    """Whether the value says nothing that another one, which its label tells too, does not say."""
-    told = [dict(found) for c in panel.curves if c.setting.algorithm == curve.setting.algorithm and (found := _told(c))]
-    others = dict.fromkeys(other for found in told for other in found if other != name)
+    """Return whether the value is determined by another value in the label."""
+    same = [c for c in panel.curves if c.setting.algorithm == curve.setting.algorithm]
+    labels = [dict(pairs) for c in same if (pairs := _varying(c))]
+    others = dict.fromkeys(other for label in labels for other in label if other != name)
     return any(
-        len({repr(found.get(name)) for found in told})
-        == len({(repr(found.get(name)), repr(found.get(other))) for found in told})
-        == len({repr(found.get(other)) for found in told})
+        len({repr(label.get(name)) for label in labels})
+        == len({(repr(label.get(name)), repr(label.get(other))) for label in labels})
+        == len({repr(label.get(other)) for label in labels})
         for other in others
     )
 
 
 def _titled(curve: Curve, panel: Panel, figure: Figure | None) -> bool:
-    """Whether a title names the method and no other, the only one that moves, and every curve tells more than it."""
+    """Return whether a title names the only moving method and no other, and every label has more than the method."""
     moving = [c for c in panel.curves if c.role != "level"]
-    if curve.role == "level" or len({c.setting.algorithm for c in moving}) > 1 or not all(_told(c) for c in moving):
+    if curve.role == "level" or len({c.setting.algorithm for c in moving}) > 1 or not all(_varying(c) for c in moving):
         return False
     methods = {_base(c) for shown in (figure.panels if figure else (panel,)) for c in shown.curves}
     titles = (panel.title, figure.title if figure else "")
@@ -266,7 +267,7 @@ def _titled(curve: Curve, panel: Panel, figure: Figure | None) -> bool:
 
 
 def _base(curve: Curve) -> str:
-    """The name of a method without that of its variant."""
+    """Return the name of a method without its variant."""
     return registry.base_label(layout.method_of(curve))
 
 
@@ -274,31 +275,31 @@ def _base(curve: Curve) -> str:
 
 
 def text(raw: str, curves: Sequence[Curve], plain: bool = False, kinds: Iterable[str] = tuple(KINDS)) -> str:
-    """A line's label, a row or a group as ``spec.layout`` writes it (``FedMGS m=10``), for a reader.
+    """Return a label, row or group of ``spec.layout`` (``FedMGS m=10``) for a reader.
 
-    ``kinds``: of what it has names, datasets or partitions.
+    kinds : whether it has names of datasets or partitions.
     """
     named = aliases(curves, plain, kinds)
     known = {name for c in curves for name in layout.values_of(c)}
-    said = ""
+    result = ""
     for word in raw.split(" "):
-        found = _PAIR.fullmatch(word)
-        if found and found[1] in known:
-            said += (", " if said else "") + pair(found[1], _number(found[2]), plain)
+        match = _PAIR.fullmatch(word)
+        if match and match[1] in known:
+            result += (", " if result else "") + pair(match[1], _number(match[2]), plain)
         else:
-            said += (" " if said else "") + named.get(word, word)
-    return said
+            result += (" " if result else "") + named.get(word, word)
+    return result
 
 
 def texts(raw: Iterable[str], curves: Sequence[Curve]) -> list[str]:
-    """``text`` of several lines' labels; those that would read alike stay as they are."""
+    """Return ``text`` of several labels; labels whose texts would be equal stay unchanged."""
     raw = list(raw)
-    said = [text(one, curves) for one in raw]
-    return [to if said.count(to) == 1 else one for to, one in zip(said, raw, strict=True)]
+    converted = [text(label_, curves) for label_ in raw]
+    return [to if converted.count(to) == 1 else label_ for to, label_ in zip(converted, raw, strict=True)]
 
 
 def _number(raw: str) -> Any:
-    """A number where the text is one."""
+    """Return the text as a number if it is one."""
     for kind in (int, float):
         try:
             return kind(raw)
@@ -308,18 +309,18 @@ def _number(raw: str) -> Any:
 
 
 def dataset(name: str) -> str:
-    """What a reader calls a registered dataset."""
+    """Return the name of a registered dataset for readers."""
     return DATASETS.get(name, name)
 
 
 def called(name: str, params: Mapping[str, Any]) -> str:
-    """What a reader calls the file of the user's own that a dataset with these parameters reads; '' for others."""
+    """Return the name of the user's own file that a dataset with these parameters reads; '' for others."""
     entry = registry.datasets().get(name)
     return label(entry.cls.files, params) if entry is not None else ""
 
 
 def plain(text: str) -> str:
-    """A text without mathematics, for tooltips and files."""
+    """Return a text without mathematics, for tooltips and files."""
     for formula, letters in SYMBOLS.values():
         text = text.replace(formula, letters)
     text = re.sub(r"\$10\^\{(-?\d+)\}\$", r"1e\1", text)

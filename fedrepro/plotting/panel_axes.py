@@ -1,7 +1,7 @@
-"""What panels of every kind share: what they hand to the figure, and axes with labels, limits and reference lines.
+"""Code shared by panels of every kind: prepared panels, and axes with labels, limits and reference lines.
 
 A published number or reference line ``{"y", "label"}`` is a horizontal line, ``{"x", "label"}`` a vertical one, ``{"x",
-"y", "label"}`` a star (or several, where x and y are lists); an ``algorithm`` among its keys lends its colour.
+"y", "label"}`` a star (or several, if x and y are lists); the key ``algorithm`` gives it that method's colour.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SIZE = (4.3, 3.4)
 
 @dataclass(frozen=True)
 class Room:
-    """The room of a panel with its labels in inches, and the size of its letters, and of its smallest, in points.
+    """Width and height of a panel with its labels in inches, and the sizes of normal and smallest letters in points.
 
-    above : whether something may be written above the axes; else it is among the notes.
+    above : whether text can be written above the axes; otherwise it becomes a note.
     """
 
     width: float = SIZE[0]
@@ -42,12 +42,12 @@ class Room:
 
 
 ROOM = Room()
-"""That of a panel among others."""
+"""The room of a panel in a figure."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a legend: its text and the keyword arguments of the sample line beside it (none: no sample)."""
+    """One entry of a legend: its text and the keyword arguments of its sample line (None: no sample)."""
 
     label: str
     line: Mapping[str, Any] | None = None
@@ -55,12 +55,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A panel worked out and ready to paint, before the layout is known.
+    """A panel that is ready to draw before the layout is known.
 
-    size : width and height in inches, with labels; decoration : the part of the height that is title and axis labels.
-    notes : facts the footer states once for the whole figure. absent : why there is nothing to show; a line of the
-    figure then says so in the panel's place. paint(fig, spec, title) draws into a gridspec cell and returns its axes;
-    draw(ax, title), of a panel with one pair of axes, draws into given ones.
+    size : width and height in inches, with labels. decoration : the height of title and axis labels. notes : facts that
+    the footer states once for the whole figure. absent : why there is nothing to show, which a line of the figure then
+    states. paint(fig, spec, title) draws into a gridspec cell and returns its axes; draw(ax, title), only for a panel
+    with one pair of axes, draws into existing axes.
     """
 
     size: tuple[float, float]
@@ -73,7 +73,7 @@ class Prepared:
 
 
 def in_cell(draw: Callable[[Axes, str], None]) -> Callable[[MplFigure, Any, str], list[Axes]]:
-    """What paints a panel into a gridspec cell that ``draw`` draws into its one pair of axes."""
+    """Return a function that draws a panel into a gridspec cell with ``draw``."""
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         ax = fig.add_subplot(spec)
@@ -84,7 +84,7 @@ def in_cell(draw: Callable[[Axes, str], None]) -> Callable[[MplFigure, Any, str]
 
 
 def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
-    """The options of a panel with axes."""
+    """Return the options of a panel with axes."""
     return BarsOptions.of(panel) if panel.kind == "bars" else CurvesOptions.of(panel)
 
 
@@ -92,7 +92,7 @@ def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
 
 
 def heights(panel: Panel) -> list[float]:
-    """The y of every published number and reference line that has one."""
+    """Return the y of every published number and reference line that has one."""
     items = (*panel.published, *options_of(panel).lines)
     return [float(v) for item in items if "y" in item for v in np.atleast_1d(item["y"])]
 
@@ -100,11 +100,11 @@ def heights(panel: Panel) -> list[float]:
 DOTTED: tuple[Any, ...] = (":", (0, (1.0, 3.2)), (0, (1.0, 1.4, 1.0, 4.5)))
 DASHED: tuple[Any, ...] = ("-.", (0, (9.0, 2.0, 1.3, 2.0, 1.3, 2.0)), (0, (3.0, 2.0, 1.3, 2.0, 1.3, 2.0, 1.3, 2.0)))
 STARS: tuple[Any, ...] = ("*", (4, 1, 0), (8, 1, 0), (6, 1, 0), "P")
-"""Dashes of published numbers and of reference lines, and published points: one for each text, in turn."""
+"""Dashes of published numbers and of reference lines, and markers of published points, one per text in turn."""
 
 
 def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any], str]]:
-    """Each published number (dotted) and reference line (dashed and dotted) with its style and legend text."""
+    """Return each published number (dotted) and reference line (dash-dotted) with its style and legend text."""
     result = []
     for items, prefix, dashes in ((panel.published, "paper: ", DOTTED), (options_of(panel).lines, "", DASHED)):
         seen: dict[bool, list[str]] = {False: [], True: []}
@@ -123,17 +123,17 @@ def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any
 
 
 def _published_color(panel: Panel, item: Mapping[str, Any], label: str) -> str:
-    """The colour of the method it names, or of the curve with whose name its label begins."""
+    """Return the colour of the method that it names, or of the curve whose label is the start of its label."""
     if "algorithm" in item:
         return style.method(str(item["algorithm"]))[0]
     looks = style.looks(panel.curves)
     named = {c.label: look.color for c, look in zip(panel.curves, looks, strict=True)}
-    found = [name for name in named if re.match(rf"{re.escape(name)}(?!\w)", label)]
-    return named[max(found, key=len)] if found else style.FAINT
+    matching = [name for name in named if re.match(rf"{re.escape(name)}(?!\w)", label)]
+    return named[max(matching, key=len)] if matching else style.FAINT
 
 
 def published_entries(panel: Panel) -> list[Entry]:
-    """Legend entries of the published numbers, each text once."""
+    """Return the legend entries of the published numbers, each text once."""
     entries = {label: Entry(label, look) for _, look, label in published_style(panel)}
     return list(entries.values())
 
@@ -153,7 +153,7 @@ def draw_published(ax: Axes, panel: Panel) -> None:
 
 
 def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0, room: Room = ROOM) -> None:
-    """Scales, axis labels and title of a panel; ``above``: inches between panel and title that something else takes."""
+    """Set scales, axis labels and title of a panel. above : inches to leave free between panel and title."""
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
     ax.set_xlabel(_wrap(_x_label(panel), room.width, room))
@@ -162,7 +162,7 @@ def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0, room: Room = 
 
 
 def _x_label(panel: Panel) -> str:
-    """The spec's own label, or that of the axis, or the symbol of the swept parameter."""
+    """Return the spec's own label, or that of the axis, or the symbol of the swept parameter."""
     axis = axes.of(panel)
     own = options_of(panel).xlabel
     return naming.symbols(own) or (axis.label if axis.along else naming.symbol(panels.swept(panel)))
@@ -173,13 +173,13 @@ def _wrap(label: str, inches: float, room: Room) -> str:
 
 
 def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:
-    """Panel title above the left corner."""
+    """Write the panel title above the left corner."""
     if title:
         ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9 + 72 * above + 3 * (above > 0))
 
 
 def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
-    """The spec's own limits, and tick labels a reader can read on axes of large numbers and on short log axes."""
+    """Set the spec's own limits, and readable tick labels on axes of large numbers and on short log axes."""
     if panel.xlim != (None, None):
         ax.set_xlim(*panel.xlim)
     if panel.ylim != (None, None):
@@ -196,9 +196,9 @@ def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
 
 
 def plain_numbers(axis: XAxis | YAxis) -> None:
-    """Have the numbers on a linear axis set as text, which takes a tenth of the time of a formula and looks the same.
+    """Set the numbers on a linear axis as text, which looks like a formula and takes a tenth of its time.
 
-    What stands at the axis' end, a power of ten, stays a formula.
+    The power of ten at the end of the axis stays a formula.
     """
     from matplotlib.ticker import ScalarFormatter
 
@@ -211,7 +211,7 @@ def plain_numbers(axis: XAxis | YAxis) -> None:
 
 
 def _plain_ticks(axis: XAxis | YAxis, first: float, last: float, keep: Callable[[float, float], Any]) -> None:
-    """On a log axis of less than two decades: numbers as they are, and enough of them."""
+    """Use plain numbers, and enough of them, on a log axis of less than two decades."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     if first <= 0 or last / first >= 100:

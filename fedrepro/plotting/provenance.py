@@ -1,7 +1,7 @@
-"""What a picture was drawn from: written into its file, and read back.
+"""The provenance of a picture: a record of its results, written into its file and read back.
 
-A JSON object stands in the field that a format has for a description (``FIELDS``). It holds no date and nothing of the
-machine: the same results give the same file.
+The record is a JSON object in the format's field for descriptions (``FIELDS``). It contains neither a date nor facts
+about the machine, so the same results give the same file.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ from fedrepro.spec.find import FOLDER, find_spec, project, within
 from fedrepro.spec.model import Figure
 
 VERSION = 1
-"""Of the record, under the key ``fedrepro``."""
+"""Version of the record, under the key ``fedrepro``."""
 
 FIELDS = {"png": "Description", "pdf": "Subject", "svg": "Description"}
-"""The field of each format's metadata that holds the record."""
+"""The metadata field of each format that contains the record."""
 
 SAME, CHANGED, ABSENT = "the same", "changed", "not here"
 UNDRAWN = "changed in nothing that is drawn"
-"""Of a spec: its claims, its note, another tier, or how it is written."""
+"""Outcome for a spec if only its claims, note, other tiers or formatting have changed."""
 
 HOLDS = (SAME, UNDRAWN)
-"""What `provenance --check` asks for."""
+"""Outcomes that `provenance --check` accepts."""
 
 
 def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: Mapping[str, str] | None = None) -> str:
-    """What a picture of a figure is drawn from, as JSON.
+    """Return the record of a figure's picture as JSON.
 
-    ``root``: the folder with its results, None for results that come from elsewhere. ``options``: of the command
-    ``plot``, beside the tier.
+    root : folder of its results, None for results from another source. options : those of ``plot`` besides the tier.
     """
     name, spec = f"{figure.paper}/{figure.figure}", within(figure.path)
     short = name if spec == f"{FOLDER}/{name}.yaml" else spec
@@ -64,16 +63,16 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
 
 
 def _contents(base: Path, timed: bool) -> dict[str, str]:
-    """Hashes of the results at ``base``: of the CSV, uncompressed, of points, and of times where they are drawn."""
+    """Return hashes of the results at ``base``: the uncompressed CSV, points, and times if they are drawn."""
     table = results_file(base)
-    found = {"results_sha256": content_hash(table) if table is not None else ""}
+    hashes = {"results_sha256": content_hash(table) if table is not None else ""}
     if (points := points_file(base)) is not None:
-        found["points_sha256"] = content_hash(points)
+        hashes["points_sha256"] = content_hash(points)
     if timed:
         times = (read_sidecar(base) or Sidecar()).timing
-        plain = {series: {str(trial): vars(one) for trial, one in runs.items()} for series, runs in times.items()}
-        found["times_sha256"] = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-    return found
+        plain = {series: {str(trial): vars(timing) for trial, timing in runs.items()} for series, runs in times.items()}
+        hashes["times_sha256"] = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hashes
 
 
 def _hash(path: Path) -> str:
@@ -81,15 +80,15 @@ def _hash(path: Path) -> str:
 
 
 def _drawn(spec: Path, tier: str) -> str:
-    """A hash of what a spec says of a tier's pictures, '' where it cannot be read."""
+    """Return a hash of the parts of a spec that affect a tier's pictures, '' if it cannot be read."""
     try:
-        said = nodes.read(spec).plain()
+        keys = nodes.read(spec).plain()
     except UserError:
         return ""
-    if not isinstance(said, dict):
+    if not isinstance(keys, dict):
         return ""
-    kept = {key: value for key, value in said.items() if key not in ("claims", "note", "queue", "source", "tiers")}
-    tiers = said.get("tiers")
+    kept = {key: value for key, value in keys.items() if key not in ("claims", "note", "queue", "source", "tiers")}
+    tiers = keys.get("tiers")
     if isinstance(tiers, dict):
         kept["tier"] = tiers.get(tier) or {}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, default=str).encode()).hexdigest()
@@ -99,7 +98,7 @@ def _drawn(spec: Path, tier: str) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The record in a PNG, PDF or SVG file. Raises UserError where there is none, or the file is damaged."""
+    """Return the record in a PNG, PDF or SVG file. Raises UserError if there is none, or the file is damaged."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -111,7 +110,7 @@ def read(path: Path) -> dict[str, Any]:
     )
     reader = next((read for start, read in kinds if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start)), None)
     if reader is None:
-        raise UserError(f"{path}: is no PNG, PDF or SVG file")
+        raise UserError(f"{path}: is not a PNG, PDF or SVG file")
     for text in reader(path, content):
         try:
             facts = json.loads(text)
@@ -119,12 +118,12 @@ def read(path: Path) -> dict[str, Any]:
             continue
         if isinstance(facts, dict) and "fedrepro" in facts:
             return _checked(path, facts)
-    raise UserError(f"{path}: says nothing of where it comes from; only pictures that `fedrepro plot` draws do")
+    raise UserError(f"{path}: has no record of its provenance; only pictures of `fedrepro plot` have one")
 
 
 def _checked(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
     if facts["fedrepro"] != VERSION:
-        raise UserError(f"{path}: version {facts['fedrepro']!r} of what it says is not known here (known: {VERSION})")
+        raise UserError(f"{path}: version {facts['fedrepro']!r} of its record is unknown (known: {VERSION})")
     texts = ("figure", "command", "results_of", "tier", "commit", "spec", "spec_sha256", "results_sha256")
     if not all(isinstance(facts.get(key), str) for key in texts) or not _is_place(facts["figure"], facts["tier"]):
         raise UserError(f"{path}: what it says of where it comes from is damaged")
@@ -151,8 +150,8 @@ def _of_pdf(path: Path, content: bytes) -> list[str]:
     """Texts of the field, as matplotlib writes it: in parentheses, with backslashes before some characters."""
     if b"%%EOF" not in content[-1024:]:
         raise UserError(f"{path}: is a damaged PDF file (it breaks off)")
-    found = re.findall(rb"/%s\s*\(((?:[^()\\]|\\.)*)\)" % FIELDS["pdf"].encode(), content, re.DOTALL)
-    return [re.sub(rb"\\(.)", rb"\1", text).decode("latin-1") for text in found[::-1]]
+    texts = re.findall(rb"/%s\s*\(((?:[^()\\]|\\.)*)\)" % FIELDS["pdf"].encode(), content, re.DOTALL)
+    return [re.sub(rb"\\(.)", rb"\1", text).decode("latin-1") for text in texts[::-1]]
 
 
 def _of_svg(path: Path, content: bytes) -> list[str]:
@@ -191,18 +190,18 @@ def _of_svg(path: Path, content: bytes) -> list[str]:
 def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
     """Whether the spec and the results at hand are those a picture was drawn from: by what, ``HOLDS`` or not."""
     here = _spec_at_hand(facts)
-    found = {"spec": _state(facts["spec_sha256"], _hash(here) if here else "")}
+    states = {"spec": _state(facts["spec_sha256"], _hash(here) if here else "")}
     drawn = facts.get("drawn_sha256")
-    if here and drawn and found["spec"] == CHANGED and _drawn(here, facts["tier"]) == drawn:
-        found["spec"] = UNDRAWN
+    if here and drawn and states["spec"] == CHANGED and _drawn(here, facts["tier"]) == drawn:
+        states["spec"] = UNDRAWN
     paper, _, name = facts["figure"].partition("/")
     spec = project() / facts["spec"]
     base = place(results, facts["tier"], paper, name, facts.get("sets", ()), spec if spec.is_file() else "")
     now = _contents(base, "times_sha256" in facts)
     for key in ("results_sha256", "points_sha256", "times_sha256"):
         if key in facts or key in now:
-            found[key.removesuffix("_sha256")] = _state(facts.get(key, ""), now.get(key, ""))
-    return found
+            states[key.removesuffix("_sha256")] = _state(facts.get(key, ""), now.get(key, ""))
+    return states
 
 
 def _state(then: str, now: str) -> str:

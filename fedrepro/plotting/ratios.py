@@ -38,7 +38,7 @@ def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, 
     shared = sorted(set(quantized) & set(full) & set(optimum))
     if not shared:
         return float("nan"), 0, ", ".join(bad) or "no results"
-    C, A = (series.average([found[number] for number in shared]) for found in (quantized, full))
+    C, A = (series.average([trials[number] for number in shared]) for trials in (quantized, full))
     assert C is not None
     assert A is not None
     best = np.mean([optimum[number].y[-1] for number in shared])

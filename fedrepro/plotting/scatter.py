@@ -33,13 +33,13 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     """Work out a scatter panel."""
     every = list(zip(panel.curves, clouds(panel, source), strict=True))
     lacking = [naming.legend(curve, panel) for curve, points in every if points is None]
-    found = [(curve, points) for curve, points in every if points is not None]
-    groups = _by_size([c["group"] for _, c in found])
-    across = min(ScatterOptions.of(panel).columns, max(len(found), 1))
-    down = -(-len(found) // across)
-    shown = sorted({int(c["trial"].iloc[0]) for _, c in found})
+    drawn = [(curve, points) for curve, points in every if points is not None]
+    groups = _by_size([c["group"] for _, c in drawn])
+    across = min(ScatterOptions.of(panel).columns, max(len(drawn), 1))
+    down = -(-len(drawn) // across)
+    shown = sorted({int(c["trial"].iloc[0]) for _, c in drawn})
     notes = (f"points: trial {', '.join(map(str, shown))}",) if shown else ()
-    titles = [_title(panel, curve, c, source) for curve, c in found]
+    titles = [_title(panel, curve, c, source) for curve, c in drawn]
 
     def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
         head = 0.2 if title else 0.01
@@ -48,7 +48,7 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
         strip.set_axis_off()
         strip.text(0, 0, title, fontsize=10, va="bottom", transform=strip.transAxes)
         made = []
-        for i, ((_, points), text) in enumerate(zip(found, titles, strict=True)):
+        for i, ((_, points), text) in enumerate(zip(drawn, titles, strict=True)):
             ax = fig.add_subplot(grid[1 + i // across, i % across])
             ax.set_title(text, fontsize=style.SMALL)
             _paint(ax, points, groups)
@@ -61,10 +61,10 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     return Prepared(size, paint, entries, notes, 0.4 * down + 0.05, absent)
 
 
-def _by_size(found: Sequence[pd.Series]) -> list[Any]:
+def _by_size(columns: Sequence[pd.Series]) -> list[Any]:
     """The groups, those with most points in all pictures first: they get the colours that differ most."""
     sizes: dict[Any, int] = {}
-    for column in found:
+    for column in columns:
         for group, count in column.value_counts().items():
             sizes[group] = sizes.get(group, 0) + int(count)
     return sorted(sizes, key=lambda group: (-sizes[group], group))
@@ -72,17 +72,17 @@ def _by_size(found: Sequence[pd.Series]) -> list[Any]:
 
 def clouds(panel: Panel, source: FigureData) -> list[pd.DataFrame | None]:
     """The points of every curve (index, x, y, group), aligned where the panel asks for it."""
-    found = [cloud(panel, curve, source) for curve in panel.curves]
+    clouds = [cloud(panel, curve, source) for curve in panel.curves]
     wanted = ScatterOptions.of(panel).align
     if not wanted or source.points is None:
-        return found
+        return clouds
     labels = [c.label for c in panel.curves]
     arrays = set(source.points["array"]) if "array" in source.points else set()
     if wanted not in labels and wanted not in arrays:
         raise panels.no_grouping(panel, wanted, sorted(arrays))
     result = []
-    for curve, points in zip(panel.curves, found, strict=True):
-        base = found[labels.index(wanted)] if wanted in labels else _array(panel, curve, source, wanted)
+    for curve, points in zip(panel.curves, clouds, strict=True):
+        base = clouds[labels.index(wanted)] if wanted in labels else _array(panel, curve, source, wanted)
         if points is not None and base is not None and points is not base:
             points = align(points, base.rename(columns={"v0": "group"}) if "v0" in base else base)
         result.append(points)

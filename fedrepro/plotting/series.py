@@ -203,9 +203,9 @@ def lost(runs: Sequence[Trial]) -> list[str]:
 
 def trouble(runs: Sequence[Trial]) -> str:
     """How a legend says that some trials, or all, diverged or failed."""
-    said = ""
+    text = ""
     for status in ("diverged", "failed"):
         n = sum(t.status == status for t in runs)
         if n:
-            said += f", {status}" if n == len(runs) else f" ({n} of {len(runs)} {status})"
-    return said
+            text += f", {status}" if n == len(runs) else f" ({n} of {len(runs)} {status})"
+    return text

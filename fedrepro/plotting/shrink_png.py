@@ -1,6 +1,6 @@
-"""Pictures kept in the repository in 256 colours: two fifths of the bytes, and no difference that one sees.
+"""Reduce PNG pictures to 256 colours: two fifths of the bytes without a visible difference.
 
-``python -m fedrepro.plotting.shrink_png FOLDER`` does it to every PNG there that has more; ``make archive`` calls it.
+``python -m fedrepro.plotting.shrink_png FOLDER`` reduces every PNG with more colours; ``make archive`` calls it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from fedrepro.files import atomically
 
 
 def thin(path: Path) -> bool:
-    """Write a PNG anew in 256 colours, with its text chunks (what it was drawn of); False where it has no more."""
-    with Image.open(path) as found:
-        if not isinstance(found, PngImageFile) or found.mode == "P":
+    """Rewrite a PNG in 256 colours with its text chunks (its provenance); return False if it has no more colours."""
+    with Image.open(path) as picture:
+        if not isinstance(picture, PngImageFile) or picture.mode == "P":
             return False
         kept = PngInfo()
-        for name, text in found.text.items():
+        for name, text in picture.text.items():
             (kept.add_text if text.isascii() else kept.add_itxt)(name, text)
-        dpi = {"dpi": found.info["dpi"]} if "dpi" in found.info else {}
-        small = found.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        dpi = {"dpi": picture.info["dpi"]} if "dpi" in picture.info else {}
+        small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     atomically(path, lambda place: small.save(place, format="PNG", pnginfo=kept, optimize=True, **dpi))
     return True
 

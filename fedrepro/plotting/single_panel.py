@@ -1,4 +1,4 @@
-"""One panel by itself: as wide as a column of text, with its caption in a file; or in axes of the user's own."""
+"""Draw one panel: with the width of a column of text and a caption file, or into the user's own axes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
 
 LETTERS, SMALLEST = 8.0, 7.0
-"""Size of the letters of a panel in a column, and of those that name the curves that leave it, in points."""
+"""Sizes in points of the letters of a panel in a column, and of the names of curves that leave it."""
 SHAPE, LOWEST = 0.74, 2.1
-"""Height of such a panel with its labels, as a share of its width, and at least, in inches."""
+"""Height of such a panel with its labels as a share of its width, and the smallest height in inches."""
 NARROWEST = 2.0
-"""Least width in inches at which labels and numbers have room."""
+"""Smallest width in inches with enough room for labels and numbers."""
 LABELS = 0.75
-"""What the labels of axes take of a panel's width, and of its height, in inches."""
+"""Inches of a panel's width, and of its height, that the axis labels need."""
 EDGE = 0.03
 """Margin around a panel in a column, in inches."""
 
@@ -66,25 +66,25 @@ def draw_alone(
     formats: Sequence[str],
     root: Path | None = None,
 ) -> list[Path]:
-    """Write ``<stem>.<panel>.<format>`` for every format, and ``<stem>.<panel>.caption.txt``; returns the files.
+    """Write ``<stem>.<panel>.<format>`` for every format, and ``<stem>.<panel>.caption.txt``; return the files.
 
-    The picture has no title and no tags: what must be known of its results says the caption, which belongs below it.
-    width : in inches, and as the user wrote it. root : as in ``figure.draw``. Raises UserError where there is no such
-    panel, it has no results, it is of a kind with other axes than one pair, or the width is none for it.
+    The picture has no title and no tags; the caption states what a reader needs to know about the results. width : in
+    inches, and as the user wrote it. root : as in ``figure.draw``. Raises UserError if there is no such panel, it has
+    no results or not exactly one pair of axes, or the width is too small.
     """
     check_formats(formats)
     inches, written = width
     if not inches >= NARROWEST:
         raise UserError(f"--width {written}: a panel with its labels needs at least {NARROWEST:g}in")
-    one = named(source, panel)
+    shown = named(source, panel)
     room = Room(inches, max(SHAPE * inches, LOWEST), LETTERS, SMALLEST)
-    prepared = _drawable(one, source, room)
+    prepared = _drawable(shown, source, room)
     picture = _build(prepared, inches)
-    said = record(source.figure, source.sidecar, root, {"panel": one.id, "width": written})
-    base = stem.with_name(f"{stem.name}.{one.id}")
-    files = save(picture, base, formats, said)
+    provenance = record(source.figure, source.sidecar, root, {"panel": shown.id, "width": written})
+    base = stem.with_name(f"{stem.name}.{shown.id}")
+    files = save(picture, base, formats, provenance)
     text = base.with_name(f"{base.name}.caption.txt")
-    atomically(text, f"{caption(source, one, prepared)}\n".encode())
+    atomically(text, f"{caption(source, shown, prepared)}\n".encode())
     return [*files, text]
 
 
@@ -97,18 +97,18 @@ def draw_panel(
     results: str | Path | None = None,
     legend: bool = True,
 ) -> str:
-    """Draw a panel of a figure's results into axes of one's own; returns its caption.
+    """Draw a panel of a figure's results into your own axes; return its caption.
 
-    Curves, published numbers, scales, labels and limits are those that ``fedrepro plot`` draws; letters and lines have
-    the sizes that matplotlib's ``rcParams`` say. There is no title and no tag: what must be known of the results
-    (partial trials, stand-in data, a smaller tier) the caption says. Nothing but ``ax`` is changed.
+    Curves, published numbers, scales, labels and limits are those of ``fedrepro plot``; letters and lines have the
+    sizes in matplotlib's ``rcParams``. The panel has no title and no tags; the caption states what a reader needs to
+    know about the results (partial trials, stand-in data, a smaller tier). Only ``ax`` is changed.
 
-    ax : where to draw; empty, of the size that it will have. figure : ``paper/figure`` or the path of a spec. panel :
-    its letter. tier : ``paper``, ``quick`` or ``smoke``; None for the first of these that has results. results : the
-    folder with results; None for that of the project one is in. legend : whether ``ax`` gets a legend, which also says
-    of which curves there are no results; without it ``ax.legend()`` still makes one of the curves.
+    ax : empty axes with their final size. figure : ``paper/figure`` or the path of a spec. panel : its letter. tier :
+    ``paper``, ``quick`` or ``smoke``; None for the first of these that has results. results : folder of the results;
+    None for that of the current project. legend : whether to add a legend, which also lists curves without results;
+    without it ``ax.legend()`` makes one of the curves.
 
-    Raises UserError where there is no such figure or panel, it has no results, or it is a table or several pictures.
+    Raises UserError if there is no such figure or panel, it has no results, or it is a table or several pictures.
 
     Example:
         >>> import matplotlib.pyplot as plt
@@ -117,33 +117,33 @@ def draw_panel(
         >>> caption = draw_panel(left, "fedc/fig5", "c", tier="paper")  # doctest: +SKIP
     """
     source = _results_of(figure, tier, results)
-    one = named(source, panel)
-    prepared = _drawable(one, source, _room_of(ax))
+    shown = named(source, panel)
+    prepared = _drawable(shown, source, _room_of(ax))
     assert prepared.draw is not None
     prepared.draw(ax, "")
     if legend:
         write(ax, prepared.entries)
     literal_dollars(ax)
-    return caption(source, one, prepared)
+    return caption(source, shown, prepared)
 
 
 def named(source: FigureData, panel: str) -> Panel:
-    """A panel of the figure by its letter. Raises UserError."""
-    found = {one.id: one for one in source.figure.panels}
-    if panel not in found:
+    """Return a panel of the figure by its letter. Raises UserError."""
+    panels = {shown.id: shown for shown in source.figure.panels}
+    if panel not in panels:
         name = f"{source.figure.paper}/{source.figure.figure}"
-        raise UserError(f"{name} has no panel '{panel}'{nearest(panel, found)} (panels: {', '.join(found)})")
-    return found[panel]
+        raise UserError(f"{name} has no panel '{panel}'{nearest(panel, panels)} (panels: {', '.join(panels)})")
+    return panels[panel]
 
 
-def caption(source: FigureData, one: Panel, prepared: Prepared) -> str:
-    """One paragraph: what the panel shows, what must be known of its results, notes and footer."""
+def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
+    """Return one paragraph: what the panel shows, the state of its results, notes and footer."""
     figure = source.figure
-    title = panel_title(source, figure.panels.index(one))
+    title = panel_title(source, figure.panels.index(shown))
     own = dataclasses.replace(
         source,
-        figure=dataclasses.replace(figure, panels=(one,)),
-        sidecar=source.sidecar.only(curve.setting.dataset for curve in one.curves),
+        figure=dataclasses.replace(figure, panels=(shown,)),
+        sidecar=source.sidecar.only(curve.setting.dataset for curve in shown.curves),
     )
     parts = [
         ": ".join(part for part in (figure.title, title) if part),
@@ -151,8 +151,8 @@ def caption(source: FigureData, one: Panel, prepared: Prepared) -> str:
         "; ".join(tags(own)),
     ]
     parts.append("; ".join(footer_parts(own, panel_notes(own, [prepared]))))
-    said = (part.strip().rstrip(".") for part in parts)
-    return " ".join(f"{naming.plain(naming.symbols(part))}." for part in said if part)
+    sentences = (part.strip().rstrip(".") for part in parts)
+    return " ".join(f"{naming.plain(naming.symbols(part))}." for part in sentences if part)
 
 
 def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> FigureData:
@@ -162,16 +162,16 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
     if tier is not None and tier not in TIERS:
         raise UserError(f"'{tier}' is not a tier{nearest(tier, TIERS)} (tiers: {', '.join(TIERS)})")
     tiers = TIERS[::-1] if tier is None else (tier,)
-    found = next((one for name in tiers for one in with_results([path], name, root)), None)
-    if found is None:
+    loaded = next((results_ for name in tiers for results_ in with_results([path], name, root)), None)
+    if loaded is None:
         raise UserError(
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
-    return FigureData(*found, points(stem(root, found[0]), found[2]))
+    return FigureData(*loaded, points(stem(root, loaded[0]), loaded[2]))
 
 
 def _room_of(ax: Axes) -> Room:
-    """The room of axes of the user's own, and the letters that they are set in."""
+    """Return the room of the user's own axes, with the sizes of their letters."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
 
@@ -181,22 +181,22 @@ def _room_of(ax: Axes) -> Room:
     return Room(box.width / dpi + LABELS, box.height / dpi + LABELS, size, 0.85 * size, above=False)
 
 
-def _drawable(one: Panel, source: FigureData, room: Room) -> Prepared:
-    """A panel worked out, of one pair of axes and with results. Raises UserError."""
-    check_panel(one)
-    name = f"panel '{one.id}' of {source.figure.paper}/{source.figure.figure}"
-    prepared = prepare(one, source, room)
+def _drawable(shown: Panel, source: FigureData, room: Room) -> Prepared:
+    """Return a prepared panel that has one pair of axes and results. Raises UserError."""
+    check_panel(shown)
+    name = f"panel '{shown.id}' of {source.figure.paper}/{source.figure.figure}"
+    prepared = prepare(shown, source, room)
     if prepared.draw is None:
-        kind = "a table" if one.kind == "table" else "several pictures side by side"
-        use = "; `fedrepro show FIGURE --format latex` writes tables" if one.kind == "table" else ""
+        kind = "a table" if shown.kind == "table" else "several pictures side by side"
+        use = "; `fedrepro show FIGURE --format latex` writes tables" if shown.kind == "table" else ""
         raise UserError(f"{name} is {kind}, which one pair of axes cannot show{use}")
-    if why := lacking(one, prepared, source):
+    if why := lacking(shown, prepared, source):
         raise UserError(f"{name}: {why}")
     return prepared
 
 
 def _build(prepared: Prepared, inches: float) -> MplFigure:
-    """The picture: the panel, and below it a legend across its width."""
+    """Return the picture: the panel, and below it a legend across its width."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture

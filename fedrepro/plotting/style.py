@@ -1,12 +1,12 @@
-"""How things look: one colour and marker per method in every figure of every paper, and shades inside one method.
+"""Colours, markers and dashes: one colour and marker per method in every figure, and shades within a method.
 
-A method's registry entry names them in ``look``. Variants share those of their method (see ``method``), and different
+A method's registry entry sets them in ``look``. Variants share those of their method (see ``method``), and different
 methods of a paper differ. A method without a look is drawn in ``NEUTRAL``, dark grey with octagons.
 
-Colours are Okabe and Ito's palette (their yellow is too pale on white and is left out). Where one method has several
-curves in a panel (a sweep over Q2, over m ...) they go from light to dark around the method's own colour, and differ in
-dash pattern and marker fill too, so that the picture can be read in grey. Where some of them set one parameter and some
-another instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones a hue and marker of their own.
+Colours are Okabe and Ito's palette, without their yellow, which is too pale on white. Several curves of one method in a
+panel (a sweep over Q2, over m ...) range from light to dark around the method's own colour, and also differ in dash
+pattern and marker fill, so that the picture can be read in grey. If some of them set one parameter and some another one
+instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones another hue and marker.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ COLOURS = {
     "grey": GREY,
     "black": BLACK,
 }
-"""The colours that a registered method can name."""
+"""The colours that registry entries can name."""
 
 AMBER, AMBER_EDGE, FAINT = "#FFC533", "#8A5A00", "#5A5A5A"
 
 NEUTRAL = (FAINT, "8")
-"""Colour and marker of methods without a look; their curves differ as those of one method do."""
+"""Colour and marker of methods without a look; their curves differ like those of one method."""
 
 INSTEAD: dict[str, tuple[str, str]] = {"Q2": (ORANGE, "v")}
-"""Parameter -> colour and marker of the curves that set it where others of their method set another one instead."""
+"""Parameter -> colour and marker of curves that set it, if others of their method set another one instead."""
 
 GROUPS: tuple[tuple[str, str], ...] = (
     (BLUE, "o"), (ORANGE, "^"), (GREEN, "s"), (PURPLE, "D"), (VERMILLION, "v"), (SKY, "o"), (BLACK, "^"),
@@ -103,7 +103,7 @@ RC: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """How one curve is drawn."""
+    """The colour, marker, dash and marker fill of one curve."""
 
     color: str
     marker: str
@@ -111,11 +111,11 @@ class Look:
     fill: str = "full"
 
     def line(self) -> dict[str, Any]:
-        """Keyword arguments of a line without markers."""
+        """Return keyword arguments of a line without markers."""
         return {"color": self.color, "linestyle": self.dash}
 
     def points(self) -> dict[str, Any]:
-        """Keyword arguments of the markers: open markers are white inside, so that lines do not show through."""
+        """Return keyword arguments of the markers; open markers are white inside, so that they hide the line."""
         face = "white" if self.fill == "none" else self.color
         style = "full" if self.fill == "none" else self.fill
         return {
@@ -130,9 +130,9 @@ class Look:
 
 @contextmanager
 def context() -> Iterator[None]:
-    """matplotlib's own defaults with ``RC`` over them, whatever the user's settings; undone on leaving.
+    """Use matplotlib's defaults with ``RC`` instead of the user's settings within a block.
 
-    Formulas, tick labels among them, are set once: matplotlib does it again for every file of every picture.
+    Formulas, including tick labels, are typeset once, whereas matplotlib repeats it for every file.
     """
     import matplotlib.style
     from matplotlib.mathtext import MathTextParser
@@ -147,13 +147,13 @@ def context() -> Iterator[None]:
 
 
 FORMULAS = 4096
-"""Formulas that are kept, each in one size and resolution."""
+"""Number of cached formulas, each in one size and resolution."""
 
 _formulas: dict[Any, Any] = {}
 
 
 def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """matplotlib's setting of a formula, which remembers 50 within a file, with a memory beyond it."""
+    """Return matplotlib's typesetting of a formula with a larger cache that is shared by files."""
 
     def parse(parser: Any, s: str, dpi: float = 72, prop: Any = None, **how: Any) -> Any:
         key = (getattr(parser, "_output_type", parser), s, dpi, prop and prop.copy(), *how.items())
@@ -167,10 +167,10 @@ def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def method(name: str) -> tuple[str, str]:
-    """Colour and marker of a method by its registered name.
+    """Return colour and marker of a method by its registered name.
 
-    They are its entry's ``look``, or that of the method it is a variant of: the first registered one that has a look
-    and the same label up to the variant, else the same class, else the closest base class. Otherwise ``NEUTRAL``.
+    They are its entry's ``look``, or that of the method whose variant it is: the first registered one with a look and
+    the same label without variant, else the same class, else the closest base class. Otherwise ``NEUTRAL``.
     """
     known = registry.methods()
     if name not in known:
@@ -184,7 +184,7 @@ def method(name: str) -> tuple[str, str]:
 
 
 def group(place: int) -> tuple[str, str]:
-    """Colour and marker of a group of points; every pair serves once before one is used again."""
+    """Return colour and marker of a group of points; every pair is used once before any is used again."""
     turn, place = divmod(place, len(GROUPS))
     markers = list(dict.fromkeys(marker for _, marker in GROUPS))
     color, marker = GROUPS[place]
@@ -192,11 +192,11 @@ def group(place: int) -> tuple[str, str]:
 
 
 def looks(curves: Sequence[Curve]) -> list[Look]:
-    """One look per curve of a panel; the curves of one method are told apart by shade, dash and marker fill.
+    """Return one look per curve of a panel; curves of one method differ in shade, dash and marker fill.
 
-    Where two values vary inside a method and are crossed (each m with each Q1), the one with more values sets the shade
-    and the fill and the other the dash, so that related curves look related. Curves that set a parameter of ``INSTEAD``
-    beside others that set another one are a sweep of their own.
+    If two values are crossed within a method (each m with each Q1), the one with more values sets shade and fill, and
+    the other one the dash, so that related curves look similar. Curves that set a parameter of ``INSTEAD`` while others
+    set another one form a separate sweep.
     """
     own = [method(curve.setting.algorithm) for curve in curves]
     groups: dict[tuple[str, str], list[int]] = {}
@@ -214,7 +214,7 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
 
 
 def _instead(curve: Curve, kin: Sequence[Curve]) -> tuple[str, str] | None:
-    """Colour and marker of the parameter that a curve sets where others of its method set another one instead."""
+    """Return colour and marker of the parameter that a curve sets while others of its method set another one."""
     for name, look in INSTEAD.items():
         if curve.select.get(name) is not None and any(name in c.select and c.select[name] is None for c in kin):
             return look
@@ -222,7 +222,7 @@ def _instead(curve: Curve, kin: Sequence[Curve]) -> tuple[str, str] | None:
 
 
 def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """The (shade, dash) number of each curve of one method."""
+    """Return the (shade, dash) numbers of each curve of one method."""
     names = [n for n in dict.fromkeys(name for select in selects for name in select) if n not in layout.UNUSED]
     columns = {name: [repr(select.get(name)) for select in selects] for name in names}
     varying = [name for name in names if len(set(columns[name])) > 1]
@@ -237,15 +237,15 @@ def _places(selects: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
 
 
 LIGHT, DARK = (0.80, 16.0, 50.0), (0.34, 19.0, 95.0)
-"""Of the first and the last of several tones: the lightness, by how many degrees their hue is off the colour's own for
-each tone more than one, and at most."""
+"""For the lightest and the darkest of several tones: lightness, degrees of hue shift per additional tone, and the
+largest shift."""
 
 
 def shades(color: str, n: int) -> list[str]:
-    """``n`` tones around a colour from light to dark, evenly spaced in OKLab lightness; the colour itself for n = 1.
+    """Return ``n`` tones around a colour from light to dark, evenly spaced in OKLab lightness (n = 1: the colour).
 
-    The more tones, the farther their hue moves: towards yellow where they are light (not beyond), away from it where
-    they are dark. Neighbours then differ more than tones of one hue can, with every kind of colour vision.
+    With more tones their hue shifts farther: light ones towards yellow (not beyond), dark ones away from it. Neighbours
+    then differ more than tones of one hue can, with every kind of colour vision.
     """
     if n == 1:
         return [color]
@@ -281,13 +281,13 @@ _TO_LAB = np.array(
 
 
 def oklab(rgb: np.ndarray) -> np.ndarray:
-    """Lightness and the two colour coordinates of an sRGB colour of numbers between 0 and 1."""
+    """Return lightness and the two colour coordinates of an sRGB colour with values between 0 and 1."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return _TO_LAB @ np.cbrt(_TO_CONE @ linear)
 
 
 def _tone(ab: np.ndarray, lightness: float) -> str:
-    """The colour of OKLab's coordinates ``ab`` and a lightness; chroma shrinks until the colour can be shown."""
+    """Return the colour with OKLab's coordinates ``ab`` and a lightness; chroma shrinks until it can be shown."""
     for chroma in np.linspace(1.0, 0.0, 41):
         cone = np.linalg.solve(_TO_LAB, np.array([lightness, *(chroma * ab)])) ** 3
         linear = np.linalg.solve(_TO_CONE, cone)
@@ -300,24 +300,24 @@ def _tone(ab: np.ndarray, lightness: float) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def is_math(line: str) -> bool:
-    """Whether matplotlib can set the formulas of a line; else its dollar signs are to be shown as they are."""
+    """Return whether matplotlib can typeset the formulas of a line; otherwise its dollar signs are literal."""
     if "$" not in line:
         return True
     try:
-        _extent(line, _font(FONT), True)  # which ``width`` asks for next
+        _extent(line, _font(FONT), True)  # cached for ``width``
     except ValueError:
         return False
     return True
 
 
 def safe(part: str) -> str:
-    """A part of a longer text, its dollar signs escaped where they are no formulas'."""
+    """Return a part of a longer text, with dollar signs escaped unless they enclose formulas."""
     return part if "$" not in part or is_math(part) else part.replace("$", r"\$")
 
 
 @functools.lru_cache(maxsize=4096)
 def width(text: str, size: float, bold: bool = False) -> float:
-    """Width in inches of the widest line of ``text`` set in ``size`` points."""
+    """Return the width in inches of the widest line of ``text`` in ``size`` points."""
     from matplotlib import cbook
 
     font = _font(size, bold)
@@ -336,7 +336,7 @@ def _font(size: float, bold: bool = False) -> FontProperties:
 
 
 def _extent(line: str, font: FontProperties, math: bool) -> tuple[float, float, float]:
-    """Width, height and descent of a line in points. Raises ValueError for what is no formula."""
+    """Return width, height and descent of a line in points. Raises ValueError for an invalid formula."""
     from matplotlib.textpath import text_to_path
 
     width, height, descent = text_to_path.get_text_width_height_descent(line, font, math)
@@ -344,7 +344,7 @@ def _extent(line: str, font: FontProperties, math: bool) -> tuple[float, float, 
 
 
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
-    """``text`` broken at spaces outside formulas into lines not wider than ``inches``."""
+    """Return ``text`` broken at spaces outside formulas into lines of at most ``inches``."""
     lines: list[str] = []
     for word in _words(text):
         longer = f"{lines[-1]} {word}" if lines else word

@@ -1,11 +1,11 @@
-"""What a panel of curves shows of its y axis: the floors, not the blow-ups, and which curves leave it upwards.
+"""The y limits of a panel of curves, which show the floors but not the blow-ups, and the curves that leave them.
 
-One rule for all panels. A curve blows up where it climbs from a low of its own by more than three times the height in
-which the curves of its panel start, end and are lowest (on a log axis at most by a factor of 50), and above all that.
-Where it is as far up at its end, compared with those that end lower and are half of all, its end is no such place. Such
-a curve counts with its lowest value, and with its last one if that is a floor, the others with all that they do. With
-the option ``zoom`` the start is no part of it and only what lies beyond that share of the x axis counts. A metric of
-which more is better cannot blow up.
+One rule applies to all panels. The core is the range in which the curves start, end and are lowest. A curve blows up if
+it climbs from its own minimum by more than three times the height of the core (on a log axis at most by a factor of
+50), and above the core by as much. The end of a curve is not part of the core if it is equally far above the curves
+that end lower, which must be at least half of all. The limits contain the lowest value of a curve that blows up, and
+its last value if that is part of the core, and all values of the other curves. With the option ``zoom`` the starts do
+not count, and only values after that share of the x axis do. A metric that is better if higher cannot blow up.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import CurvesOptions
 
 FACTOR = 50.0
-"""A rise by this factor is a blow-up on a log axis, however far the curves lie apart, and where all curves rise."""
+"""A rise by this factor is a blow-up on a log axis, whatever the core, and even if all curves rise."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The y limits (None: those that matplotlib or the spec set), and the numbers of the curves that leave them."""
+    """The y limits (None: those of matplotlib or the spec), and the indices of the curves that leave them."""
 
     bottom: float | None
     top: float | None
@@ -36,7 +36,7 @@ class Frame:
 
 
 def frame(drawn: Sequence[Line], panel: Panel) -> Frame | None:
-    """The frame of a panel; None where matplotlib's own limits, or the spec's, show everything."""
+    """Return the frame of a panel; None if matplotlib's or the spec's limits show everything."""
     moving = [i for i, line in enumerate(drawn) if not line.level and line.values()]
     if panel.yscale not in ("linear", "log") or not moving:
         return None
@@ -52,13 +52,13 @@ def frame(drawn: Sequence[Line], panel: Panel) -> Frame | None:
 
 
 def _may_blow_up(panel: Panel) -> bool:
-    """Whether large values of the metric are bad ones."""
+    """Return whether large values of the metric are bad."""
     metric = axes.metrics(panel).get(panel.y)
     return metric is None or metric.better == "lower"
 
 
 def _leaves(line: Line, top: float) -> bool:
-    """Whether the average is inside and later above, or rises above both its start and the top."""
+    """Return whether the average is inside and later above, or rises above both its start and the top."""
     if line.average is None:
         return False
     y = line.average.mean
@@ -68,7 +68,7 @@ def _leaves(line: Line, top: float) -> bool:
 
 
 class _View:
-    """The curves of a panel on the scale of its y axis, from a share of the x axis on."""
+    """The curves of a panel on the scale of its y axis, after a share of the x axis."""
 
     def __init__(self, drawn: Sequence[Line], panel: Panel, moving: Sequence[int], share: float | None) -> None:
         self.log = panel.yscale == "log"
@@ -90,24 +90,24 @@ class _View:
 
     def _late(self, line: Line, start: float) -> list[np.ndarray]:
         runs = ([line.average.x] if line.average else []) + [t.x for t in line.strays]
-        found = [self.scale(y[x >= start]) for x, y in zip(runs, line.values(), strict=True)]
-        return [y for y in found if y.size] or [self.scale(y[-1:]) for y in line.values()]
+        late = [self.scale(y[x >= start]) for x, y in zip(runs, line.values(), strict=True)]
+        return [y for y in late if y.size] or [self.scale(y[-1:]) for y in line.values()]
 
     def _begin(self, line: Line) -> float:
-        """Where a curve starts, also where the x axis has no place for that."""
+        """Return the start of a curve, even if the x axis does not show it."""
         begins = np.array([v for v in line.begins if v > 0 or not self.log])
         return float(self.scale(begins.mean()) if begins.size else self.scale(line.values()[0][0]))
 
     def _far(self) -> float:
-        """What is far above the start, whatever the others do."""
+        """Return a value that is far above the start, whatever the other curves are."""
         if self.log:
             return self.start + float(np.log10(FACTOR))
         return FACTOR * self.start if self.start > 0 else float("inf")
 
     def _risen(self) -> set[int]:
-        """The averaged curves, at most half, that have blown up at their end, judged against those that end lower.
+        """Return the averaged curves, at most half, that end far above those that end lower.
 
-        Their ends are no floors: one of them alone would make room for itself, and flatten the others.
+        Their ends are not part of the core, because one of them alone would flatten all others.
         """
         ends = sorted((float(self.late[i][0][-1]), i) for i in self.averaged)
         lows = [float(self.late[i][0].min()) for i in self.averaged]
@@ -118,7 +118,7 @@ class _View:
         return set()
 
     def core(self) -> tuple[float, float]:
-        """Where the curves start (if that is to be seen), end, and are lowest; an end that is no floor is no part."""
+        """Return the range in which the curves start (if it is shown), end and are lowest, without risen ends."""
         known = [(self.late[i][0], i in self.risen) for i in self.averaged]
         known = known or [(y, False) for parts in self.late.values() for y in parts]
         marks = [float(v) for y, risen in known for v in ([] if risen else [y[-1]]) + [y.min()]]
@@ -126,27 +126,27 @@ class _View:
         return min(core), max(core)
 
     def _reach(self, low: float, high: float) -> float:
-        """How far a curve climbs that blows up, where the others lie between ``low`` and ``high``."""
-        reach = max(3 * (high - low), 0.1 * (self.start - low))  # not every ripple of curves that end at one point
+        """Return how far a curve must climb to blow up, for a core from ``low`` to ``high``."""
+        reach = max(3 * (high - low), 0.1 * (self.start - low))  # ripples of curves that end at one point do not count
         return min(reach, float(np.log10(FACTOR))) if self.log else reach
 
     def blown(self) -> list[int]:
-        """The curves that blow up; none where all do so and stay below the ceiling: that is the shape of the data."""
+        """Return the curves that blow up; none if all do and stay below the ceiling: that is the shape of the data."""
         low, high = self.core()
         reach = self._reach(low, high)
         if reach <= 0:
             return []
-        found = [i for i in self.moving if any(self._climbs(i, y, high, reach) for y in self.whole[i])]
-        calm = len(found) < len(self.moving)
-        far = any(y.max() > self._far() for i in found for y in self.whole[i])
-        return found if calm or far else []
+        blown = [i for i in self.moving if any(self._climbs(i, y, high, reach) for y in self.whole[i])]
+        calm = len(blown) < len(self.moving)
+        far = any(y.max() > self._far() for i in blown for y in self.whole[i])
+        return blown if calm or far else []
 
     def _climbs(self, i: int, y: np.ndarray, high: float, reach: float) -> bool:
-        """Whether a course of curve ``i`` rises by ``reach`` and above ``high`` by as much."""
+        """Return whether the values ``y`` of curve ``i`` rise by ``reach``, and above ``high`` by as much."""
         return climb(np.concatenate([[self.begins[i]], y])) > reach and y.max() > high + reach
 
     def frame(self, blown: Sequence[int], near: bool) -> Frame | None:
-        """The limits in which the calm curves and the floors of the others lie, and who leaves them."""
+        """Return the limits of the calm curves and the floors of the others, and the curves that leave them."""
         low, high = self.core()
         calm = [float(y.max()) for i in self.moving if i not in blown for y in self.late[i]]
         top = max([high, *calm])
@@ -160,5 +160,5 @@ class _View:
 
 
 def climb(y: np.ndarray) -> float:
-    """How far a curve rises above an earlier value of its own."""
+    """Return the largest rise of a curve above an earlier value."""
     return float((y - np.minimum.accumulate(y)).max())

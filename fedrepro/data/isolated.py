@@ -1,9 +1,9 @@
-"""Reading files of unknown origin in a process of its own, with a limit on its memory.
+"""Read files of unknown origin in an isolated process with a memory limit.
 
-A damaged or malicious file may make compiled readers crash, or fill the memory: then a child process ends, and the
-caller is told. The child is started when it is first needed, forks for every call (where the system can), and ends
-when it was idle for a while or its caller is gone. What is called is named, what comes back is JSON: a child that a
-file has taken over can say something false, and no more. Arrays are left in files.
+A damaged or malicious file can crash compiled readers or fill the memory; then only a child process ends, and the
+caller gets an error. The child is started at the first call, forks for every call (if the system can), and ends after
+some idle time or with its caller. Functions are called by name and return JSON, so a child that a file has taken over
+can only return wrong values. Arrays are passed in files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from fedrepro.data.home import human
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 
 LEAST, TIMES = 1_500_000_000, 20
-"""What reading may take: so many bytes, and so many for each byte on disk (compressed text of short numbers: 20)."""
+"""Memory limit of reading: bytes, plus bytes per byte on disk (compressed text of short numbers needs 20)."""
 
 IDLE = 10.0
-"""Seconds that a child waits for another call."""
+"""Seconds after which an idle child ends."""
 
 
 def fair(paths: Iterable[Path]) -> int:
-    """The bytes of memory that reading these files and folders may take. Raises UserError for pipes and devices."""
+    """Return the memory limit in bytes for reading these files and folders. Raises UserError for pipes and devices."""
     size = 0
     for path in paths:
         refuse_devices(path)
@@ -42,36 +42,36 @@ def fair(paths: Iterable[Path]) -> int:
 
 
 def refuse_devices(path: Path) -> None:
-    """Raise UserError for a pipe, a device or a socket: reading one may never end."""
+    """Raise UserError for a pipe, a device or a socket, because reading it may never end."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise UserError(f"{path} is a pipe or a device, not a file; write what it holds into a file")
+        raise UserError(f"{path} is a pipe or a device, not a file; write its content to a file")
 
 
 def call(function: Callable[..., Any], *arguments: Any, what: str, memory: int) -> Any:
-    """What a top-level function of this package returns for these arguments (JSON both), called in the child.
+    """Call a top-level function of this package in the child and return its result; arguments and result are JSON.
 
-    what : the file or files it reads, for the messages. memory : bytes it may take beyond what an idle child has.
-    Raises the errors that users are told as they are, and UserError where the child ran out of memory or crashed.
+    what : the files that it reads, for messages. memory : bytes that it may use in addition to an idle child. Raises
+    the function's own user errors, and UserError if the child runs out of memory or crashes.
     """
     answer = ask(f"{function.__module__}:{function.__qualname__}", arguments, memory)
     if "value" in answer:
         return answer["value"]
-    kind, *said = answer["error"]
+    kind, *details = answer["error"]
     if kind == "memory":
-        raise UserError(f"{what} takes more than {human(memory)} of memory to read; it is not read, unpack it first")
+        raise UserError(f"{what} needs more than {human(memory)} of memory to read, the limit; unpack it first")
     if kind == "crash":
-        raise UserError(f"{what} is damaged: it crashes what reads it ({said[0]}); get it again")
+        raise UserError(f"{what} is damaged: its reader crashes ({details[0]}); get the file again")
     if kind == "other":
-        raise UserError(f"{what} cannot be read ({said[0]})")
-    raise {"ParameterError": ParameterError, "DataAbsent": DataAbsent, "UserError": UserError}[kind](*said)
+        raise UserError(f"{what} cannot be read ({details[0]})")
+    raise {"ParameterError": ParameterError, "DataAbsent": DataAbsent, "UserError": UserError}[kind](*details)
 
 
 def ask(function: str, arguments: Sequence[Any], memory: int) -> dict[str, Any]:
-    """The child's answer: its ``value`` or ``error``, and the most bytes it had in memory (``peak``)."""
-    asked = {"function": function, "arguments": arguments, "memory": memory, "folder": os.getcwd()}
-    request = json.dumps(asked).encode() + b"\n"
+    """Return the child's answer: its ``value`` or ``error``, and its largest memory in bytes (``peak``)."""
+    message = {"function": function, "arguments": arguments, "memory": memory, "folder": os.getcwd()}
+    request = json.dumps(message).encode() + b"\n"
     with _LOCK:
-        for _ in range(2):  # a child that has just gone for idleness is started again
+        for _ in range(2):  # a child that has just ended by idling is started again
             child = _child()
             try:
                 child.stdin.write(request)  # type: ignore[union-attr]
@@ -79,7 +79,7 @@ def ask(function: str, arguments: Sequence[Any], memory: int) -> dict[str, Any]:
                 line = child.stdout.readline()  # type: ignore[union-attr]
             except BrokenPipeError:
                 line = b""
-            except BaseException:  # interrupted: what it would still answer is nobody's
+            except BaseException:  # interrupted: its late answer must not be read by another call
                 _drop()
                 raise
             if line:
@@ -91,21 +91,21 @@ def ask(function: str, arguments: Sequence[Any], memory: int) -> dict[str, Any]:
 # -- the caller's side -------------------------------------------------------------------------------------------------
 
 _LOCK = threading.Lock()
-_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # by the process that started it: a fork has none yet
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}  # by the id of the parent process: a fork has none yet
 
 
 def _child() -> subprocess.Popen[bytes]:
     child = _CHILDREN.get(os.getpid())
     if child is None or child.poll() is not None:
         code = f"import sys; sys.path[:] = {[str(p) for p in sys.path]!r}; from {__name__} import serve; serve()"
-        one = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+        one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
         child = _CHILDREN[os.getpid()] = subprocess.Popen(
             [sys.executable, "-I", "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **one},
-            start_new_session=True,  # an interrupt is for the caller, who then drops it
+            env={**os.environ, **one_thread},
+            start_new_session=True,  # an interrupt goes to the caller, which then ends the child
         )
     return child
 
@@ -126,9 +126,9 @@ def _drop() -> int | None:
 
 
 def serve() -> None:
-    """Answer the calls that come in, one a line, until there are no more."""
+    """Answer calls, one per line, until there are no more."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # output of libraries must not look like an answer
     for line in _lines(calls):
         request = json.loads(line)
         answer = _forked(request, calls) if hasattr(os, "fork") else _answer(request)
@@ -147,7 +147,7 @@ def _lines(calls: BinaryIO) -> Iterator[bytes]:
 
 
 def _forked(request: dict[str, Any], calls: BinaryIO) -> dict[str, Any] | None:
-    """The answer of a process that is this one's copy, or None where nobody waits for it any more."""
+    """Return the answer of a fork of this process, or None if the caller no longer waits for it."""
     importlib.import_module(request["function"].partition(":")[0])  # once, for this call and the next
     ours, its = os.pipe()
     pid = os.fork()
@@ -158,22 +158,22 @@ def _forked(request: dict[str, Any], calls: BinaryIO) -> dict[str, Any] | None:
         finally:
             os._exit(0)
     os.close(its)
-    said, gone = b"", False
+    received, gone = b"", False
     with os.fdopen(ours, "rb", buffering=0) as pipe:
         while not gone:
             ready = select.select([pipe, calls], [], [])[0]
-            if calls in ready:  # one call at a time: this is the end
+            if calls in ready:  # there is one call at a time, so the caller has ended
                 os.kill(pid, signal.SIGKILL)
                 gone = True
             elif piece := pipe.read(1 << 20):
-                said += piece
+                received += piece
             else:
                 break
     _, status, used = os.wait4(pid, 0)
     if gone:
         return None
     try:
-        answer = dict(json.loads(said))
+        answer = dict(json.loads(received))
     except ValueError:
         answer = {"error": ["crash", _ending(status)]}
     return {**answer, "peak": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}
@@ -192,7 +192,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         os.chdir(request["folder"])
         _limit(request["memory"])
         return {"value": function(*request["arguments"])}
-    except Exception as error:  # a reader of broken bytes raises whatever they lead it to
+    except Exception as error:  # readers raise any error on broken bytes
         if _is_memory(error):
             return {"error": ["memory"]}
         if isinstance(error, ParameterError):
@@ -205,14 +205,14 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_memory(error: BaseException | None) -> bool:
-    """Whether it is, or was raised because of, memory that ran out."""
+    """Return whether an error is a MemoryError, or was caused by one."""
     while error is not None and not isinstance(error, MemoryError):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _limit(memory: int) -> None:
-    """Let this process take so much more memory than it has, where the system can say and limit it."""
+    """Limit this process to so much more memory than it has, if the system supports it."""
     try:
         import resource
 

@@ -19,7 +19,7 @@ import scipy.io
 from scipy import sparse
 
 from fedrepro import data
-from fedrepro.data import apart
+from fedrepro.data import isolated
 from fedrepro.data.formats.rating_text import compact
 from fedrepro.datasets.file import MatrixFile
 from fedrepro.errors import DataAbsent, ParameterError, UserError
@@ -77,11 +77,11 @@ def doze(seconds: float, sign: str) -> None:
 
 
 def called(function: Any, *given: Any, memory: int = GB) -> Any:
-    return apart.call(function, *given, what="x.dat", memory=memory)
+    return isolated.call(function, *given, what="x.dat", memory=memory)
 
 
 def test_a_crash_is_told_and_the_next_call_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = r"^x.dat is damaged: it crashes what reads it \({}\); get it again$"
+    message = r"^x.dat is damaged: its reader crashes \({}\); get the file again$"
     with pytest.raises(UserError, match=message.format("SIGSEGV")):
         called(crash, int(signal.SIGSEGV))
     with pytest.raises(UserError, match=message.format("status 3")):
@@ -93,7 +93,7 @@ def test_a_crash_is_told_and_the_next_call_is_answered(tmp_path: Path, monkeypat
 def test_memory_has_a_limit_in_the_child_alone() -> None:
     for function in (fill, hide):
         with pytest.raises(
-            UserError, match=r"^x.dat takes more than 200.0 MB of memory to read; it is not read, unpack it first$"
+            UserError, match=r"^x.dat needs more than 200.0 MB of memory to read, the limit; unpack it first$"
         ):
             called(function, 4 * GB, memory=200_000_000)
     assert called(fill, 150_000_000, memory=200_000_000) == 150_000_000
@@ -115,11 +115,11 @@ def test_errors_for_users_arrive_as_they_are() -> None:
 
 def test_a_child_that_went_for_idleness_is_started_again() -> None:
     assert called(fill, 3) == 3
-    child = apart._CHILDREN[os.getpid()]
+    child = isolated._CHILDREN[os.getpid()]
     child.kill()
     child.wait()
     assert called(fill, 4) == 4
-    assert apart._CHILDREN[os.getpid()] is not child
+    assert isolated._CHILDREN[os.getpid()] is not child
 
 
 def test_an_interrupt_ends_the_child_and_what_it_does(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_interrupt_ends_the_child_and_what_it_does(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     assert called(fill, 1) == 1
-    child = apart._CHILDREN[os.getpid()]
+    child = isolated._CHILDREN[os.getpid()]
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -143,7 +143,7 @@ def test_an_interrupt_ends_the_child_and_what_it_does(tmp_path: Path) -> None:
 
 def test_it_ends_with_its_caller(tmp_path: Path) -> None:
     done = str(tmp_path / "done")
-    code = f"from tests import test_data_apart as t; t.called(t.doze, 4.0, {done!r})"
+    code = f"from tests import test_data_isolated as t; t.called(t.doze, 4.0, {done!r})"
     caller = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[1])
     time.sleep(2.5)
     caller.kill()
@@ -227,7 +227,7 @@ def test_a_matlab_file_of_either_byte_order_that_unpacks_without_end(
 def test_nine_bytes_of_pickle_take_no_memory(tmp_path: Path) -> None:
     for name in ("data_batch_1", "test_batch"):
         (tmp_path / name).write_bytes(b"\x80\x02Nr\xff\xff\xff\x7f.")
-    with pytest.raises(UserError, match=r"takes more than 1\.5 GB of memory to read; it is not read"):
+    with pytest.raises(UserError, match=r"needs more than 1\.5 GB of memory to read, the limit"):
         data.adopt("cifar10", [tmp_path])
 
 
@@ -244,12 +244,12 @@ def test_huge_ids_take_no_memory_and_come_out_the_same(tmp_path: Path) -> None:
 
 def test_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ratings.dat")
-    why = "is a pipe or a device, not a file; write what it holds into a file$"
+    why = "is a pipe or a device, not a file; write its content to a file$"
     with pytest.raises(UserError, match=f"ratings.dat {why}"):
         data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     with pytest.raises(UserError, match=f"^/dev/zero {why}"):
         data.adopt("movielens-1m", [Path("/dev/zero")], variant=True)
-    with pytest.raises(UserError, match="nothing of movielens-1m is in it"):
+    with pytest.raises(UserError, match="contains nothing of movielens-1m"):
         data.adopt("movielens-1m", [tmp_path], variant=True)  # a folder's pipes are passed over
     os.mkfifo(tmp_path / "x.csv")
     with pytest.raises(ParameterError, match="does not exist"):
@@ -272,7 +272,9 @@ def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_p
         archive.writestr("ml-1m/ratings.dat", b"1::1::5::0\n")
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    with pytest.raises(UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"):
+    with pytest.raises(
+        UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"
+    ):
         data.adopt("movielens-1m", [path], variant=True)
     path.write_bytes(whole.replace(b"ml-1m/ratings.dat", b"../../ratings.dat"))
     with pytest.raises(UserError, match=r"ml-1m.zip: the archive holds '../../ratings.dat', a path that leaves it"):
