@@ -91,6 +91,18 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class Name:
+    """Non-empty texts: names of columns, variables or files."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value is a non-empty text."""
+        return isinstance(value, str) and value != ""
+
+    def __str__(self) -> str:
+        return "a name"
+
+
+@dataclass(frozen=True)
 class Flag:
     """True or false."""
 
@@ -136,6 +148,8 @@ def declared(cls: Any) -> Mapping[str, Range]:
 def check(name: str, value: Any, range_: Range) -> None:
     """Raise ParameterError unless a range allows ``value``."""
     if not range_.allows(value):
+        if reason := getattr(range_, "reason", None):
+            raise ParameterError(name, reason(value))
         close = nearest(value, getattr(range_, "choices", getattr(range_, "words", ())))
         raise ParameterError(name, f"must be {range_}, not {value!r}{close}")
 

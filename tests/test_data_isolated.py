@@ -176,7 +176,7 @@ def test_a_market_file_whose_counts_are_false(tmp_path: Path) -> None:
     assert said("3 3 2\n1 1 1.5E-\n2 2 1\n") == "path: x.mtx: '1 1 1.5E-' is not an entry of the matrix"
     assert said("3 3 2\n1 1 1.5\n2 2 1 7\n") == "path: x.mtx: '2 2 1 7' is not an entry of the matrix"
     huge = said("1000000000 3 1\n999999999 1 1.5\n")
-    assert huge == "path: x.mtx says that it has 1,000,000,000 rows or columns, and holds 1 entries"
+    assert huge == "path: x.mtx declares 1,000,000,000 rows or columns, but contains 1 entries"
     path.write_text(head.replace("real", "integer") + "2 2 1\n1 1 1.5\n")
     assert told(path) == "path: x.mtx: '1 1 1.5' is not an entry of the matrix"
 
@@ -184,7 +184,7 @@ def test_a_market_file_whose_counts_are_false(tmp_path: Path) -> None:
 @pytest.mark.parametrize("orientation", ["columns", "rows"])
 def test_a_wide_market_file_takes_no_memory(tmp_path: Path, orientation: str) -> None:
     (tmp_path / "x.mtx").write_text("%%MatrixMarket matrix coordinate real general\n3 2147483647 1\n1 2147483647 1.5\n")
-    assert "says that it has 2,147,483,647 rows or columns" in told(tmp_path / "x.mtx", orientation=orientation)
+    assert "declares 2,147,483,647 rows or columns" in told(tmp_path / "x.mtx", orientation=orientation)
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.bsr_matrix])
@@ -272,9 +272,7 @@ def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_p
         archive.writestr("ml-1m/ratings.dat", b"1::1::5::0\n")
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    with pytest.raises(
-        UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"
-    ):
+    with pytest.raises(UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"):
         data.adopt("movielens-1m", [path], variant=True)
     path.write_bytes(whole.replace(b"ml-1m/ratings.dat", b"../../ratings.dat"))
     with pytest.raises(UserError, match=r"ml-1m.zip: the archive holds '../../ratings.dat', a path that leaves it"):
@@ -328,5 +326,5 @@ def test_labels_that_are_none(tmp_path: Path) -> None:
 def test_names_that_are_not_fit_to_print_are_cut(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **{"n\x1b" * 300: np.eye(2), "m": np.eye(2)})
     said = told(tmp_path / "x.npz")
-    assert said.startswith("key: say which variable of x.npz is the matrix (it holds n?n?n?")
+    assert said.startswith("key: give the variable of x.npz that is the matrix (it contains n?n?n?")
     assert len(said) < 300

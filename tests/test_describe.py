@@ -314,7 +314,7 @@ def test_a_dataset_shows_its_shape_files_and_stand_in(tmp_path: Path, monkeypatc
     text = told("synpuf", "gcca-toy")
     assert "  shape     J = ?, I = 3, N = ?\n  trials    each has its own data\n" in text
     assert text.count("  files ") == text.count("  stand-in ") == 1
-    assert "\n    path         (required)  the file, ending in" in told("file")
+    assert "\n    path         (required)  an existing file ending in" in told("file")
     assert "default: [da, de, el, es, fi, fr, it, nl, pt, sv]" in " ".join(told("europarl").split())
 
 

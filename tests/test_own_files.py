@@ -95,20 +95,20 @@ def test_a_split_and_clients_may_be_given(folder):
         (
             "user,item,stars5\n1,1,5\n",
             {},
-            r"rating: r.csv has no column for the rating \(it holds user, item, stars5\)",
+            r"rating: r.csv has no column of the rating \(it contains user, item, stars5\)",
         ),
-        ("user,item,rating\n1,1,x\n", {}, "rating: r.csv holds values of type object; real numbers are needed"),
+        ("user,item,rating\n1,1,x\n", {}, "rating: r.csv contains values of type object; real numbers are needed"),
         (
             "user,item,rating\n1,1,5\n1,1,4\n",
             {},
             "1 pairs of user and item are rated more than once, the first is user 1",
         ),
         ("user,item,rating\n1,1,5\n", {"split": "part"}, "split: r.csv has no column or variable 'part'"),
-        ("user,item,rating,p\n1,1,5,maybe\n", {"split": "p"}, r"must hold 0 \(train\) and 1 \(test\).* not 'maybe'"),
+        ("user,item,rating,p\n1,1,5,maybe\n", {"split": "p"}, r"must contain 0 \(train\) and 1 \(test\).* not 'maybe'"),
         ("user,item,rating,c\n1,1,5,a\n1,2,5,b\n", {"client": "c"}, "are held by two clients, b and a|, a and b"),
         ("user,item,rating\n1,1,\n", {}, "has NaN or infinity in 1 places"),
         ("<html>", {}, "r.csv cannot be read as CSV"),
-        ("<html>\n<p>\n", {}, "no column for the user"),
+        ("<html>\n<p>\n", {}, "no column of the user"),
     ],
 )
 def test_bad_ratings(folder, text, params, message):
@@ -130,7 +130,7 @@ def test_parquet_says_what_to_install(folder, monkeypatch):
 
     (folder / "r.parquet").write_bytes(b"PAR1")
     monkeypatch.setattr(pandas, "read_parquet", lacking)
-    refused("ratings-file", "is a Parquet file, which takes pyarrow to read: `pip install pyarrow`", path="r.parquet")
+    refused("ratings-file", "is a Parquet file, which needs pyarrow: `pip install pyarrow`", path="r.parquet")
     monkeypatch.setattr(
         pandas, "read_parquet", lambda path: pandas.DataFrame({"user": USER, "item": ITEM, "rating": RATING})
     )
@@ -158,14 +158,14 @@ def test_views_stand_in_one_archive_or_in_a_file_each(folder):
 
 def test_views_that_are_not_aligned(folder):
     np.savez("v.npz", a=np.ones((3, 4)), b=np.ones((5, 4)))
-    message = r"other numbers of rows \(a: 3 x 4; b: 5 x 4\). They are alike where .* set orientation: columns"
+    message = r"numbers of rows differ \(a: 3 x 4; b: 5 x 4\). They agree if .* set orientation: columns"
     refused("views-file", message, path="v.npz")
     assert [view.shape for view in data.load("views-file", {"path": "v.npz", "orientation": "columns"}).views] == [
         (4, 3),
         (4, 5),
     ]
     np.savez("w.npz", a=np.ones((3, 4)))
-    refused("views-file", "holds 1 matrices with rows and columns", path="w.npz")
+    refused("views-file", "contains 1 matrices with rows and columns", path="w.npz")
 
 
 def test_entries_in_a_table_or_a_matrix(folder):
@@ -230,7 +230,11 @@ def test_feature_vectors_are_no_images(folder):
     np.savez("x.npz", pixels=np.ones((10, 64)), labels=np.arange(10) % 2)
     refused("images-file", r"x.npz has feature vectors, 10 x 64: the networks here are convolutional", path="x.npz")
     np.savez("x.npz", pixels=np.full((10, 8, 8), 300), labels=np.arange(10) % 2)
-    refused("images-file", r"must be whole numbers 0 .. 255 or fractions 0 .. 1; these lie in 300 .. 300", path="x.npz")
+    refused(
+        "images-file",
+        r"must be integers from 0 to 255 or fractions from 0 to 1; these are from 300 to 300",
+        path="x.npz",
+    )
 
 
 # -- specs -------------------------------------------------------------------------------------------------------------

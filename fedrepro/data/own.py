@@ -37,6 +37,34 @@ def found(text: str) -> Path:
     return path if relative.startswith("..") or not path.is_absolute() else Path(relative)
 
 
+@dataclasses.dataclass(frozen=True, init=False)
+class OwnFile:
+    """The range of a parameter that names an existing file with one of these endings, or a folder if allowed."""
+
+    endings: tuple[str, ...]
+    folders: bool = False
+
+    def __init__(self, *endings: str, folders: bool = False) -> None:
+        object.__setattr__(self, "endings", endings)
+        object.__setattr__(self, "folders", folders)
+
+    def allows(self, value: Any) -> bool:
+        """Whether the value names such a file or folder."""
+        return not self.reason(value)
+
+    def reason(self, value: Any) -> str:
+        """Return why a value is not allowed, '' if it is."""
+        path = found(value) if isinstance(value, str) else None
+        if path is not None and self.folders and path.is_dir():
+            return ""
+        if path is None or path.suffix.lower() not in self.endings:
+            return f"must be {self}, not {value!r}"
+        return "" if path.is_file() else f"{value} does not exist (relative paths start in {start(value)})"
+
+    def __str__(self) -> str:
+        return f"{'a folder, or ' if self.folders else ''}a file ending in {', '.join(self.endings)}"
+
+
 def start(text: str) -> Path:
     """Return the folder where relative paths of this text start."""
     return Path(getattr(text, "folder", "") or Path.cwd())

@@ -1,13 +1,13 @@
-"""A matrix of the user's own: .npz, .npy, .mat, .csv or .mtx, with labels where there are any.
+"""The user's own matrix: .npz, .npy, .mat, .csv or .mtx, optionally with labels and clients.
 
-``path`` is relative to the folder of the spec, from Python to the working directory. ``key`` names the matrix inside
+``path`` is relative to the folder of the spec, and from Python to the working folder. ``key`` names the matrix inside
 .npz and .mat files (default: ``X``, ``fea``, ``data``, ``features``, or the only matrix). ``labels`` is a variable of
-the same file, a column name of the CSV, or the path of another file (.npy, .npz, .mat, .csv, .txt) with one label per
-sample; ``client`` is the same for who holds each sample, for the partition ``given``. ``orientation`` says where
-samples stand: ``columns`` (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay sparse.
-``rescale`` divides X by one number: the initial point of the clustering problem depends on the scale of X, as its
-penalties do. A .npy file is mapped, never read as a whole: it may be larger than memory (``mapped``). Every other file
-is read in a process of its own (``fedrepro.data.isolated``), which leaves plain arrays.
+the same file, a column of the CSV, or the path of another file (.npy, .npz, .mat, .csv, .txt) with one label per
+sample; ``client`` is the same for the client of each sample, for the partition ``given``. ``orientation`` is
+``columns`` if samples are columns (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay
+sparse. ``rescale`` divides X by one number, because the initial point of the clustering problem and its penalties
+depend on the scale of X. A .npy file is memory-mapped and can be larger than memory (``mapped``). Every other file is
+read in an isolated process (``fedrepro.data.isolated``), which writes plain arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fedrepro.datasets import mapped
 from fedrepro.datasets.own_types import OwnSamples, numbered
 from fedrepro.errors import ParameterError, UserError, nearest
 from fedrepro.files import nameless_folder
-from fedrepro.parameters import OneOf
+from fedrepro.parameters import Name, OneOf
 from fedrepro.protocols import Dataset
 from fedrepro.registry import DatasetEntry, add_dataset
 
@@ -37,44 +37,33 @@ LABEL_KEYS = ("labels", "y", "gnd", "label", "target")
 ENDINGS = (".npz", ".npy", ".mat", ".csv", ".mtx")
 LABEL_ENDINGS = (".npy", ".npz", ".mat", ".csv", ".txt")
 EMPTY = 10_000_000
-"""Rows or columns that a sparse matrix may have whatever it holds; more need an entry for every thousand of them."""
+"""Rows or columns that any sparse matrix can have; more need at least one entry per thousand of them."""
 
 
 @dataclass(frozen=True)
 class MatrixFile(Dataset):
     """A matrix in a file, one sample per column once it is read.
 
-    path : the file, ending in .npz, .npy, .mat, .csv or .mtx; it must exist, and is read by ``load`` only.
-    key : the name of the matrix in the file; None to find it. labels : a variable of the file, a column of the CSV, or
-    another file with one label per sample; None for none. client : the same for the client of each sample, to share
-    out by the partition ``given``. orientation : where samples stand, columns or rows. rescale : what X is divided by:
-    none, max (the largest absolute value) or mean (the mean absolute value).
+    path : an existing file ending in .npz, .npy, .mat, .csv or .mtx. key : the name of the matrix in the file; None to
+    find it. labels : a variable of the file, a column of the CSV, or another file with one label per sample; None for
+    none. client : the same for the client of each sample, for the partition ``given``. orientation : whether samples
+    are columns or rows. rescale : the divisor of X: none, max (the largest absolute value) or mean (the mean absolute
+    value).
     """
 
     files = ("path", "labels", "client")
 
-    path: str
-    key: str | None = None
-    labels: str | None = None
-    client: str | None = None
+    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    key: Annotated[str | None, Name()] = None
+    labels: Annotated[str | None, Name()] = None
+    client: Annotated[str | None, Name()] = None
     orientation: Annotated[str, OneOf("columns", "rows")] = "columns"
     rescale: Annotated[str, OneOf("none", "max", "mean")] = "none"
 
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        super().__post_init__()
-        if not isinstance(self.path, str) or Path(self.path).suffix.lower() not in ENDINGS:
-            raise ParameterError("path", f"must name a file ending in {', '.join(ENDINGS)}, not {self.path!r}")
-        if not own.found(self.path).is_file():
-            raise ParameterError("path", f"{self.path} does not exist (relative paths start in {own.start(self.path)})")
-        for name in ("labels", "client"):
-            if not isinstance(getattr(self, name), str | None):
-                raise ParameterError(name, f"must be a name or a file, not {getattr(self, name)!r}")
-
     def shape(self) -> dict[str, int | None]:
-        """M, N, the K classes (0 without labels) and P clients where they are given, as the file's head tells.
+        """Return M, N, the K classes (0 without labels) and, if they are given, P clients, from the head of the file.
 
-        Raises ParameterError where the file holds no such matrix, or where labels do not match the samples.
+        Raises ParameterError if the file contains no such matrix, or if labels do not match the samples.
         """
         known = _look(own.marks(self), self)
         rows, columns = known["rows"], known["columns"]
@@ -86,12 +75,12 @@ class MatrixFile(Dataset):
         return {"M": M, "N": N, "K": known["different labels"] or 0, **clients}
 
     def expected(self) -> dict[str, float]:
-        """The density of a sparse matrix."""
+        """Return the density of a sparse matrix."""
         known = _look(own.marks(self), self)
         return {"K": 10} | ({} if known["density"] is None else {"density": known["density"]})
 
     def doubts(self) -> list[str]:
-        """That there are more features than samples, where no labels say which are which."""
+        """Return a note if there are more features than samples, and no labels that confirm the orientation."""
         shape = self.shape()
         M, N = int(shape["M"] or 0), int(shape["N"] or 0)
         if self.labels is not None or self.client is not None or M <= N:
@@ -99,23 +88,23 @@ class MatrixFile(Dataset):
         return [_readings(self.path, M, N, self.orientation)]
 
     def load(self) -> OwnSamples:
-        """X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of the values found.
+        """Return X (M, N), float64 array or scipy.sparse CSC; labels 0 .. K-1 in the sorted order of their values.
 
-        Of a .npy file X is a read-only map, of the file or, where its samples are not one after another in float64 or
-        are rescaled, of a copy without a name (8 M N bytes of disk, until X is dropped).
+        For a .npy file X is a read-only map of the file, or of a temporary copy (8 M N bytes of disk, until X is
+        dropped) if its samples are not contiguous float64 or are rescaled.
 
-        Raises ParameterError where the file holds no such matrix, holds NaN or infinity, is empty, or where labels do
-        not match the samples.
+        Raises ParameterError if the file contains no such matrix, NaN or infinity, is empty, or if labels do not match
+        the samples.
         """
         with nameless_folder() as folder:
-            held = _apart(self, read, self.orientation, str(folder))
-            found = {name: np.load(folder / f"{name}.npy") for name in held}
+            names = _isolated(self, read, self.orientation, str(folder))
+            saved = {name: np.load(folder / f"{name}.npy") for name in names}
         path = own.found(self.path)
-        X = _matrix(found) if "data" in found or "X" in found else _mapped(str(path), self.orientation)
+        X = _matrix(saved) if "data" in saved or "X" in saved else _mapped(str(path), self.orientation)
         X, unit = _rescaled(X, self.rescale)
         sizes = (X.shape[0], X.shape[1], self.orientation)
-        y, values = _labels("labels", self.path, found.get("labels"), *sizes)
-        client, clients = _labels("client", self.path, found.get("client"), *sizes)
+        y, values = _labels("labels", self.path, saved.get("labels"), *sizes)
+        client, clients = _labels("client", self.path, saved.get("client"), *sizes)
         facts: dict[str, Any] = {"file": path.name, "orientation": self.orientation}
         facts |= {} if self.rescale == "none" else {"divided by": unit}
         facts |= {} if values is None else {"label_values": values}
@@ -123,8 +112,8 @@ class MatrixFile(Dataset):
         return OwnSamples(X, y, None if values is None else len(values), facts, client)
 
 
-def _apart(wanted: MatrixFile, function: Any, *more: Any) -> Any:
-    """What a function of this module says of the file, called in a process of its own."""
+def _isolated(wanted: MatrixFile, function: Any, *more: Any) -> Any:
+    """Call a function of this module on the file in an isolated process and return its result."""
     named = [own.found(name) for name in (wanted.path, wanted.labels, wanted.client) if name]
     others = [_other(wanted.path, name) for name in (wanted.labels, wanted.client)]
     path = str(own.found(wanted.path))
@@ -138,7 +127,7 @@ def _apart(wanted: MatrixFile, function: Any, *more: Any) -> Any:
 
 
 def _other(path: str, name: str | None) -> str | None:
-    """Another file by its path, a variable or column by its name."""
+    """Return another file as its path, and a variable or column as its name."""
     if name is None:
         return None
     file = own.found(name)
@@ -147,14 +136,14 @@ def _other(path: str, name: str | None) -> str | None:
 
 @functools.lru_cache(maxsize=256)
 def _look(marks: Any, wanted: MatrixFile) -> dict[str, Any]:
-    """What ``look`` says of the file, asked once of each version of it."""
-    return dict(_apart(wanted, look))
+    """Return the result of ``look``, called once for each version of the file."""
+    return dict(_isolated(wanted, look))
 
 
 def look(path: str, key: str | None, labels: str | None, client: str | None) -> dict[str, Any]:
-    """The sizes of the matrix as it stands in the file, its density, and how many labels and clients there are.
+    """Return the sizes of the matrix in the file, its density, and the numbers of labels and clients.
 
-    For ``isolated.call``; entries are not looked at.
+    For ``isolated.call``; entries are not read.
     """
     file = Path(path)
     content = variables("path", file, (labels, client))
@@ -177,9 +166,9 @@ _COUNTED = {"labels": "labels", "client": "client ids"}
 
 
 def _mismatch(name: str, path: str, count: int, M: int, N: int, orientation: str) -> str:
-    """That labels or clients are not as many as samples, with what both orientations would make of the file."""
+    """Return the error that labels or clients do not match the samples, with the sizes in both orientations."""
     other = "rows" if orientation == "columns" else "columns"
-    hint = f"; they match where samples stand in {other}: set orientation: {other}" if count == M else ""
+    hint = f"; they match if samples are {other}: set orientation: {other}" if count == M else ""
     return (
         f"{_COUNTED[name]} of {count:,} samples do not match {path}: with samples in {orientation} it has N = {N:,} "
         f"samples of M = {M:,} features, in {other} N = {M:,} samples of M = {N:,} features{hint}"
@@ -195,7 +184,7 @@ def _readings(path: str, M: int, N: int, orientation: str) -> str:
 
 
 def _rescaled(X: Any, rescale: str) -> tuple[Any, float]:
-    """X divided by one number, and the number. Raises ParameterError where it is 0."""
+    """Return X divided by one number, and the number. Raises ParameterError if it is 0."""
     if rescale == "none":
         return X, 1.0
     if isinstance(X, np.memmap) or isinstance(getattr(X, "base", None), np.memmap):
@@ -209,12 +198,12 @@ def _rescaled(X: Any, rescale: str) -> tuple[Any, float]:
 
 
 def read(path: str, key: str | None, labels: str | None, client: str | None, orientation: str, out: str) -> list[str]:
-    """Leave the matrix (but a map), labels and clients as plain arrays in the folder ``out``; returns their names.
+    """Write the matrix (except maps), labels and clients as plain arrays to the folder ``out``; return their names.
 
     A dense matrix is ``X``, (M, N) float64; a sparse one is its canonical CSC form, ``data``, ``indices``, ``indptr``
     and ``shape``.
     """
-    file, found = Path(path), dict[str, Any]()
+    file, arrays_ = Path(path), dict[str, Any]()
     content = variables("path", file, (labels, client))
     matrix = content[_pick(file, content, key)]
     if not isinstance(matrix, np.memmap):
@@ -223,23 +212,23 @@ def read(path: str, key: str | None, labels: str | None, client: str | None, ori
         if hasattr(X, "tocsc"):
             X = X.tocsc()
             X.sum_duplicates()
-            found = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+            arrays_ = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
         else:
-            found = {"X": X}
+            arrays_ = {"X": X}
     for name, wanted in (("labels", labels), ("client", client)):
         if wanted is not None:
-            found[name] = plain(name, _label_values(name, path, content, wanted))
-    for name, array in found.items():
+            arrays_[name] = plain(name, _label_values(name, path, content, wanted))
+    for name, array in arrays_.items():
         np.save(Path(out) / f"{name}.npy", array, allow_pickle=False)
-    return list(found)
+    return list(arrays_)
 
 
-def _matrix(found: dict[str, np.ndarray]) -> Any:
-    if "X" in found:
-        return found["X"]
+def _matrix(saved: dict[str, np.ndarray]) -> Any:
+    if "X" in saved:
+        return saved["X"]
     from scipy.sparse import csc_matrix
 
-    X = csc_matrix((found["data"], found["indices"], found["indptr"]), shape=tuple(found["shape"].tolist()))
+    X = csc_matrix((saved["data"], saved["indices"], saved["indptr"]), shape=tuple(saved["shape"].tolist()))
     arrays.structure("X", X)
     return X
 
@@ -250,7 +239,7 @@ def _mapped(path: str, orientation: str) -> np.ndarray:
 
 
 def variables(parameter: str, path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
-    """The variables of a file by name."""
+    """Return the variables of a file by name."""
     reader = {".npz": _npz, ".npy": _npy, ".mat": _mat, ".csv": _csv, ".mtx": _mtx}[path.suffix.lower()]
     try:
         return reader(path, labels)
@@ -258,12 +247,12 @@ def variables(parameter: str, path: Path, labels: Sequence[str | None]) -> dict[
         raise
     except UserError as error:
         raise ParameterError(parameter, str(error)) from error
-    except Exception as error:  # readers raise whatever broken bytes lead them to
+    except Exception as error:  # readers raise any error on broken bytes
         raise ParameterError(parameter, f"{path} cannot be read as {path.suffix} ({error})") from error
 
 
 def _label_values(parameter: str, path: str, content: dict[str, Any], labels: str) -> Any:
-    """The labels, from the same file or from another."""
+    """Return the labels, from the same file or from another."""
     if Path(labels).is_file():
         return one_each(parameter, Path(labels))
     if labels not in content:
@@ -277,18 +266,18 @@ def _pick(path: Path, content: dict[str, Any], key: str | None) -> str:
     names = shown(content)
     if key is not None:
         if key not in content:
-            raise ParameterError("key", f"{path} has no variable '{key}'{nearest(key, content)} (it holds {names})")
+            raise ParameterError("key", f"{path} has no variable '{key}'{nearest(key, content)} (it contains {names})")
         return key
     matrices = [name for name, value in content.items() if np.ndim(value) == 2 or hasattr(value, "tocsc")]
     known = [name for name in KEYS if name in matrices]
     others = [name for name in matrices if name not in LABEL_KEYS]
     if known or len(others) == 1:
         return known[0] if known else others[0]
-    raise ParameterError("key", f"say which variable of {path} is the matrix (it holds {names})")
+    raise ParameterError("key", f"give the variable of {path} that is the matrix (it contains {names})")
 
 
 def shown(names: Iterable[str]) -> str:
-    """Names of variables, as far as they are fit to print."""
+    """Return names of variables as printable text, shortened if they are many."""
     text = "".join(c if c.isprintable() else "?" for c in ", ".join(names)) or "nothing"
     return text if len(text) <= 200 else f"{text[:200]} ..."
 
@@ -305,7 +294,7 @@ def _npz(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
 def _npy(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     try:
         return {"X": np.load(path, mmap_mode="r", allow_pickle=False)}
-    except ValueError:  # nothing to map (objects, no entries), which reading says better
+    except ValueError:  # not mappable (objects, no entries): reading gives a better error
         return {"X": np.load(path, allow_pickle=False)}
 
 
@@ -318,14 +307,14 @@ def _mat(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
 def _mtx(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
     from scipy.io import mmread
 
-    with threadpool_limits(limits=1):  # each of its threads would take memory of its own
+    with threadpool_limits(limits=1):  # each of its threads would need its own memory
         matrix = mmread(path)
     _check_mtx(path)
     return {"X": matrix}
 
 
 def _check_mtx(path: Path) -> None:
-    """Raise UserError for a line that is no entry: ``mmread`` reads ``8.1E-`` as 8.1, and leaves out what follows."""
+    """Raise UserError for an invalid line, because ``mmread`` reads ``8.1E-`` as 8.1 and ignores the rest."""
     with path.open("rb") as file:
         form, field = file.readline().lower().split()[2:4]
         size = next(line for line in file if line.strip() and not line.startswith(b"%"))
@@ -395,7 +384,7 @@ def _csv(path: Path, labels: Sequence[str | None]) -> dict[str, Any]:
 
 
 def _is_header(path: Path, first: list[str]) -> bool:
-    """Whether the first row names columns: by words, by words and distinct whole numbers, never by numbers alone."""
+    """Return whether the first row is a header: words, or words and distinct integers, but not only numbers."""
     text = [cell for cell in first if cell and not is_number(cell)]
     numbers = [cell for cell in first if is_number(cell)]
     if text and (len(set(numbers)) < len(numbers) or not all(cell.strip().isdigit() for cell in numbers)):
@@ -406,7 +395,7 @@ def _is_header(path: Path, first: list[str]) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell of a table can be read as a number."""
+    """Return whether a cell of a table is a number."""
     try:
         float(cell)
     except ValueError:
@@ -415,20 +404,22 @@ def is_number(cell: str) -> bool:
 
 
 def _numbers(path: str, matrix: Any) -> Any:
-    """The matrix as finite float64 (a map: of its own type), or one error that says where it is not."""
+    """Return the matrix as finite float64 (a map keeps its type). Raises ParameterError with the place of others."""
     sparse = hasattr(matrix, "tocoo")
     if not sparse:
         matrix = np.asanyarray(matrix)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ParameterError("path", f"{path} holds an array of shape {matrix.shape}; a matrix with entries is needed")
+        raise ParameterError(
+            "path", f"{path} contains an array of shape {matrix.shape}; a matrix with entries is needed"
+        )
     if matrix.dtype.kind not in "biuf":
-        raise ParameterError("path", f"{path} holds values of type {matrix.dtype}; real numbers are needed")
+        raise ParameterError("path", f"{path} contains values of type {matrix.dtype}; real numbers are needed")
     if sparse:
         arrays.structure(path, matrix)
         side, least = max(matrix.shape), EMPTY + 1000 * matrix.nnz
         if side > least:
             raise ParameterError(
-                "path", f"{path} says that it has {side:,} rows or columns, and holds {matrix.nnz:,} entries"
+                "path", f"{path} declares {side:,} rows or columns, but contains {matrix.nnz:,} entries"
             )
         matrix = matrix.tocoo().astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(matrix.data))
@@ -444,32 +435,32 @@ def _numbers(path: str, matrix: Any) -> Any:
 
 
 def _labels(
-    name: str, path: str, found: np.ndarray | None, M: int, N: int, orientation: str
+    name: str, path: str, labels: np.ndarray | None, M: int, N: int, orientation: str
 ) -> tuple[np.ndarray | None, list | None]:
-    if found is None:
+    if labels is None:
         return None, None
-    if len(found) != N:
-        raise ParameterError(name, _mismatch(name, path, len(found), M, N, orientation))
-    return numbered(found)
+    if len(labels) != N:
+        raise ParameterError(name, _mismatch(name, path, len(labels), M, N, orientation))
+    return numbered(labels)
 
 
 def plain(parameter: str, labels: Any) -> np.ndarray:
-    """Labels as an array (N,) of numbers or of words, none missing."""
-    found = np.asarray(labels).ravel()
-    if found.dtype.kind == "O":  # words in cells, as MATLAB and pandas have them
-        cells = [one.item() if isinstance(one, np.ndarray) and one.size == 1 else one for one in found]
-        if any(one is None or (isinstance(one, float) and one != one) for one in cells):
+    """Return labels, ids or names as an array (N,) of numbers or of words. Raises ParameterError for missing ones."""
+    values = np.asarray(labels).ravel()
+    if values.dtype.kind == "O":  # words in cells, as in MATLAB and pandas
+        cells = [cell.item() if isinstance(cell, np.ndarray) and cell.size == 1 else cell for cell in values]
+        if any(cell is None or (isinstance(cell, float) and cell != cell) for cell in cells):
             raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
-        found = np.array(cells, dtype=str) if all(isinstance(one, str) for one in cells) else found
-    if found.dtype.kind not in "biufSU":
-        raise ParameterError(parameter, f"hold values of type {found.dtype}; numbers or words are needed")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        values = np.array(cells, dtype=str) if all(isinstance(cell, str) for cell in cells) else values
+    if values.dtype.kind not in "biufSU":
+        raise ParameterError(parameter, f"hold values of type {values.dtype}; numbers or words are needed")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
-    return found
+    return values
 
 
 def one_each(parameter: str, path: Path) -> Any:
-    """What a file says of each sample, user or rating: its only variable or column, or the one called as labels are."""
+    """Return one value per sample, user or rating: the file's only variable or column, or one with a usual name."""
     ending = path.suffix.lower()
     if ending not in LABEL_ENDINGS:
         raise ParameterError(parameter, f"{path} must end in .npy, .npz, .mat, .csv or .txt")
@@ -479,7 +470,9 @@ def one_each(parameter: str, path: Path) -> Any:
     known = [name for name in LABEL_KEYS if name in content]
     if known or len(content) == 1:
         return content[known[0] if known else next(iter(content))]
-    raise ParameterError(parameter, f"{path} holds several variables ({shown(content)}); keep one, or name it 'labels'")
+    raise ParameterError(
+        parameter, f"{path} contains several variables ({shown(content)}); keep one, or name it 'labels'"
+    )
 
 
 def _label_lines(parameter: str, path: Path) -> np.ndarray:

@@ -1,19 +1,19 @@
-"""Ratings of the user's own: a table user, item, rating, or a matrix of users by items.
+"""The user's own ratings: a table of user, item and rating, or a matrix of users by items.
 
 ``path`` is a CSV or Parquet table, an archive (.npz, .mat) with arrays ``user``, ``item`` and ``rating`` of one length,
-or a sparse matrix (.npz of scipy, .mat, .mtx) whose stored entries are the ratings, users in rows. A dense matrix is
-taken where it has NaN for what was not rated. Ids may be any numbers or words. A CSV without a header has the columns
-user, item and rating in this order. Ratings to test with are drawn by the problem ``completion``, or named by ``split``
-(a column of 0 and 1, or of train and test) or ``test`` (another file like this one), for ``completion-split``.
-``client`` is a column with the client of each rating's user, or a variable or file with one client a user, for the
-partition ``given``; without it the partition ``users`` draws them.
+or a sparse matrix (.npz of scipy, .mat, .mtx) whose stored entries are the ratings, with users in rows. A dense matrix
+must have NaN where there is no rating. Ids can be any numbers or words. A CSV without a header has the columns user,
+item and rating in this order. The problem ``completion`` draws the test ratings; for ``completion-split`` they are
+given by ``split`` (a column of 0 and 1, or of train and test) or ``test`` (another file like this one). ``client`` is a
+column with the client of each rating's user, or a variable or file with one client per user, for the partition
+``given``; without it the partition ``users`` draws the clients.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from fedrepro.data import own
 from fedrepro.datasets import reading
 from fedrepro.datasets.own_types import SplitRatings, numbered
 from fedrepro.errors import ParameterError
+from fedrepro.parameters import Name
 from fedrepro.protocols import Cost, Dataset, Work
 from fedrepro.registry import DatasetEntry, add_dataset
 
@@ -36,61 +37,57 @@ NAMES = {
 class RatingsFile(Dataset):
     """Ratings in a file.
 
-    path : the file. user, item, rating : the names of its columns or variables; None to find them. split : the column
-    that says which ratings are to test with. test : another file that has them. client : who holds each user.
+    path : the file. user, item, rating : names of its columns or variables; None to find them. split : column that
+    marks the test ratings. test : another file with the test ratings. client : the client of each user.
     """
 
     files = ("path", "test", "client")
 
-    path: str
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    split: str | None = None
-    test: str | None = None
-    client: str | None = None
+    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    user: Annotated[str | None, Name()] = None
+    item: Annotated[str | None, Name()] = None
+    rating: Annotated[str | None, Name()] = None
+    split: Annotated[str | None, Name()] = None
+    test: Annotated[str | None, own.OwnFile(*ENDINGS)] = None
+    client: Annotated[str | None, Name()] = None
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        reading.there("path", self.path, ENDINGS)
-        names = {name: getattr(self, name) for name in ("user", "item", "rating", "split", "client")}
-        reading.names(**names)
-        if self.test is not None:
-            reading.there("test", self.test, ENDINGS)
-            if self.split is not None:
-                raise ParameterError("test", "give split (a column) or test (another file), not both")
+        """Raise ParameterError if a value is invalid."""
+        super().__post_init__()
+        if self.test is not None and self.split is not None:
+            raise ParameterError("test", "give split (a column) or test (another file), not both")
 
     def shape(self) -> dict[str, Any]:
-        """Users, items and ratings, clients P where they are given; the kind of data where a split is given."""
+        """Return users, items and ratings, clients P if they are given, and the kind of data if a split is given."""
         return reading.size_once(self, _more)
 
     def expected(self) -> dict[str, Any]:
-        """The share of ratings to train with, where a split is given."""
+        """Return the share of train ratings if a split is given."""
         return {"train": 0.8}
 
     def making(self) -> Cost:
-        """Reading and sorting them."""
+        """Return the cost of reading and sorting the ratings."""
         return Cost(Work(singles=300.0 * self.shape()["ratings"], calls=3000.0))
 
     def load(self) -> SplitRatings:
-        """The ratings in the order of the file, those of ``test`` after them; ids from 0 in the order of theirs.
+        """Return the ratings in the order of the file, then those of ``test``; ids are numbered in their sorted order.
 
-        Raises ParameterError where the file has no ratings in this form, or rates a pair twice.
+        Raises ParameterError if the file has no ratings in this form, or rates a pair twice.
         """
         columns = {name: getattr(self, name) for name in NAMES}
-        given = (columns, self.split, reading.place(self.test), reading.place(self.client))
-        found = reading.arrays(self, read, str(own.found(self.path)), *given)
-        user, users = numbered(found["user"])
-        item, items = numbered(found["item"])
-        count, n = (int(found["users"]), int(found["items"])) if "users" in found else (len(users), len(items))
-        if "users" in found:
-            user, item = found["user"], found["item"]
-        _refuse_twice(self.path, found["user"], found["item"], user * n + item)
-        client = found.get("client")
+        arguments = (columns, self.split, reading.place(self.test), reading.place(self.client))
+        arrays = reading.arrays(self, read, str(own.found(self.path)), *arguments)
+        user, users = numbered(arrays["user"])
+        item, items = numbered(arrays["item"])
+        count, n = (int(arrays["users"]), int(arrays["items"])) if "users" in arrays else (len(users), len(items))
+        if "users" in arrays:
+            user, item = arrays["user"], arrays["item"]
+        _refuse_twice(self.path, arrays["user"], arrays["item"], user * n + item)
+        client = arrays.get("client")
         of_user = None if client is None else _of_users(client, user, count)
         facts = {"file": Path(self.path).name}
-        value = found["rating"].astype(np.float64)
-        held = found.get("test")
+        value = arrays["rating"].astype(np.float64)
+        held = arrays.get("test")
         return SplitRatings(user.astype(np.int32), item.astype(np.int32), value, count, n, facts, held, of_user)
 
 
@@ -107,12 +104,12 @@ def _refuse_twice(path: str, user: np.ndarray, item: np.ndarray, pairs: np.ndarr
         raise ParameterError(
             "path",
             f"{path}: {len(again):,} pairs of user and item are rated more than once, the first is user {user[at]}, "
-            f"item {item[at]}; keep one rating a pair",
+            f"item {item[at]}; keep one rating per pair",
         )
 
 
 def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
-    """The client of each user, from that of each user or of each rating's user."""
+    """Return the client of each user, from one client per user or per rating."""
     numbers, names = numbered(client)
     if len(numbers) == users and len(numbers) != len(user):
         return numbers
@@ -120,101 +117,86 @@ def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
         raise ParameterError(
             "client", f"has {len(numbers):,} values; there are {users:,} users and {len(user):,} ratings"
         )
-    found = np.empty(users, dtype=np.int64)
-    found[user] = numbers
-    odd = np.flatnonzero(found[user] != numbers)
+    of_user = np.empty(users, dtype=np.int64)
+    of_user[user] = numbers
+    odd = np.flatnonzero(of_user[user] != numbers)
     if len(odd):
         at = odd[0]
         raise ParameterError(
             "client",
-            f"the ratings of one user (number {user[at]}) are held by two clients, {names[numbers[at]]} and "
-            f"{names[found[user[at]]]}; a client holds all ratings of its users",
+            f"the ratings of one user (number {user[at]}) belong to two clients, {names[numbers[at]]} and "
+            f"{names[of_user[user[at]]]}; a client has all ratings of its users",
         )
-    return found
+    return of_user
 
 
 def read(
     path: str, columns: dict[str, str | None], split: str | None, test: str | None, client: str | None, out: str
 ) -> list[str]:
-    """Leave user, item, rating, test, client and the sides of a matrix in the folder ``out``; for ``isolated.call``."""
-    one = _one(Path(path), columns, split, client)
+    """Write user, item, rating, test, client and the sides of a matrix to the folder ``out``; for ``isolated.call``."""
+    ratings = _ratings(Path(path), columns, split, client)
     if test is not None:
-        by_rating = client is not None and len(one["client"]) == len(one["rating"]) and "users" not in one
-        other = _one(Path(test), columns, None, client if by_rating else None)
-        one = _joined(one, other)
-    return reading.keep(one, out)
+        by_rating = client is not None and len(ratings["client"]) == len(ratings["rating"]) and "users" not in ratings
+        ratings = _joined(ratings, _ratings(Path(test), columns, None, client if by_rating else None))
+    return reading.keep(ratings, out)
 
 
-def _one(path: Path, columns: dict[str, str | None], split: str | None, client: str | None) -> dict[str, Any]:
+def _ratings(path: Path, columns: dict[str, str | None], split: str | None, client: str | None) -> dict[str, Any]:
     held = reading.content("path", path)
-    tables = {name: _found(path, held, name, columns[name]) for name in NAMES}
+    tables = {name: _column(path, held, name, columns[name]) for name in NAMES}
     if any(values is None for values in tables.values()):
-        found = _of_matrix(path, held)
+        ratings = _of_matrix(path, held)
     else:
-        ids = {name: reading.ids(name, tables[name]) for name in ("user", "item")}
-        found = {**ids, "rating": reading.numbers("rating", path, tables["rating"], 1)}
-    count = len(found["rating"])
+        ids = {name: reading.plain(name, tables[name]) for name in ("user", "item")}
+        ratings = {**ids, "rating": reading.numbers("rating", path, tables["rating"], 1)}
+    count = len(ratings["rating"])
     if split is not None:
-        found["test"] = reading.held_back("split", reading.column("split", path, held, split), count)
-    reading.lengths(path, **{name: found.get(name) for name in (*NAMES, "test")})
+        ratings["test"] = reading.held_back("split", reading.column("split", path, held, split), count)
+    reading.lengths(path, **{name: ratings.get(name) for name in (*NAMES, "test")})
     if client is not None:
-        found["client"] = reading.ids("client", reading.column("client", path, held, client))
-    return found
+        ratings["client"] = reading.plain("client", reading.column("client", path, held, client))
+    return ratings
 
 
-def _found(path: Path, held: dict[str, Any], name: str, wanted: str | None) -> Any:
-    """A column by the name given, or by one of its usual names, or by its place where no column has a name."""
+def _column(path: Path, held: dict[str, Any], name: str, wanted: str | None) -> Any:
+    """Return a column by its given name, by one of its usual names, or by its place if columns have no names."""
     if wanted is not None:
         return reading.column(name, path, held, wanted)
-    usual = next((held[one] for one in NAMES[name] if one in held), None)
+    usual = next((held[known] for known in NAMES[name] if known in held), None)
     if usual is None and path.suffix.lower() in reading.TABLES:
         bare = list(held) == [str(number) for number in range(len(held))]
         if not bare or len(held) < 3:
             raise ParameterError(
                 name,
-                f"{path} has no column for the {name} (it holds {', '.join(held)[:200]}); say which one is it with "
-                f"{name}:, or use a header with user, item and rating",
+                f"{path} has no column of the {name} (it contains {', '.join(held)[:200]}); name it with {name}:, or "
+                "use a header with user, item and rating",
             )
         return held[str(list(NAMES).index(name))]
     return usual
 
 
 def _of_matrix(path: Path, held: dict[str, Any]) -> dict[str, Any]:
-    matrices = [one for one in held.values() if np.ndim(one) == 2 or hasattr(one, "tocoo")]
-    if len(matrices) != 1 or 0 in matrices[0].shape:
+    matrix = reading.only_matrix(path, held, "arrays user, item and rating nor one matrix of users by items")
+    user, item, value = reading.stored(matrix)
+    if not hasattr(matrix, "tocoo") and len(value) == matrix.size:
         raise ParameterError(
             "path",
-            f"{path} has neither arrays user, item and rating nor one matrix of users by items (it holds "
-            f"{reading.shown(held)})",
+            f"{path} contains a dense matrix of shape {matrix.shape} without NaN: which entries are ratings? Save it "
+            "as a sparse matrix (scipy.sparse.save_npz), or with NaN where there is no rating",
         )
-    (one,) = matrices
-    if hasattr(one, "tocoo"):
-        coo = one.tocoo()
-        user, item, value = coo.row, coo.col, coo.data
-    else:
-        values = np.asarray(one, dtype=np.float64)
-        if not np.isnan(values).any():
-            raise ParameterError(
-                "path",
-                f"{path} holds a dense matrix of shape {values.shape} without NaN: which entries are ratings? Save it "
-                "as a sparse matrix (scipy.sparse.save_npz), or with NaN for what was not rated",
-            )
-        user, item = np.nonzero(~np.isnan(values))
-        value = values[user, item]
-    sides = {"users": np.array(one.shape[0]), "items": np.array(one.shape[1])}
-    rating = reading.numbers("rating", path, value, 1)
-    return {"user": user.astype(np.int64), "item": item.astype(np.int64), "rating": rating, **sides}
+    sides = {"users": np.array(matrix.shape[0]), "items": np.array(matrix.shape[1])}
+    return {"user": user, "item": item, "rating": reading.numbers("rating", path, value, 1), **sides}
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    if ("users" in one) != ("users" in other):
+def _joined(train: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    if ("users" in train) != ("users" in test):
         raise ParameterError("test", "must have the form of path: both tables, or both matrices")
-    if "users" in one and any(int(one[side]) != int(other[side]) for side in ("users", "items")):
-        shapes = [f"{int(each['users'])} x {int(each['items'])}" for each in (one, other)]
+    if "users" in train and any(int(train[side]) != int(test[side]) for side in ("users", "items")):
+        shapes = [f"{int(ratings['users'])} x {int(ratings['items'])}" for ratings in (train, test)]
         raise ParameterError("test", f"has a matrix of {shapes[1]}, path one of {shapes[0]}; they must be of one shape")
-    both = {name: np.concatenate([one[name], other[name]]) for name in (*NAMES, "client") if name in other}
-    held = np.repeat([False, True], [len(one["rating"]), len(other["rating"])])
-    return {**one, **both, "test": held}
+    both = {name: np.concatenate([train[name], test[name]]) for name in (*NAMES, "client") if name in test}
+    held = np.repeat([False, True], [len(train["rating"]), len(test["rating"])])
+    return {**train, **both, "test": held}
 
 
 add_dataset(

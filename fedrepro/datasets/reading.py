@@ -1,12 +1,12 @@
-"""Reading files of the user's own that hold several things by name: columns of a table, variables of an archive.
+"""Read the user's own files: columns of tables and variables of archives, by name.
 
-What is read is of unknown origin: a function of the loader's module reads it in a process of its own
-(``fedrepro.data.isolated``) and leaves plain arrays in a folder.
+The files are of unknown origin, so a function of the loader's module reads them in an isolated process
+(``fedrepro.data.isolated``) and writes plain arrays to a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,53 +23,33 @@ ARCHIVES = (".npz", ".mat")
 TABLES = (".csv", ".parquet")
 
 
-def there(parameter: str, text: Any, endings: Iterable[str], folders: bool = False) -> None:
-    """Raise ParameterError unless a parameter names a file with one of these endings, or, if so, a folder."""
-    endings = tuple(endings)
-    path = own.found(text) if isinstance(text, str) else None
-    if path is not None and folders and path.is_dir():
-        return
-    if path is None or path.suffix.lower() not in endings:
-        kinds = f"{'a folder, or ' if folders else ''}a file ending in {', '.join(endings)}"
-        raise ParameterError(parameter, f"must name {kinds}, not {text!r}")
-    if not path.is_file():
-        raise ParameterError(parameter, f"{text} does not exist (relative paths start in {own.start(text)})")
-
-
-def names(**given: Any) -> None:
-    """Raise ParameterError for what is neither a name nor None."""
-    for parameter, value in given.items():
-        if not isinstance(value, str | None) or value == "":
-            raise ParameterError(parameter, f"must be a name, not {value!r}")
-
-
 def place(text: str | None) -> str | None:
-    """Another file by its path, a variable or column by its name."""
+    """Return another file as its path, and a variable or column as its name."""
     if text is None:
         return None
     path = own.found(text)
     return str(path) if path.is_file() else str(text)
 
 
-def arrays(loader: Dataset, function: Callable[..., list[str]], *given: Any) -> dict[str, np.ndarray]:
-    """The arrays that a top-level function leaves of the loader's files; ``function(*given, folder)`` names them."""
+def arrays(loader: Dataset, function: Callable[..., list[str]], *arguments: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of the loader's files; ``function(*arguments, folder)`` writes them and returns their names."""
     params = {name: getattr(loader, name) for name in loader.files}
     files = own.files(loader.files, params)
     what = own.label(loader.files, params)
     with nameless_folder() as folder:
         try:
-            held = isolated.call(function, *given, str(folder), what=what, memory=isolated.fair(files))
+            names = isolated.call(function, *arguments, str(folder), what=what, memory=isolated.fair(files))
         except ParameterError:
             raise
         except UserError as error:
             raise ParameterError(loader.files[0], str(error)) from error
-        return {name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in held}
+        return {name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in names}
 
 
-def keep(found: Mapping[str, Any], out: str) -> list[str]:
-    """Leave arrays (None: left out) and sparse matrices, as the parts of their CSR form, in a folder; their names."""
+def keep(values: Mapping[str, Any], out: str) -> list[str]:
+    """Write arrays (except None) and the CSR parts of sparse matrices to a folder; return their names."""
     saved = []
-    for name, value in found.items():
+    for name, value in values.items():
         if hasattr(value, "tocsr"):
             matrix = value.tocsr()
             matrix.sum_duplicates()
@@ -83,22 +63,22 @@ def keep(found: Mapping[str, Any], out: str) -> list[str]:
     return saved
 
 
-def matrix(found: Mapping[str, np.ndarray], name: str) -> Any:
-    """What ``keep`` left under a name: an array, a CSR matrix, or None."""
-    if f"{name}.indptr" not in found:
-        return found.get(name)
+def matrix(saved: Mapping[str, np.ndarray], name: str) -> Any:
+    """Return what ``keep`` wrote under a name: an array, a CSR matrix, or None."""
+    if f"{name}.indptr" not in saved:
+        return saved.get(name)
     from scipy.sparse import csr_matrix
 
     from fedrepro.arrays import structure
 
-    parts = tuple(found[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    made = csr_matrix(parts, shape=tuple(found[f"{name}.shape"].tolist()))
-    structure(name, made)
-    return made
+    parts = tuple(saved[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    sparse = csr_matrix(parts, shape=tuple(saved[f"{name}.shape"].tolist()))
+    structure(name, sparse)
+    return sparse
 
 
 def content(parameter: str, path: Path) -> dict[str, Any]:
-    """Everything a file holds, by name: the columns of a table, the variables of an archive, or one matrix ``X``."""
+    """Return everything in a file by name: the columns of a table, the variables of an archive, or a matrix ``X``."""
     if path.suffix.lower() not in TABLES:
         return variables(parameter, path, ())
     table = _parquet(parameter, path) if path.suffix.lower() == ".parquet" else _csv(parameter, path)
@@ -113,9 +93,9 @@ def _parquet(parameter: str, path: Path) -> Any:
     except ImportError as error:
         raise ParameterError(
             parameter,
-            f"{path} is a Parquet file, which takes pyarrow to read: `pip install pyarrow`, or save it as CSV",
+            f"{path} is a Parquet file, which needs pyarrow: `pip install pyarrow`, or save it as CSV",
         ) from error
-    except Exception as error:  # the library raises whatever broken bytes lead it to
+    except Exception as error:  # the library raises any error on broken bytes
         raise ParameterError(parameter, f"{path} cannot be read as Parquet ({error})") from error
 
 
@@ -140,36 +120,74 @@ def _csv(parameter: str, path: Path) -> Any:
 
 
 def column(parameter: str, path: Path, held: Mapping[str, Any], name: str) -> Any:
-    """A column or variable by its name, or what another file of that name has."""
+    """Return a column or variable by its name, or the values in another file of that name."""
     if name in held:
         return held[name]
     if Path(name).is_file():
         return one_each(parameter, Path(name))
     raise ParameterError(
-        parameter, f"{path} has no column or variable '{name}'{nearest(name, held)} (it holds {shown(held)})"
+        parameter, f"{path} has no column or variable '{name}'{nearest(name, held)} (it contains {shown(held)})"
     )
 
 
-def ids(parameter: str, values: Any) -> np.ndarray:
-    """Ids or names (n,), none missing."""
-    return plain(parameter, values)
-
-
 def numbers(parameter: str, path: Any, values: Any, ndim: int) -> np.ndarray:
-    """Finite float64 numbers with so many axes; a column of a matrix counts as a vector."""
-    found = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
-    if ndim == 1 and found.ndim == 2 and 1 in found.shape:
-        found = found.ravel()
-    if found.ndim != ndim or not found.size:
-        raise ParameterError(parameter, f"{path} holds an array of shape {found.shape}; {ndim} axes are needed")
-    if found.dtype.kind not in "biuf":
-        raise ParameterError(parameter, f"{path} holds values of type {found.dtype}; real numbers are needed")
-    found = found.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(found))
+    """Return finite float64 numbers with ``ndim`` axes; a matrix of one column or row counts as a vector."""
+    array = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    if ndim == 1 and array.ndim == 2 and 1 in array.shape:
+        array = array.ravel()
+    if array.ndim != ndim or not array.size:
+        raise ParameterError(parameter, f"{path} contains an array of shape {array.shape}; {ndim} axes are needed")
+    if array.dtype.kind not in "biuf":
+        raise ParameterError(parameter, f"{path} contains values of type {array.dtype}; real numbers are needed")
+    array = array.astype(np.float64)
+    bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         at = ", ".join(str(int(i)) for i in bad[0])
         raise ParameterError(parameter, f"{path} has NaN or infinity in {len(bad):,} places, first at {at} (from 0)")
-    return found
+    return array
+
+
+def side_information(parameter: str, path: Any, held: Mapping[str, Any], name: str) -> np.ndarray:
+    """Return the clients' side information (M, k): a variable of the file, or the only matrix of another file."""
+    if name in held:
+        return numbers(parameter, path, held[name], 2)
+    file = Path(name)
+    if not file.is_file():
+        raise ParameterError(
+            parameter, f"{path} has no variable '{name}' and there is no such file; it is the clients' side information"
+        )
+    content = variables(parameter, file, ())
+    matrices = [value for value in content.values() if np.ndim(value) == 2]
+    if len(matrices) != 1:
+        raise ParameterError(
+            parameter, f"{file} must contain one matrix with a row for each client (it contains {shown(content)})"
+        )
+    return numbers(parameter, file, matrices[0], 2)
+
+
+def one_row_each(parameter: str, side: np.ndarray, clients: int) -> None:
+    """Raise ParameterError unless side information has one row for each client."""
+    rows, columns = side.shape
+    if rows != clients:
+        raise ParameterError(parameter, f"has {rows:,} rows of {columns:,} numbers; there are {clients:,} clients")
+
+
+def only_matrix(path: Any, held: Mapping[str, Any], what: str) -> Any:
+    """Return the only matrix among the variables of a file. what : what the file lacks, for the error."""
+    matrices = [value for value in held.values() if np.ndim(value) == 2 or hasattr(value, "tocoo")]
+    if len(matrices) != 1 or 0 in matrices[0].shape:
+        raise ParameterError("path", f"{path} has neither {what} (it contains {shown(held)})")
+    return matrices[0]
+
+
+def stored(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, columns and values of the stored entries of a sparse matrix, or of those of an array except NaN."""
+    if hasattr(matrix, "tocoo"):
+        coo = matrix.tocoo()
+        return coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data
+    dense = np.asarray(matrix, dtype=np.float64)
+    rows, columns = np.nonzero(~np.isnan(dense))
+    return rows, columns, dense[rows, columns]
 
 
 TEST_WORDS = {"train": False, "test": True, "0": False, "1": True, "0.0": False, "1.0": True}
@@ -177,32 +195,32 @@ TEST_WORDS |= {"false": False, "true": True}
 
 
 def held_back(parameter: str, values: Any, count: int) -> np.ndarray:
-    """Which of so many are to test with, from 0 and 1 or the words train and test: (count,) bool."""
-    found = plain(parameter, values)
-    if len(found) != count:
-        raise ParameterError(parameter, f"says of {len(found):,} what they are for, and there are {count:,}")
-    words = [str(one).strip().lower() for one in found]
+    """Return a mask (count,) of the test data, from 0 and 1 or the words train and test."""
+    marks = plain(parameter, values)
+    if len(marks) != count:
+        raise ParameterError(parameter, f"has {len(marks):,} values; {count:,} are needed")
+    words = [str(mark).strip().lower() for mark in marks]
     odd = next((word for word in words if word not in TEST_WORDS), None)
     if odd is not None:
-        raise ParameterError(parameter, f"must hold 0 (train) and 1 (test), or these words, not '{odd[:40]}'")
+        raise ParameterError(parameter, f"must contain 0 (train) and 1 (test), or these words, not '{odd[:40]}'")
     return np.array([TEST_WORDS[word] for word in words], dtype=bool)
 
 
 def lengths(path: Any, **columns: Any) -> None:
-    """Raise ParameterError where columns differ in length, naming all."""
+    """Raise ParameterError with all lengths if columns differ in length."""
     counts = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(counts.values())) > 1:
-        said = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        raise ParameterError("path", f"{path}: its columns differ in length ({said})")
+        listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        raise ParameterError("path", f"{path}: its columns differ in length ({listed})")
 
 
 _SIZES: dict[Any, dict[str, Any]] = {}
 
 
 def size_once(loader: Any, more: Callable[[Any], dict[str, Any]] = lambda data: {}) -> dict[str, Any]:
-    """The size of what a loader gives, and ``more`` that is to be known of it, read once of each version of its files.
+    """Return the size of a loader's data and the facts of ``more``, read once for each version of its files.
 
-    Raises what loading raises: a file that cannot be used is refused before anything runs.
+    Raises what loading raises, so that an unusable file is reported before anything runs.
     """
     key = own.marks(loader)
     if key not in _SIZES:
