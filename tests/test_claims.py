@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Series, judge
@@ -523,3 +525,158 @@ def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:
     assert row.why == "round 100 is after the last of the 5 rounds of this tier"
     absent = ask("y(at=1, m=2) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert absent.why == "'FedCGds m=2 Q1=3' has no finished trials"
+
+
+# -- every reading by other code ---------------------------------------------------------------------------------------
+
+ROUNDS = [0, 1, 2, 3, 10, 20, 30, 40]
+"""The recorded rounds of ``rounds: 40, record_every: 10, record_dense: 3``."""
+
+
+class Plain:
+    """An averaged curve, worked out with loops from the rows of a table: values and counts by round."""
+
+    def __init__(self, table: pd.DataFrame, series: str, trials: Any) -> None:
+        own = table[table["series"] == series]
+        self.rounds = sorted(set(own["round"]))
+        runs = [own[own["trial"] == t].sort_values("round").to_dict("records") for t in trials]
+        self.y, self.sent, self.worked = (
+            [np.mean([self.last(run, r, of) for run in runs]) for r in self.rounds]
+            for of in ("value", "uplink_scalars", "round")  # a run that has ended sends no more and works no more
+        )
+
+    @staticmethod
+    def last(run: list[dict[str, Any]], r: int, of: str) -> float:
+        """The last record up to a round; of a run that blew up infinity from its end on."""
+        record = [row for row in run if row["round"] <= r][-1]
+        blown = run[-1]["status"] == "diverged" and not np.isfinite(run[-1]["value"])
+        return np.inf if of == "value" and blown and r >= run[-1]["round"] else record[of]
+
+    def at(self, r: float) -> float:
+        return [y for s, y in zip(self.rounds, self.y, strict=True) if s <= r][-1]
+
+    def since(self, r: float) -> list[float]:
+        return [y for s, y in zip(self.rounds, self.y, strict=True) if s >= r]
+
+    def cost(self, c: float) -> float:
+        return [y for sent, y in zip(self.sent, self.y, strict=True) if sent <= c][-1]
+
+    def reach(self, level: float, x: list[float]) -> float:
+        """Where the line between two records, straight in the logarithm of the values, comes down to the level."""
+        for k, y in enumerate(self.y):
+            if y <= level:
+                share = (np.log(self.y[k - 1]) - np.log(level)) / (np.log(self.y[k - 1]) - np.log(y))
+                return x[k - 1] + share * (x[k] - x[k - 1])
+        return np.inf
+
+    def first(self, level: float, x: list[float]) -> float:
+        return next((x[k] for k, y in enumerate(self.y) if y < level), np.inf)
+
+    def slope(self, since: int, until: int, of: list[float]) -> float:
+        """A line through the logarithms; a record weighs as much as the logarithmic distance to its neighbours."""
+        kept = [(np.log(r), np.log(y)) for r, y in zip(self.rounds, of, strict=True) if since <= r <= until]
+        x, y = np.array(kept).T
+        inner = [(x[i + 1] - x[i - 1]) / 2 for i in range(1, len(x) - 1)]
+        weights = np.array([x[1] - x[0], *inner, x[-1] - x[-2]])
+        return float(np.polyfit(x, y, 1, w=np.sqrt(weights))[0])
+
+    def mean(self, power: int = 1) -> list[float]:
+        """The mean over all rounds so far, those between two records on the line between them."""
+        result, area, values = [self.y[0] ** power], 0.0, [y**power for y in self.y]
+        for k in range(1, len(values)):
+            area += (self.rounds[k] - self.rounds[k - 1]) * (values[k] + values[k - 1]) / 2
+            result.append(area / (self.rounds[k] - self.rounds[0]))
+        return result
+
+
+READ: dict[str, Callable[[Plain], float]] = {
+    "y(at=3, Q2=1)": lambda c: c.at(3),
+    "y(at=4, Q2=1)": lambda c: c.at(3),  # not recorded: the last one before
+    "y(at=29, Q2=1)": lambda c: c.at(20),
+    "y(at='end', Q2=1)": lambda c: c.at(40),
+    "y(at=20, of='mean', Q2=1)": lambda c: c.mean()[5],
+    "y(at=20, of='squares', Q2=1)": lambda c: c.mean(2)[5],
+    "y(at=30, of='least', Q2=1)": lambda c: min(c.y[:7]),
+    "y(cost=1500, Q2=1)": lambda c: c.cost(1500),
+    "mean(y(since=3, Q2=1))": lambda c: float(np.mean(c.since(3))),
+    "total(Q2=1)": lambda c: c.worked[-1],
+    "total(axis='uplink_scalars', Q2=1)": lambda c: c.sent[-1],
+    "reach(0.5, Q2=1)": lambda c: c.reach(0.5, c.worked),
+    "reach(0.5, axis='uplink_scalars', Q2=1)": lambda c: c.reach(0.5, c.sent),
+    "first(0.5, Q2=1)": lambda c: c.first(0.5, c.worked),
+    "first(0.5, axis='uplink_scalars', Q2=1)": lambda c: c.first(0.5, c.sent),
+    "lowest(since=1, Q2=1)": lambda c: min(c.since(1)),
+    "highest(since=2, Q2=1)": lambda c: max(c.since(2)),
+    "rise(since=1, Q2=1) + 9": lambda c: 9 + max(b - a for a, b in itertools.pairwise(c.since(1))),
+    "slope(since=1, Q2=1) + 9": lambda c: 9 + c.slope(1, 40, c.y),
+    "slope(since=2, until=30, of='mean', Q2=1) + 9": lambda c: 9 + c.slope(2, 30, c.mean()),
+    "decay(since=2, until=20, Q2=1)": lambda c: np.log10(c.at(2) / c.at(20)) / 18,
+}
+
+
+def random_results(figure: Figure, seed: int, trials: int) -> pd.DataFrame:
+    """Curves that fall from about 1, noisy enough to rise now and then; every trial sends other amounts."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for curve in figure.panels[0].curves:
+        for trial in range(1, trials + 1):
+            sent = np.cumsum(rng.integers(50, 150, 41))
+            for r in ROUNDS:
+                value = np.exp(-0.06 * r + 0.25 * rng.standard_normal())
+                row = {"series": curve.setting.series, "trial": trial, "status": "ok", "metric": "objective"}
+                rows.append({**row, "round": r, "value": value, "uplink_scalars": sent[r], "uplink_bits": 1,
+                             "downlink_scalars": 1, "downlink_bits": 1})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def sparse(small: Path) -> Figure:
+    """The small figure with few recorded rounds."""
+    recorded = "rounds: 40\nrecord_every: 10\nrecord_dense: 3\n"
+    small.write_text(small.read_text().replace("rounds: 5\n", recorded))
+    return load(small, "paper")
+
+
+def plain_interval(read: Callable[[Any], float], trials: int) -> tuple[float, float, float]:
+    """The value with its jackknife interval, written down from Efron and Tibshirani, chapter 11."""
+    everyone = list(range(1, trials + 1))
+    value = read(everyone)
+    pseudo = [trials * value - (trials - 1) * read([t for t in everyone if t != out]) for out in everyone]
+    half = stats.t.ppf(0.975, trials - 1) * np.std(pseudo, ddof=1) / np.sqrt(trials)
+    return value, value - half, value + half
+
+
+@pytest.mark.parametrize("check", READ)
+def test_what_a_check_reads_is_what_plain_loops_read(check: str, sparse: Figure) -> None:
+    series = sparse.panels[0].curves[0].setting.series
+    for trials, ends in ((1, 40), (3, 40), (4, 20), (5, 3)):
+        table = random_results(sparse, trials, trials)
+        table = table[(table["trial"] < trials) | (table["round"] <= ends)]  # the last trial may end by itself
+        row = judge(Claim("x", "s", "w", "a", f"{check} > 0"), sparse, table, Sidecar(trials_done=trials))
+
+        def read(chosen: list[int], table: pd.DataFrame = table) -> float:
+            return READ[check](Plain(table, series, chosen))
+
+        (margin,) = row.margins
+        if trials == 1:
+            assert (margin.value, margin.low, margin.high) == pytest.approx((read([1]),) * 3, rel=1e-12)
+        else:
+            wanted = plain_interval(read, trials)
+            assert (margin.value, margin.low, margin.high) == pytest.approx(wanted, rel=1e-9)
+        alone = judge(Claim("x", "s", "w", "a", f"each({check} > 0)"), sparse, table, Sidecar(trials_done=trials))
+        worst = min(READ[check](Plain(table, series, [t])) for t in range(1, trials + 1))
+        assert alone.margins[0].value == pytest.approx(worst, rel=1e-12)
+
+
+def test_a_run_that_blew_up_is_infinite_from_its_last_record_on(sparse: Figure) -> None:
+    table = random_results(sparse, 0, 3)
+    series = sparse.panels[0].curves[0].setting.series
+    gone = (table["series"] == series) & (table["trial"] == 2)
+    table.loc[gone, "status"] = "diverged"
+    table.loc[gone & (table["round"] == 10), "value"] = np.inf
+    table = table[~gone | (table["round"] <= 10)]
+    for at in (0, 3, 9, 10, 15, 40):
+        row = judge(Claim("x", "s", "w", "a", f"y(at={at}, Q2=1) < 1e9"), sparse, table, Sidecar(trials_done=3))
+        wanted = 1e9 - Plain(table, series, [1, 2, 3]).at(at)
+        assert row.margins[0].value == pytest.approx(wanted)
+        assert np.isinf(wanted) == (at >= 10)

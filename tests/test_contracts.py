@@ -328,6 +328,44 @@ def test_a_method_starts_where_it_is_told_to_and_leaves_that_point_alone(name: s
     assert not changed(before, prints(init))
 
 
+# Averages
+
+STILL: dict[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
+    "FedMAvg": ("fedmavg", {"gamma2": 1e300}, ("W",)),
+    "FedMAvgMC": ("fedmavg-mc", {"c": 1e300, "d": 1e300}, ("U", "V")),
+    "IMCPerFedSI": ("imc-perfedsi", {"eta": 1e-300}, ("U", "V")),
+    "IMCPlain": ("imc-plain", {"eta": 1e-300}, ("U", "V")),
+    "ShiftAveraging": ("shift-fedavg", {"eta": 1e-300}, ("theta", "c")),
+}
+"""An algorithm of each class whose server averages models of drawn clients, steps that move nothing, and the model."""
+
+NO_AVERAGE = {
+    "FedMAvgQuantized", "FedMAvgSNCP",  # their average is FedMAvg's, or of changes
+    "FedMGS", "FedMGSSNCP", "FedMGSQuantized", "FedMCADMM",  # the server keeps the share of every client
+    "MVLSA", "AltMaxVar", "CuteMaxVar",  # m is a rank
+    "PersonalAveraging", "Ditto", "PerFedSIConcat", "PerFedSIMask",  # tests/test_personal_methods.py
+}  # fmt: skip
+
+
+@every_method
+def test_where_no_client_moves_the_server_s_model_stays(name: str) -> None:
+    """The weights of the drawn clients sum to 1, however many are drawn."""
+    fields = {field.name for field in dataclasses.fields(METHODS[name])}
+    if name not in STILL:
+        assert name in NO_AVERAGE or not fields & {"m", "fraction"}, "say in STILL how it moves nothing"
+        return
+    case, still, model = STILL[name]
+    problem, start = problem_of(case)[0], tiny.of(ALGORITHMS[case].problem)
+    init = start.explicit(problem, method_of(case), next(begun(case, problem)))
+    for m in (1, 3, 4):
+        method = dataclasses.replace(method_of(case), m=m, **still)
+        states = method.rounds(problem, randomness(problem.name, 1), init=init)
+        first = copy.deepcopy(next(states))
+        for state in itertools.islice(states, 5):
+            for part in model:
+                np.testing.assert_allclose(getattr(state, part), getattr(first, part), rtol=1e-13)
+
+
 # Repetition
 
 

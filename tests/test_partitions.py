@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedrepro import registry
-from fedrepro.datasets.types import Samples
+from fedrepro.datasets.own_types import ClientImages
+from fedrepro.datasets.types import Images, Ratings, Samples
 from fedrepro.errors import ParameterError
 from fedrepro.partitions import sharing
+from fedrepro.partitions.alphabets import Alphabets
 from fedrepro.partitions.dirichlet import Dirichlet
+from fedrepro.partitions.given import Given
+from fedrepro.partitions.iid_images import IidImages
 from fedrepro.partitions.similarity import Similarity
 from fedrepro.partitions.two_digits import TwoDigits
 from fedrepro.partitions.uniform import Uniform
+from fedrepro.partitions.users import Users
 from fedrepro.protocols import Partition
 
 
@@ -75,6 +80,141 @@ def test_uniform_sizes_differ_by_at_most_one(N: int, P: int, seed: int) -> None:
     sizes = np.bincount(Uniform(P=P).assign(data, rng(seed)), minlength=P)
     assert sizes.size == P
     assert sizes.max() - sizes.min() <= 1
+
+
+# How much each client gets, for every registered partition
+
+
+def counted(client: np.ndarray, *by: np.ndarray) -> np.ndarray:
+    """How many of each kind each client has; -1 is nobody."""
+    keys = (client, *by)
+    table = np.zeros([int(key.max()) + 1 for key in keys], dtype=int)
+    np.add.at(table, tuple(key[client >= 0] for key in keys), 1)
+    return table
+
+
+def gets_equal_numbers(seed: int) -> None:
+    sizes = counted(Uniform(P=7).assign(Samples(np.ones((1, 90))), rng(seed)))
+    assert sorted(sizes.tolist()) == [12] + [13] * 6
+
+
+def gets_its_cluster(seed: int) -> None:
+    sizes = [5, 9, 30]
+    X = np.repeat([[0.0, 50.0, 100.0]], sizes, axis=1) + 0.01 * rng(seed).random((1, 44))
+    found = counted(Similarity(P=3).assign(Samples(X), rng(seed)), np.repeat(np.arange(3), sizes))
+    assert sorted(map(tuple, found.tolist())) == [(0, 0, 30), (0, 9, 0), (5, 0, 0)]
+
+
+def gets_shards_in_proportion(seed: int) -> None:
+    """The holders of a class have equal shares; with a power law, shares by a rank that each has in all classes."""
+    P, counts = 12, np.array([60_000, 90_000, 120_000])
+    data = digits(counts.tolist())
+    for balance, exponent, weights in (
+        ("quota", 1.0, np.ones(P)),
+        ("balanced", 1.0, np.ones(P)),
+        ("powerlaw", 1.0, np.arange(1.0, P + 1) ** -1.0),
+        ("powerlaw", 2.0, np.arange(1.0, P + 1) ** -2.0),
+    ):
+        partition = TwoDigits(P=P, balance=balance, exponent=exponent)
+        table = counted(partition.assign(data, rng(seed)), np.asarray(data.labels))
+        shards = (table > 0).sum(axis=0)
+        assert shards.tolist() == ([8, 8, 8] if balance != "balanced" else [5, 8, 11])  # 24 in all, or 24 counts / N
+        p, c = np.nonzero(table)  # log size = log weight of the client + a number of the class
+        design = np.concatenate([np.eye(P)[p], np.eye(3)[c]], axis=1)
+        fitted = np.linalg.lstsq(design, np.log(table[p, c]), rcond=None)[0]
+        np.testing.assert_allclose(design @ fitted, np.log(table[p, c]), atol=0.01)
+        found = np.exp(fitted[:P])
+        np.testing.assert_allclose(np.sort(found / found.sum()), np.sort(weights / weights.sum()), rtol=0.01)
+    ranks = [np.argsort(counted(TwoDigits(P=P, balance="powerlaw").assign(data, rng(s)))) for s in (seed, seed + 1)]
+    assert (ranks[0] != ranks[1]).any(), "which client is large is drawn"
+
+
+def gets_dirichlet_shares(seed: int) -> None:
+    """Shares of a class have mean 1/P and variance (1/P)(1 - 1/P) / (alpha P + 1)."""
+    P, classes, n = 4, 400, 60
+    data = digits([n] * classes, shuffle=False)
+    for alpha in (0.3, 1.0, 5.0):
+        client = Dirichlet(P=P, alpha=alpha).assign(data, rng(seed))
+        share = counted(client, np.asarray(data.labels)) / n
+        np.testing.assert_allclose(share.sum(axis=0), 1.0)
+        assert share.mean() == pytest.approx(1 / P)
+        np.testing.assert_allclose(share.mean(axis=1), 1 / P, atol=5 * np.sqrt(3 / 16 / (alpha * P + 1) / classes))
+        assert share.var() == pytest.approx(3 / 16 / (alpha * P + 1), rel=0.15)
+
+
+def gets_its_alphabet(seed: int) -> None:
+    """Each client has so many drawings of every character of one alphabet, and no other client has these drawings."""
+    group = np.repeat([0, 0, 1], 12)  # two characters of one alphabet, one of another, 12 drawings each
+    character = np.repeat([0, 1, 2], 12)
+    images = Images(np.zeros((36, 2, 2, 1), np.uint8), character, group=group)
+    client, part = Alphabets(per_alphabet=2, train=3, test=2).assign(images, rng(seed)).T
+    assert counted(client, character, part).tolist() == 2 * [[[3, 2], [3, 2], [0, 0]]] + 2 * [[[0, 0], [0, 0], [3, 2]]]
+
+
+def gets_images_in_turn(seed: int) -> None:
+    split = np.repeat([0, 1], [23, 11])
+    images = Images(np.zeros((34, 2, 2, 1), np.uint8), np.zeros(34, int), split=split)
+    client, part = IidImages(P=5).assign(images, rng(seed)).T
+    np.testing.assert_array_equal(part, split)
+    assert counted(client, part).tolist() == [[5, 3], [5, 2], [5, 2], [4, 2], [4, 2]]
+
+
+def gets_what_the_data_say(seed: int) -> None:
+    owner = np.repeat([0, 1, 2, 3], [2, 3, 8, 20])
+    images = ClientImages(np.zeros((33, 2, 2, 1), np.uint8), np.zeros(33, int), client=owner)
+    for share, held in ((0.01, [1, 1, 1, 1]), (0.2, [1, 1, 2, 4]), (0.35, [1, 1, 3, 7]), (0.99, [1, 2, 7, 19])):
+        client, part = Given(test=share).assign(images, rng(seed)).T
+        np.testing.assert_array_equal(client, owner)
+        assert counted(client, part)[:, 1].tolist() == held  # the nearest number, at least one and never all
+
+
+def gets_users_in_turn(seed: int) -> None:
+    def ratings(users: int, last: int) -> Ratings:
+        one = np.zeros(1, np.int32)
+        return Ratings(one, one, np.ones(1), users=users, items=1, facts={"last_user_id": last})
+
+    assert counted(Users(P=4).assign(ratings(18, 25), rng(seed))).tolist() == [5, 5, 4, 4]
+    client = Users(P=4, rule="released").assign(ratings(18, 18), rng(seed))
+    assert counted(client).tolist() == [4, 4, 4, 4]  # floor(18 / 4) each
+    assert (client == -1).sum() == 2
+    client = Users(P=4, rule="released").assign(ratings(18, 4001), rng(seed))  # hardly any id is used
+    assert client.size == 18
+    sizes = sum(counted(Users(P=4, rule="released").assign(ratings(400, 803), rng(s)), np.zeros(400, int))[:, 0]
+                for s in range(20))  # fmt: skip
+    np.testing.assert_allclose(sizes / 20, 200 / 803 * 400, rtol=0.1)
+
+
+AMOUNTS = {
+    "uniform": gets_equal_numbers,
+    "similarity": gets_its_cluster,
+    "two_digits": gets_shards_in_proportion,
+    "dirichlet": gets_dirichlet_shares,
+    "alphabets": gets_its_alphabet,
+    "iid_images": gets_images_in_turn,
+    "given": gets_what_the_data_say,
+    "users": gets_users_in_turn,
+}
+
+
+@pytest.mark.parametrize("name", registry.partitions())
+def test_every_client_gets_as_much_as_the_definition_says(name: str) -> None:
+    for seed in (0, 1):
+        AMOUNTS[name](seed)
+
+
+def test_a_dirichlet_split_is_its_definition_written_down() -> None:
+    """Of each class, in the order of classes: shuffle, draw the shares, and cut where the running shares say."""
+    P, alpha = 5, 0.4
+    data = digits([30, 7, 100])
+    labels = np.asarray(data.labels)
+    draw, expected = rng(3), np.full(labels.size, -1)
+    for name in (0, 1, 2):
+        order = draw.permutation([i for i in range(labels.size) if labels[i] == name])
+        share = draw.dirichlet([alpha] * P)
+        for place, sample in enumerate(order):
+            expected[sample] = next(p for p in range(P) if p == P - 1 or place < sum(share[: p + 1]) * len(order))
+    assert set(expected.tolist()) == set(range(P))  # nobody is empty, so nothing is repaired
+    np.testing.assert_array_equal(Dirichlet(P=P, alpha=alpha).assign(data, rng(3)), expected)
 
 
 # Two classes a client

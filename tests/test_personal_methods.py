@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib.util
 import itertools
@@ -74,6 +75,25 @@ def test_a_round_of_fedavg_is_the_mean_of_local_models(clients: Personal) -> Non
     own = final(PersonalAveraging(**LOCAL, personal="all"), clients, rounds=1, drawn=drawn).own
     for name, values in shared.items():
         np.testing.assert_allclose(values, own[name][[1, 4]].mean(0), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "samples"])
+def test_weights_of_drawn_clients_sum_to_one_in_the_proportions_asked_for(clients: Personal, weighting: str) -> None:
+    case = copy.copy(clients)
+    case.sizes = np.array([3, 1, 7, 2, 5, 4])
+    for drawn in itertools.chain.from_iterable(itertools.combinations(range(6), m) for m in range(1, 7)):
+        weights = PersonalAveraging(weighting=weighting).weights(case, np.array(drawn))
+        amounts = [case.sizes[m] if weighting == "samples" else 1 for m in drawn]
+        np.testing.assert_allclose(weights, np.array(amounts) / sum(amounts), rtol=1e-15)
+
+
+def test_where_no_client_moves_the_shared_weights_stay(clients: Personal) -> None:
+    """As with any other method whose server averages (``test_contracts``); 2 of 6 clients train in one round."""
+    for weighting in ("uniform", "samples"):
+        method = PersonalAveraging(**LOCAL | {"lr": 1e-30}, weighting=weighting)
+        start, state = (final(method, clients, rounds, init=clients.initial(1)) for rounds in (0, 2))
+        for name in filter(trained, state.shared):
+            np.testing.assert_allclose(state.shared[name], start.shared[name], rtol=1e-6, atol=1e-25)
 
 
 def test_weights_by_samples_are_used(clients: Personal) -> None:

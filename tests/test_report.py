@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
+import math
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable
-from html import escape
+from collections.abc import Callable, Sequence
+from html import escape, unescape
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +28,7 @@ from fedrepro.plotting import series, style
 from fedrepro.plotting.figure import build
 from fedrepro.report import gather, html, pictures, render
 from fedrepro.report.published import published
+from fedrepro.results.schema import COLUMNS
 from fedrepro.spec.nodes import SpecErrors
 
 from . import panel_cases
@@ -289,6 +294,154 @@ def test_an_error_in_a_file_of_discrepancies_names_its_place(project: Path) -> N
         SpecErrors, match=r"discrepancies\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"
     ):
         gather.gather([], gather.BEST, Path("results"), Path("experiments"))
+
+
+# -- every number again, from the CSV by other code --------------------------------------------------------------------
+
+MORE_CLAIMS = """\
+  - {id: small.2, says: "the other way", where: "nowhere", panel: a,
+     check: "y(at='end', Q2=1) < y(at='end', Q2=5)"}
+  - {id: small.3, says: "not sure", where: "nowhere", panel: a, check: "y(at=3, Q2=5) < 0.33"}
+  - {id: small.4, says: "too late", where: "nowhere", panel: a, check: "y(at=99, Q2=5) < 0.5"}
+  - {id: small.5, says: "on the way", where: "nowhere", panel: a, check: "y(at=[2, 4], Q2=1) > 0.25"}
+tiers:
+"""
+NUMBERED = SPEC.replace("tiers:\n", MORE_CLAIMS).replace("quick: {}", "quick: {trials: 4}")
+FEW, MANY, SHARED, ALL = (
+    f"{name} @ syn / unf"
+    for name in ("fedcavg Q1=2 Q2=1", "fedcavg Q1=2 Q2=5", "fedcgds m=2 Q1=3 Q2=4", "fedcgds m=6 Q1=2 Q2=4")
+)
+LABELS = {FEW: "FedCAvg Q2=1", MANY: "FedCAvg Q2=5", SHARED: "FedCGds m=2 Q1=3", ALL: "FedCGds m=6 Q1=2"}
+
+
+def numbered(text: str) -> str:
+    """Results with numbers of our own: two diverged trials, one failed one, and other costs in every trial."""
+    rng, rows = np.random.default_rng(0), list(csv.DictReader(io.StringIO(text)))
+    kept = []
+    for row in rows:
+        series, trial, r = row["series"], int(row["trial"]), int(row["round"])
+        level = {FEW: 0.55, MANY: 0.5, SHARED: 0.6, ALL: 0.58}[series] - 0.06 * r
+        row["value"] = repr(level + 0.1 * (series == MANY) * (3 - r) + 0.02 * float(rng.random()))
+        row["uplink_scalars"] = str(r * (200 + 10 * trial))
+        if series == MANY and trial in (2, 4):
+            row["status"] = "diverged"
+        if series == SHARED and trial == 3:
+            if r:
+                continue
+            row |= {name: "" for name in row if name in COLUMNS[7:]} | {"status": "failed"}
+        kept.append(row)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(kept)
+    return out.getvalue()
+
+
+class Numbers:
+    """What a CSV has, by loops: ``values[series][trial][round]`` and the same of costs; trials that went well."""
+
+    def __init__(self, path: Path) -> None:
+        self.values: dict[str, dict[int, dict[int, float]]] = {}
+        self.costs: dict[str, dict[int, dict[int, float]]] = {}
+        self.well: dict[str, list[int]] = {}
+        for row in csv.DictReader(path.open()):
+            if row["status"] == "failed":
+                continue
+            trial, r = int(row["trial"]), int(row["round"])
+            for table, column in ((self.values, "value"), (self.costs, "uplink_scalars")):
+                table.setdefault(row["series"], {}).setdefault(trial, {})[r] = float(row[column])
+            if row["status"] == "ok" and r == 0:
+                self.well.setdefault(row["series"], []).append(trial)
+
+    def at(self, series: str, r: int, trials: Sequence[int] = (1, 2, 3, 4)) -> list[float]:
+        return [self.values[series][trial][r] for trial in trials]
+
+
+def interval(numbers: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95 % interval: for four numbers Student's t is 3.182446."""
+    mean, half = statistics.mean(numbers), {2: 12.706205, 4: 3.182446}[len(numbers)]
+    half *= statistics.stdev(numbers) / math.sqrt(len(numbers))
+    return mean, mean - half, mean + half
+
+
+def bracketed(numbers: Sequence[float], form: str) -> str:
+    value, low, high = (format(number, form) for number in interval(numbers))
+    return f"{value} [{low}, {high}]"
+
+
+def words_of(path: str) -> str:
+    """The text of a page, every cell a word of its own."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", Path(path).read_text(encoding="utf-8"))).split())
+
+
+def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path, fedrepro: Call) -> None:
+    Path("experiments/beyond/small.yaml").write_text(NUMBERED)
+    assert fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1).exit_code == 0
+    path = Path("results/quick/beyond/small.csv")
+    edit(path, numbered)
+    ran = fedrepro("report", "beyond/small", "--tier", "quick", "--jobs", 1, "--out", "out", "--no-pictures")
+    assert ran.exit_code == 0, ran.output
+    ours = Numbers(path)
+    few, many = (ours.at(series, 5) for series in (FEW, MANY))
+    better = [one - five for one, five in zip(few, many, strict=True)]
+    third = [0.33 - y for y in ours.at(MANY, 3)]
+    on_the_way = min(([y - 0.25 for y in ours.at(FEW, r)] for r in (2, 4)), key=lambda margins: interval(margins)[1])
+    gone = "; 'FedCAvg Q2=5' diverges in 2 of 4 trials"
+    whys = {
+        "small.1": ("holds", f"margin {bracketed(better, '.3g')} over 4 trials{gone}"),
+        "small.2": ("fails", f"margin {bracketed([-d for d in better], '.3g')} over 4 trials{gone}"),
+        "small.3": ("undecided", f"margin {bracketed(third, '.3g')} over 4 trials{gone}"),
+        "small.4": ("not tested", f"round 99 is after the last of the 5 rounds of this tier{gone}"),
+        "small.5": ("holds", f"margin {bracketed(on_the_way, '.3g')} over 4 trials"),
+    }
+    assert interval(third)[1] < 0 < interval(third)[2]
+    text = Path("out/REPORT.md").read_text()
+    for claim, (verdict, why) in whys.items():
+        (line,) = (line for line in text.splitlines() if f"| `{claim}` |" in line)
+        assert line.startswith(f"| {verdict} |")
+        assert line.endswith(f"{why} |")
+    counted = "0 reproduced; 0 not reproduced; 0 within noise; 2 holds; 1 fails; 1 undecided; 1 not tested"
+    assert (counted in text, counted in ran.output) == (True, True)
+    assert "| quick | 4 | 2 holds, 1 fails, 1 undecided |" in text
+    assert "| beyond | small | quick |  |  |  | 2 | 1 | 1 | 1 |" in text
+
+    page = words_of("out/report/claims/small.1.html")
+    sides = f"{bracketed(many, '.4g')} < {bracketed(few, '.4g')} {bracketed(better, '.4g')}"
+    assert f"round 5 {sides}" in page
+    page = words_of("out/report/claims/small.5.html")
+    for r, decides in ((2, ""), (4, "decides ")):
+        margins = [y - 0.25 for y in ours.at(FEW, r)]
+        assert f"round {r} {decides}{bracketed(ours.at(FEW, r), '.4g')} > 0.25 {bracketed(margins, '.4g')}" in page
+    assert "Holds at 2 of 2 places." in page
+
+    well = ours.well[MANY]
+    assert well == [1, 3]
+    paired = [ours.values[MANY][t][5] - ours.values[FEW][t][5] for t in well]
+    mean, low, high = (f"{number:+.3g}" for number in interval(paired))
+    effect = (
+        f"{statistics.mean(few):.4g} (FedCAvg Q2=1); {statistics.mean(ours.at(MANY, 5, well)):.4g} (FedCAvg Q2=5) "
+        f"(2 of 4 trials diverge); difference {mean} [{low}, {high}] over 2 trials"
+    )
+    for page in (text, words_of("out/report/discrepancies.html"), words_of("out/report/claims/small.1.html")):
+        assert effect in page
+
+    page = words_of("out/report/figures/beyond-small.html").replace("−", "-")
+    drawn = {}
+    for name, label in LABELS.items():
+        curves = [(ours.costs[name][trial], ours.values[name][trial]) for trial in ours.well[name]]
+        drawn[label] = statistics.mean(float(np.interp(900, [*x.values()], [*y.values()])) for x, y in curves)
+    label = min(drawn, key=lambda curve: abs(math.log(drawn[curve] / 0.2)))
+    assert f"b 900 0.2 {drawn[label]:.4g} {round(100 * (drawn[label] / 0.2 - 1)):+d} % {label}" in page
+
+    shown = " ".join(fedrepro("show", "beyond/small", "--tier", "quick").output.split())
+    for name, label in LABELS.items():
+        ends = ours.at(name, 5, ours.well[name])
+        sent = statistics.mean(ours.costs[name][trial][5] for trial in ours.well[name])
+        note = {MANY: "2 of 4 diverged", SHARED: "1 of 4 failed"}.get(name, "")
+        row = f"{label} {statistics.mean(ends):.6g} {statistics.stdev(ends):.2g} {len(ends)} 5 {sent:,.0f} {note}"
+        assert shown.count(row) == 2, row  # in panels a and b
+    mean, sd = statistics.mean(ours.at(MANY, 5, well)), statistics.stdev(ours.at(MANY, 5, well))
+    assert f"FedCAvg {mean:.3f} ± {sd:.3f} (2 of 4 diverged); paper 0.250 (−{0.25 - mean:.3f})" in shown
 
 
 # -- the files ---------------------------------------------------------------------------------------------------------

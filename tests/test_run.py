@@ -27,10 +27,13 @@ from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.results.read import with_results
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.storage import write
+from fedrepro.runs.storage.restore import restore
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import task
+from fedrepro.spec.model import Setting
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
@@ -376,6 +379,70 @@ def test_the_sizes_of_real_data_are_kept_whichever_run_says_them(small: Path) ->
     assert write._sizes(figure, {first: [run()], others[-1]: [there]}) == {"syn": {"N": 60}}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9)]}) == {}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9), there]}) == {"syn": {"N": 60}}
+
+
+def made_up(setting: Setting, trial: int, rng: np.random.Generator, diverged: bool) -> Record:
+    """A record in which no number stands twice."""
+    rounds = np.array([0, 1, 2, 5])
+
+    def times() -> np.ndarray:
+        return np.cumsum(rng.integers(1, 10**6, rounds.size)) / 1000
+
+    metrics = {name: rng.random(rounds.size) for name in setting.metrics}
+    if diverged:
+        metrics[setting.metrics[0]][-1] = np.inf
+    return Record(
+        meta={
+            "status": "diverged" if diverged else "ok",
+            "reason": f"it rises in trial {trial}" if diverged else "",
+            "setup_scalars": 1000 + len(setting.series),  # one number for all trials of a series
+            "by_kind": {},
+            "seconds": int(rng.integers(1, 10**6)) / 1000,
+            "serial": times().tolist(),
+            "size": {"N": 60, "M": 12},
+        },
+        rounds=rounds,
+        counts=np.cumsum(rng.integers(1, 10**9, (rounds.size, 4)), axis=0),
+        metrics=metrics,
+        seconds=times(),
+        artifacts={"W": rng.random((12, 3)), "found": rng.integers(3, size=(60, 1))} if trial == 1 else {},
+    )
+
+
+def test_restored_runs_are_those_that_were_stored(small: Path, tmp_path: Path) -> None:
+    """All numbers, times, reasons and arrays, of the right trial; trials before them may be missing or failed."""
+    spec = small.read_text().replace("  b: {like: a, x: uplink_scalars}", "  b: {like: a, x: seconds}")
+    small.write_text(spec.replace("rounds: 5\n", "rounds: 5\nmetrics: [objective, rho]\nartifacts: [W, found]\n"))
+    plan, rng = planning.make([load(small, "paper")], False), np.random.default_rng(0)
+    store, root = Store(tmp_path / "store"), tmp_path / "results"
+    series = plan.by_figure[0]
+    stored: dict[str, Record] = {}
+    for number, runs in enumerate(series.values()):
+        for run in runs:
+            if (number, run.trial) == (1, 2):
+                store.fail(run.id, {"why": "no luck"})
+            elif (number, run.trial) != (2, 1):  # which is not computed yet
+                stored[run.id] = made_up(run.setting, run.trial, rng, diverged=(number, run.trial) == (3, 2))
+                store.write(run.id, stored[run.id])
+    written = write.write(plan, 0, store, root)
+    assert (written.sidecar.complete, written.sidecar.trials_done, written.sidecar.trials_wanted) == (False, 2, 3)
+    assert written.sidecar.seconds == pytest.approx(sum(record.meta["seconds"] for record in stored.values()))
+    again = Store(tmp_path / "again")
+    assert restore(plan, 0, again, root) == len(stored) == 4 * 3 - 2
+    for id_, record in stored.items():
+        restored = again.read(id_)
+        assert restored is not None
+        assert {name: restored.meta[name] for name in record.meta} == record.meta
+        for name in ("rounds", "counts", "seconds"):
+            np.testing.assert_array_equal(getattr(restored, name), getattr(record, name))
+        for one, other in ((restored.metrics, record.metrics), (restored.artifacts, record.artifacts)):
+            assert list(one) == list(other)
+            for name, values in other.items():
+                np.testing.assert_array_equal(one[name], values)
+    before = {path.name: path.read_bytes() for path in (root / "paper" / "beyond").glob("*.csv")}
+    again.fail(next(run.id for runs in series.values() for run in runs if run.id not in stored), {"why": "no luck"})
+    write.write(plan, 0, again, root)
+    assert {path.name: path.read_bytes() for path in (root / "paper" / "beyond").glob("*.csv")} == before
 
 
 def test_shared_arrays_are_removed_when_the_runs_on_them_are_done(fedrepro: Call, small: Path, tmp_path: Path) -> None:
