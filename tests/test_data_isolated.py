@@ -21,7 +21,7 @@ from scipy import sparse
 from fedrepro import data
 from fedrepro.data import isolated
 from fedrepro.data.formats.rating_text import compact
-from fedrepro.datasets.file import MatrixFile
+from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 
 GB = 10**9
@@ -286,15 +286,18 @@ def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
     path.write_text("a,b,c\n1,2\n4,5\n")
     assert told(path) == "path: x.csv: its first row has 3 columns, the rows below have 2"
     path.write_text("a,y,y\n1,2,3\n4,5,6\n")
-    assert told(path, labels="y") == "labels: x.csv has 2 columns 'y'"
+    assert told(path, labels="y") == (
+        "labels: x.csv has no column or variable 'y' (it contains a, y (column 2), y (column 3)), "
+        "and there is no such file"
+    )
 
 
 def test_a_row_of_numbers_with_one_that_is_none_is_no_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("0.5,0..3\n1,2\n3,4\n")
-    assert told(path) == "path: x.csv: '0..3' in its first row is no number, but the row is no header either"
+    assert told(path) == "path: x.csv: '0..3' in its first row is not a number, but the row is not a header either"
     path.write_text("0,0,x\n1,2,3\n3,4,5\n")
-    assert told(path) == "path: x.csv: 'x' in its first row is no number, but the row is no header either"
+    assert told(path) == "path: x.csv: 'x' in its first row is not a number, but 0 occurs twice there"
     path.write_text("0,1,kind\n1,2,a\n3,4,b\n")
     np.testing.assert_array_equal(
         MatrixFile(str(path), labels="kind", orientation="rows").load().X, [[1.0, 3.0], [2.0, 4.0]]
@@ -311,7 +314,7 @@ def test_labels_that_are_none(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.eye(3))
     given = str(tmp_path / "y.mat")
     scipy.io.savemat(given, {"y": np.array([["a"], ["b"], [3.0]], dtype=object)})
-    assert told(tmp_path / "x.npy", labels=given) == "labels: hold values of type object; numbers or words are needed"
+    assert told(tmp_path / "x.npy", labels=given) == "labels: values of type object; numbers or words are needed"
     (tmp_path / "y.txt").write_bytes(b"a\n\xff\nb\n")
     assert "is not text in UTF-8" in told(tmp_path / "x.npy", labels=str(tmp_path / "y.txt"))
     (tmp_path / "y.npy").write_bytes(b"no array")
@@ -326,5 +329,5 @@ def test_labels_that_are_none(tmp_path: Path) -> None:
 def test_names_that_are_not_fit_to_print_are_cut(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **{"n\x1b" * 300: np.eye(2), "m": np.eye(2)})
     said = told(tmp_path / "x.npz")
-    assert said.startswith("key: give the variable of x.npz that is the matrix (it contains n?n?n?")
+    assert said.startswith("key: x.npz must contain one matrix (it contains n?n?n?")
     assert len(said) < 300

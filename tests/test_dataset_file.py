@@ -12,8 +12,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from fedrepro import data
-from fedrepro.datasets import mapped
-from fedrepro.datasets.file import MatrixFile
+from fedrepro.datasets import memory_mapped
+from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import ParameterError
 from fedrepro.files import nameless, nameless_in
 from fedrepro.runs.identity import code
@@ -80,10 +80,10 @@ def test_key_is_chosen_or_asked_for(folder):
     np.savez("x.npz", A=X, B=2 * X)
     np.testing.assert_array_equal(load(path="x.npz", key="B").X, 2 * X)
     with pytest.raises(
-        ParameterError, match=r"key: give the variable of x.npz that is the matrix \(it contains A, B\)"
+        ParameterError, match=r"key: x.npz must contain one matrix \(it contains A, B\); name it with key:"
     ):
         load(path="x.npz")
-    with pytest.raises(ParameterError, match=r"key: x.npz has no variable 'a' \(it contains A, B\)"):
+    with pytest.raises(ParameterError, match=r"key: x.npz has no column or variable 'a' \(it contains A, B\)"):
         load(path="x.npz", key="a")
 
 
@@ -97,7 +97,9 @@ def test_labels_that_do_not_match(folder):
     with pytest.raises(ParameterError) as caught:
         load(path="x.npz", labels="labels")
     assert str(caught.value) == message
-    with pytest.raises(ParameterError, match=r"labels: x.npz has no variable 'labelz', did you mean 'labels'\?"):
+    with pytest.raises(
+        ParameterError, match=r"labels: x.npz has no column or variable 'labelz', did you mean 'labels'\?"
+    ):
         load(path="x.npz", labels="labelz")
 
 
@@ -106,7 +108,7 @@ def test_labels_that_do_not_match(folder):
     [
         (np.where(X == 5.5, np.nan, X), "path: x.npy has NaN or infinity in 1 places, first at row 2, column 2"),
         (np.zeros((0, 4)), r"path: x.npy contains an array of shape \(0, 4\); a matrix with entries is needed"),
-        (np.zeros(4), r"path: x.npy contains an array of shape \(4,\)|key: give the variable"),
+        (np.zeros(4), r"path: x.npy contains an array of shape \(4,\)"),
         (X.astype(complex), "path: x.npy contains values of type complex128; real numbers are needed"),
     ],
 )
@@ -125,7 +127,7 @@ def test_files_that_are_not_what_they_say(folder):
     with pytest.raises(ParameterError, match=r"path: p.npy cannot be read as .npy \(Object arrays cannot be loaded"):
         load(path="p.npy")
     (folder / "t.csv").write_text("a,b\n1,x\n2,y\n")
-    with pytest.raises(ParameterError, match="column 'b' holds text; name it with labels: or take it out"):
+    with pytest.raises(ParameterError, match="column 'b' contains text; name it with labels: or remove it"):
         load(path="t.csv")
 
 
@@ -158,7 +160,7 @@ def test_fingerprint_follows_the_bytes_of_matrix_and_labels(folder):
 
 def test_how_a_matlab_file_is_read_is_part_of_a_run():
     """The fingerprint of a user's own file is that of its bytes, whatever arrays they are read as."""
-    reached = code.reached(code.Definition("fedrepro.datasets.file", "MatrixFile"))
+    reached = code.reached(code.Definition("fedrepro.datasets.matrix_file", "MatrixFile"))
     assert code.Definition("fedrepro.data.formats.matlab", "matlab") in reached
 
 
@@ -176,8 +178,8 @@ def mapped_from(X: np.ndarray) -> object:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("orientation", ["columns", "rows"])
 def test_a_npy_file_is_mapped_and_turned_block_by_block(folder, monkeypatch, orientation, order, kind):
-    monkeypatch.setattr(mapped, "_BLOCK_BYTES", 8 * 7 * 4)  # samples of a block: 4 of M = 7 numbers
-    monkeypatch.setattr(mapped, "_PANEL_BYTES", 8 * 7 * 9)
+    monkeypatch.setattr(memory_mapped, "_BLOCK_BYTES", 8 * 7 * 4)  # samples of a block: 4 of M = 7 numbers
+    monkeypatch.setattr(memory_mapped, "_PANEL_BYTES", 8 * 7 * 9)
     A = (np.random.default_rng(0).standard_normal((7, 30)) * 3).astype(kind)
     np.save("x.npy", np.asarray(A if orientation == "columns" else A.T, order=order))
     before = (folder / "x.npy").read_bytes()
@@ -193,7 +195,7 @@ def test_a_npy_file_is_mapped_and_turned_block_by_block(folder, monkeypatch, ori
 
 
 def test_samples_that_stand_together_are_not_copied(folder, monkeypatch):
-    monkeypatch.setattr(mapped, "nameless", lambda: pytest.fail("a copy of a file that needs none"))
+    monkeypatch.setattr(memory_mapped, "nameless", lambda: pytest.fail("a copy of a file that needs none"))
     np.save("x.npy", np.asfortranarray(X))
     np.save("y.npy", X.T.copy())
     for params in ({"path": "x.npy"}, {"path": "y.npy", "orientation": "rows"}):
@@ -202,7 +204,7 @@ def test_samples_that_stand_together_are_not_copied(folder, monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_the_first_bad_number_is_found_whatever_the_blocks(folder, monkeypatch, order):
-    monkeypatch.setattr(mapped, "_BLOCK_BYTES", 8 * 5 * 2)
+    monkeypatch.setattr(memory_mapped, "_BLOCK_BYTES", 8 * 5 * 2)
     A = np.zeros((6, 5))
     A[1, 4] = A[4, 0] = np.nan
     A[5, 1] = -np.inf

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from fedrepro import data
 from fedrepro.data import isolated, parsed
-from fedrepro.datasets.file import MatrixFile
+from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import UserError
 from fedrepro.problems.clustering.problem import Clustering
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from fedrepro.datasets import file
+from fedrepro.data.formats import named_arrays
 
 M, N, ROOM = 400, 40_000, 110_000_000
 """X takes 128 MB; the room to run in, beyond what a run of tiny data takes, is less."""
@@ -70,7 +70,7 @@ def test_a_file_larger_than_the_memory_allowed_gives_the_bits_of_a_run_in_memory
     assert limited.returncode == 0, limited.stdout + limited.stderr
     assert "does not fit" in limited.stdout
     assert "2 runs computed, 0 reused, 0 failed" in limited.stdout
-    monkeypatch.setattr(file, "_npy", lambda path, labels: {"X": np.load(path)})
+    monkeypatch.setitem(named_arrays._READERS, ".npy", lambda path: {"X": np.load(path)})
     plain = fedrepro("run", specs["large.npy"], "--jobs", "1", "--quiet", "--results", tmp_path / "memory")
     assert plain.exit_code == 0, plain.output
     results = [tmp_path / folder / "quick" / "beyond" / "large.csv" for folder in ("mapped", "memory")]

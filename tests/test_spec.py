@@ -436,14 +436,14 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     table = small.parent / "own.csv"
     table.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n2,3,y\n")
     text = re.sub(r"syn: \{.*\}", f"syn: {{name: file, path: {table}, orientation: rows}}", small.read_text())
-    assert "column 'kind' holds text; name it with labels: or take it out" in errors_of(small, text)[0]
+    assert "column 'kind' contains text; name it with labels: or remove it" in errors_of(small, text)[0]
     bare = small.parent / "bare.csv"
     bare.write_text("a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n")
     both = (str(table), str(bare))
     found = errors_of(small, text.replace(*both))
     assert found[0].startswith("18:9: the problem 'clustering': give K: the dataset 'syn' has no labels")
     found = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
-    said = f"{table} has no variable 'kinds', did you mean 'kind'?, and there is no such file"
+    said = f"{table} has no column or variable 'kinds', did you mean 'kind'?"
     assert f"the dataset 'file': labels {said}" in found[0]
     small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
     assert load(small, "quick").panels

@@ -82,6 +82,17 @@ def placed(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
     return {**params, **place}
 
 
+def found_names(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with paths that the working folder can reach instead of the spec's file names."""
+    place = {key: _each(params[key], _reachable) for key in keys if key in params}
+    return {**params, **place}
+
+
+def _reachable(text: str) -> str:
+    path = found(text)
+    return str(path) if path.exists() else str(text)
+
+
 def _each(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)

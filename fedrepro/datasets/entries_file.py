@@ -15,18 +15,19 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.data import own
-from fedrepro.datasets import reading
-from fedrepro.datasets.own_types import Entries, numbered
+from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
+from fedrepro.datasets.own_files import Array, OwnFiles, numbered, one_row_each, opened
+from fedrepro.datasets.own_types import Entries
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
-from fedrepro.protocols import Dataset
 from fedrepro.registry import DatasetEntry, add_dataset
 
-ENDINGS = (".csv", ".parquet", ".npz", ".mat", ".mtx")
+ENTRIES = {"client": Array("ids"), "item": Array("ids"), "value": Array("numbers")}
+OTHERS = {"split": Array("marks"), "side": Array("side", aligned=False)}
 
 
 @dataclass(frozen=True)
-class EntriesFile(Dataset):
+class EntriesFile(OwnFiles):
     """Observed entries in a file, and the side information of the clients.
 
     path : the file. side : the clients' side information, a variable of the file or another file.
@@ -37,7 +38,7 @@ class EntriesFile(Dataset):
 
     files = ("path", "side")
 
-    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    path: Annotated[str, own.OwnFile(*TABLES, *ARCHIVES, ".mtx")]
     side: Annotated[str, Name()] = "Z"
     client: Annotated[str, Name()] = "client"
     item: Annotated[str, Name()] = "item"
@@ -45,53 +46,35 @@ class EntriesFile(Dataset):
     split: Annotated[str | None, Name()] = None
     rows: Annotated[str, OneOf("as given", "unit")] = "as given"
 
-    def shape(self) -> dict[str, Any]:
-        """Return M clients, N items, the entries, and the k numbers of side information."""
-        return reading.size_once(self)
-
     def load(self) -> Entries:
         """Return the entries in the order of the file; clients and items are numbered in their sorted order.
 
         Raises ParameterError if the file has no entries in this form, or the side information does not match.
         """
-        names = {"client": self.client, "item": self.item, "value": self.value}
-        arrays = reading.arrays(self, read, str(own.found(self.path)), names, self.split, reading.place(self.side))
-        Z = arrays["side"]
+        arrays = self.arrays()
+        client, item, Z = arrays["client"], arrays["item"], arrays["side"]
         if "sides" in arrays:
             items, M = (int(side) for side in arrays["sides"])
-            client, item = arrays["client"], arrays["item"]
         else:
-            (client, clients), (item, listed) = numbered(arrays["client"]), numbered(arrays["item"])
-            items, M = len(listed), len(clients)
-        reading.one_row_each("side", Z, M)
+            (client, clients), (item, names) = numbered(client), numbered(item)
+            items, M = len(names), len(clients)
+        one_row_each("side", Z, M)
         if self.rows == "unit":
-            size = np.linalg.norm(Z, axis=1, keepdims=True)
-            if not size.all():
-                raise ParameterError("rows", f"'unit' divides by the norm, and row {int(np.argmin(size))} is zero")
-            Z = Z / size
-        facts = {"file": Path(self.path).name}
-        return Entries(client, item, arrays["value"], Z, items, arrays.get("test"), facts)
+            norm = np.linalg.norm(Z, axis=1, keepdims=True)
+            if not norm.all():
+                raise ParameterError("rows", f"'unit' divides by the norm, and row {int(np.argmin(norm))} is zero")
+            Z = Z / norm
+        return Entries(client, item, arrays["value"], Z, items, arrays.get("split"), {"file": Path(self.path).name})
 
-
-def read(path: str, names: dict[str, str], split: str | None, side: str, out: str) -> list[str]:
-    """Write client, item, value, side and test to the folder ``out``; for ``isolated.call``."""
-    file = Path(path)
-    held = reading.content("path", file)
-    if all(name in held for name in names.values()):
-        values: dict[str, Any] = {name: reading.plain(name, held[names[name]]) for name in ("client", "item")}
-        values["value"] = reading.numbers("value", path, held[names["value"]], 1)
-    else:
-        others = {name: value for name, value in held.items() if name != side}
-        matrix = reading.only_matrix(path, others, f"{', '.join(names.values())} nor one matrix of items by clients")
-        item, client, value = reading.stored(matrix)
-        values = {"client": client, "item": item, "value": reading.numbers("value", path, value, 1)}
-        values["sides"] = np.array(matrix.shape)
-    reading.lengths(path, **{name: values[name] for name in names})
-    values["side"] = reading.side_information("side", path, held, side)
-    if split is not None:
-        marks = reading.column("split", file, held, split)
-        values["test"] = reading.held_back("split", marks, len(values["value"]))
-    return reading.keep(values, out)
+    def read(self) -> dict[str, Any]:
+        """Return client, item, value, split and side."""
+        content = opened("path", self.path)
+        columns = (self.client, self.item, self.value)
+        if all(name in content.arrays for name in columns):
+            return content.take(self, ENTRIES | OTHERS)
+        matrix = content.only_matrix(", ".join(columns), "matrix of items by clients", without=(self.side,))
+        entries = content.entries(matrix, row="item", column="client", value="value")
+        return entries | content.take(self, OTHERS, len(entries["value"]))
 
 
 add_dataset(

@@ -10,7 +10,7 @@ resizes them. Feature vectors are not supported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,14 +18,22 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.data import own
-from fedrepro.datasets import reading
-from fedrepro.datasets.file import variables
-from fedrepro.datasets.own_types import ClientImages, numbered
+from fedrepro.data.formats.named_arrays import ARCHIVES
+from fedrepro.datasets.own_files import Array, Content, OwnFiles, numbered, one_row_each, opened
+from fedrepro.datasets.own_types import ClientImages
+from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, Whole
-from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import DatasetEntry, add_dataset
 
+ARRAYS = {
+    "pixels": Array("any"),
+    "labels": Array("ids"),
+    "client": Array("ids", usual=("client",)),
+    "split": Array("marks", usual=("split",)),
+}
+SIDE = {"side": Array("side", usual=("side",), aligned=False)}
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 SIDE_FILE = "side.csv"
 MOST = 100_000_000
@@ -33,7 +41,7 @@ MOST = 100_000_000
 
 
 @dataclass(frozen=True)
-class ImagesFile(Dataset):
+class ImagesFile(OwnFiles):
     """Labelled images in an archive or a folder.
 
     path : the archive, or the folder with a folder for each client. pixels, labels : names of the archive's arrays.
@@ -43,7 +51,7 @@ class ImagesFile(Dataset):
 
     files = ("path", "side")
 
-    path: Annotated[str, own.OwnFile(*reading.ARCHIVES, folders=True)]
+    path: Annotated[str, own.OwnFile(*ARCHIVES, folders=True)]
     pixels: Annotated[str, Name()] = "pixels"
     labels: Annotated[str, Name()] = "labels"
     client: Annotated[str | None, Name()] = None
@@ -53,17 +61,24 @@ class ImagesFile(Dataset):
 
     def shape(self) -> dict[str, Any]:
         """Return images, classes, size; clients P, numbers of side information, train and test images if known."""
-        return {name: value for name, value in reading.size_once(self, _more).items() if name != "channels"}
+        return {name: value for name, value in self.sizes().items() if name != "channels"}
 
     def expected(self) -> dict[str, Any]:
         """Return channels, and the numbers of train and test images if they are drawn."""
-        known = reading.size_once(self, _more)
+        known = self.sizes()
         train = round(0.8 * known["images"])
         return {"channels": known["channels"], "train": train, "test": known["images"] - train}
 
+    def measured(self) -> dict[str, Any]:
+        """Return the shape, and the channels."""
+        data = self.load()
+        sizes: dict[str, Any] = {**size(data), "channels": int(data.pixels.shape[3])}
+        sizes |= {} if data.client is None else {"P": int(data.client.max()) + 1}
+        return sizes | ({} if data.side is None else {"side": int(data.side.shape[1])})
+
     def making(self) -> Cost:
         """Return the cost of decoding every pixel."""
-        known = reading.size_once(self, _more)
+        known = self.sizes()
         values = known["images"] * known["size"] ** 2 * known["channels"]
         return Cost(Work(singles=20.0 * values, calls=2000.0), holds=8.0 * values)
 
@@ -72,83 +87,44 @@ class ImagesFile(Dataset):
 
         Raises ParameterError if the images are not images, not square, or do not match labels, clients or ``side``.
         """
-        names = {name: getattr(self, name) for name in ("pixels", "labels", "client", "split")}
-        place = own.found(self.path)
-        side = reading.place(self.side)
-        arrays = reading.arrays(self, read, str(place), place.is_dir(), names, side, self.size)
+        arrays = self.arrays()
         labels, classes = numbered(arrays["labels"])
-        client, clients = (None, None) if "client" not in arrays else numbered(arrays["client"])
-        z = arrays.get("side")
-        if z is not None:
-            if clients is None:
+        client, clients = numbered(arrays["client"]) if "client" in arrays else (None, [])
+        side = arrays.get("side")
+        if side is not None:
+            if client is None:
                 raise ParameterError("side", "is of clients, but these images have none: give client")
-            reading.one_row_each("side", z, len(clients))
-        split = None if "split" not in arrays else arrays["split"].astype(np.int8)
+            one_row_each("side", side, len(clients))
+        split = arrays["split"].astype(np.int8) if "split" in arrays else None
         facts: dict[str, Any] = {"file": Path(self.path).name, "classes": classes}
-        return ClientImages(arrays["pixels"], labels.astype(np.int32), None, split, facts, client, z)
+        return ClientImages(arrays["pixels"], labels.astype(np.int32), None, split, facts, client, side)
 
+    def read(self) -> dict[str, Any]:
+        """Return pixels, labels, client, split and side."""
+        if Path(self.path).is_dir():
+            arrays = self._of_folder()
+        else:
+            arrays = opened("path", self.path).take(self, ARRAYS | SIDE)
+        pixels = _square(self.path, arrays["pixels"])
+        if self.size is not None and pixels.shape[1] != self.size:
+            pixels = np.stack([_resized(image, self.size) for image in pixels])
+        return {**arrays, "pixels": pixels}
 
-def _more(data: ClientImages) -> dict[str, Any]:
-    sizes: dict[str, Any] = {"channels": int(data.pixels.shape[3])}
-    if data.client is not None:
-        sizes["P"] = int(data.client.max()) + 1
-    return sizes | ({} if data.side is None else {"side": int(data.side.shape[1])})
-
-
-def read(path: str, folder: bool, names: dict[str, Any], side: str | None, size: int | None, out: str) -> list[str]:
-    """Write pixels, labels, client, split and side to the folder ``out``; for ``isolated.call``."""
-    arrays = _folder(Path(path), side, size) if folder else _archive(Path(path), names, side)
-    pixels = _square(path, arrays["pixels"])
-    if size is not None and pixels.shape[1] != size:
-        pixels = np.stack([_resized(image, size) for image in pixels])
-    arrays["pixels"] = pixels
-    reading.lengths(path, **{name: arrays.get(name) for name in ("pixels", "labels", "client", "split")})
-    return reading.keep(arrays, out)
-
-
-def _archive(path: Path, names: dict[str, Any], side: str | None) -> dict[str, Any]:
-    held = variables("path", path, ())
-    arrays: dict[str, Any] = {
-        "pixels": reading.column("pixels", path, held, names["pixels"]),
-        "labels": reading.plain("labels", reading.column("labels", path, held, names["labels"])),
-    }
-    for name in ("client", "split"):
-        wanted = names[name] or (name if name in held else None)
-        if wanted is not None:
-            arrays[name] = reading.plain(name, reading.column(name, path, held, wanted))
-    if "split" in arrays:
-        arrays["split"] = reading.held_back("split", arrays["split"], len(arrays["labels"])).astype(np.int8)
-    if side is not None or "side" in held:
-        arrays["side"] = reading.side_information("side", path, held, side or "side")
-    return arrays
-
-
-def _folder(path: Path, side: str | None, size: int | None) -> dict[str, Any]:
-    listed = list(_pictures(path))
-    if not listed:
-        raise ParameterError("path", f"{path} contains no images CLIENT/CLASS/name.png (PNG, JPEG, BMP)")
-    colours = {_mode(file) for _, _, _, file in listed[:2000]}
-    mode = "L" if colours == {"L"} else "RGB"
-    pixels = [_decoded(file, mode, size) for _, _, _, file in listed]
-    odd = next((i for i, image in enumerate(pixels) if image.shape != pixels[0].shape), None)
-    if odd is not None:
-        shapes = [f"{listed[i][3].name} {pixels[i].shape[1]} x {pixels[i].shape[0]}" for i in (0, odd)]
-        raise ParameterError(
-            "size", f"images differ in size ({', '.join(shapes)} pixels); give the size to resize them to"
-        )
-    parts = {part for _, part, _, _ in listed}
-    if None in parts and len(parts) > 1:
-        raise ParameterError("path", f"{path}: some clients have folders train and test and some do not")
-    arrays: dict[str, Any] = {
-        "pixels": np.stack(pixels),
-        "labels": np.array([label for _, _, label, _ in listed]),
-        "client": np.array([client for client, _, _, _ in listed]),
-        "split": None if None in parts else np.array([part == "test" for _, part, _, _ in listed], dtype=np.int8),
-    }
-    file = Path(side) if side is not None else path / SIDE_FILE
-    if side is not None or file.is_file():
-        arrays["side"] = reading.side_information("side", path, {}, str(file))
-    return arrays
+    def _of_folder(self) -> dict[str, Any]:
+        path = Path(self.path)
+        listed = list(_pictures(path))
+        if not listed:
+            raise ParameterError("path", f"{path} contains no images CLIENT/CLASS/name.png (PNG, JPEG, BMP)")
+        clients, parts, labels, files = zip(*listed, strict=True)
+        if None in parts and len(set(parts)) > 1:
+            raise ParameterError("path", f"{path}: some clients have folders train and test and some do not")
+        arrays: dict[str, Any] = {"pixels": _all_decoded(files, self.size), "labels": labels, "client": clients}
+        if None not in parts:
+            arrays["split"] = [part == "test" for part in parts]
+        side = self.side or str(path / SIDE_FILE)
+        if self.side is not None or Path(side).is_file():
+            arrays["side"] = Content(path, {}).read_side("side", side)
+        return arrays
 
 
 def _pictures(path: Path) -> Iterator[tuple[str, str | None, str, Path]]:
@@ -163,6 +139,19 @@ def _pictures(path: Path) -> Iterator[tuple[str, str | None, str, Path]]:
             yield parts[0], parts[1], parts[2], file
         else:
             raise ParameterError("path", f"{file} is neither in CLIENT/CLASS nor in CLIENT/train/CLASS of {path}")
+
+
+def _all_decoded(files: Sequence[Path], size: int | None) -> np.ndarray:
+    """Return all images, grey if the first ones are, else coloured. Raises ParameterError if they differ in size."""
+    mode = "L" if {_mode(file) for file in files[:2000]} == {"L"} else "RGB"
+    pixels = [_decoded(file, mode, size) for file in files]
+    other = next((i for i, image in enumerate(pixels) if image.shape != pixels[0].shape), None)
+    if other is not None:
+        shapes = [f"{files[i].name} {pixels[i].shape[1]} x {pixels[i].shape[0]}" for i in (0, other)]
+        raise ParameterError(
+            "size", f"images differ in size ({', '.join(shapes)} pixels); give the size to resize them to"
+        )
+    return np.stack(pixels)
 
 
 def _mode(file: Path) -> str:

@@ -102,9 +102,3 @@ class Measured:
     z: np.ndarray
     test: np.ndarray | None = None
     facts: dict[str, Any] = field(default_factory=dict)
-
-
-def numbered(values: np.ndarray) -> tuple[np.ndarray, list]:
-    """Numbers 0 .. K-1 in the sorted order of the values found, and these values."""
-    found, place = np.unique(values, return_inverse=True)
-    return place.astype(np.int64).ravel(), found.tolist()

@@ -18,23 +18,27 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.data import own
-from fedrepro.datasets import reading
-from fedrepro.datasets.own_types import SplitRatings, numbered
+from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
+from fedrepro.datasets.own_files import Array, Content, OwnFiles, numbered, opened
+from fedrepro.datasets.own_types import SplitRatings
+from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name
-from fedrepro.protocols import Cost, Dataset, Work
+from fedrepro.protocols import Cost, Work
 from fedrepro.registry import DatasetEntry, add_dataset
 
-ENDINGS = (".csv", ".parquet", ".npz", ".mat", ".mtx")
-NAMES = {
-    "user": ("user", "user_id", "userid", "userId", "UserID"),
-    "item": ("item", "item_id", "itemid", "itemId", "movieId", "movie_id", "MovieID", "movie"),
-    "rating": ("rating", "ratings", "value", "Rating", "stars"),
+ENDINGS = (*TABLES, *ARCHIVES, ".mtx")
+RATINGS = {
+    "user": Array("ids", usual=("user", "user_id", "userid", "userId", "UserID")),
+    "item": Array("ids", usual=("item", "item_id", "itemid", "itemId", "movieId", "movie_id", "MovieID", "movie")),
+    "rating": Array("numbers", usual=("rating", "ratings", "value", "Rating", "stars")),
 }
+SPLIT = {"split": Array("marks")}
+CLIENT = {"client": Array("ids", aligned=False)}
 
 
 @dataclass(frozen=True)
-class RatingsFile(Dataset):
+class RatingsFile(OwnFiles):
     """Ratings in a file.
 
     path : the file. user, item, rating : names of its columns or variables; None to find them. split : column that
@@ -57,13 +61,15 @@ class RatingsFile(Dataset):
         if self.test is not None and self.split is not None:
             raise ParameterError("test", "give split (a column) or test (another file), not both")
 
-    def shape(self) -> dict[str, Any]:
-        """Return users, items and ratings, clients P if they are given, and the kind of data if a split is given."""
-        return reading.size_once(self, _more)
-
     def expected(self) -> dict[str, Any]:
         """Return the share of train ratings if a split is given."""
         return {"train": 0.8}
+
+    def measured(self) -> dict[str, Any]:
+        """Return users, items and ratings, clients P if they are given, and the kind of data if a split is given."""
+        data = self.load()
+        clients = {} if data.client is None else {"P": int(data.client.max()) + 1}
+        return size(data) | clients | ({} if data.test is None else {"kind": "split-ratings"})
 
     def making(self) -> Cost:
         """Return the cost of reading and sorting the ratings."""
@@ -74,26 +80,63 @@ class RatingsFile(Dataset):
 
         Raises ParameterError if the file has no ratings in this form, or rates a pair twice.
         """
-        columns = {name: getattr(self, name) for name in NAMES}
-        arguments = (columns, self.split, reading.place(self.test), reading.place(self.client))
-        arrays = reading.arrays(self, read, str(own.found(self.path)), *arguments)
-        user, users = numbered(arrays["user"])
-        item, items = numbered(arrays["item"])
-        count, n = (int(arrays["users"]), int(arrays["items"])) if "users" in arrays else (len(users), len(items))
-        if "users" in arrays:
-            user, item = arrays["user"], arrays["item"]
-        _refuse_twice(self.path, arrays["user"], arrays["item"], user * n + item)
-        client = arrays.get("client")
-        of_user = None if client is None else _of_users(client, user, count)
-        facts = {"file": Path(self.path).name}
-        value = arrays["rating"].astype(np.float64)
-        held = arrays.get("test")
-        return SplitRatings(user.astype(np.int32), item.astype(np.int32), value, count, n, facts, held, of_user)
+        arrays = self.arrays()
+        user, item = arrays["user"], arrays["item"]
+        if "sides" in arrays:
+            users, items = (int(side) for side in arrays["sides"])
+        else:
+            (user, user_names), (item, item_names) = numbered(user), numbered(item)
+            users, items = len(user_names), len(item_names)
+        _refuse_twice(self.path, arrays["user"], arrays["item"], user * items + item)
+        client = _of_users(arrays["client"], user, users) if "client" in arrays else None
+        ids, value = (user.astype(np.int32), item.astype(np.int32)), arrays["rating"].astype(np.float64)
+        return SplitRatings(*ids, value, users, items, {"file": Path(self.path).name}, arrays.get("split"), client)
 
+    def read(self) -> dict[str, Any]:
+        """Return user, item, rating, split, client, and the sides of a matrix."""
+        content = opened("path", self.path)
+        train = self._ratings(content, SPLIT) | content.take(self, CLIENT)
+        if self.test is None:
+            return train
+        by_rating = "sides" not in train and len(train.get("client", ())) == len(train["rating"])
+        content = opened("test", self.test)
+        test = self._ratings(content, {}) | content.take(self, CLIENT if by_rating else {})
+        if ("sides" in train) != ("sides" in test):
+            raise ParameterError("test", "must have the form of path: both tables, or both matrices")
+        if "sides" in train and train["sides"].tolist() != test["sides"].tolist():
+            shapes = [" x ".join(map(str, ratings["sides"])) for ratings in (train, test)]
+            raise ParameterError(
+                "test", f"has a matrix of {shapes[1]}, path one of {shapes[0]}; they must be of one shape"
+            )
+        joined = {name: np.concatenate([train[name], test[name]]) for name in (*RATINGS, *CLIENT) if name in test}
+        split = np.repeat([False, True], [len(train["rating"]), len(test["rating"])])
+        return {**train, **joined, "split": split}
 
-def _more(data: SplitRatings) -> dict[str, Any]:
-    clients = {} if data.client is None else {"P": int(data.client.max()) + 1}
-    return clients | ({} if data.test is None else {"kind": "split-ratings"})
+    def _ratings(self, content: Content, more: dict[str, Array]) -> dict[str, Any]:
+        """Return user, item and rating of a file, or the entries of its matrix."""
+        if content.is_table and list(content.arrays) == [str(number) for number in range(len(content.arrays))]:
+            content = Content(
+                content.path, {**dict(zip(RATINGS, content.arrays.values(), strict=False)), **content.arrays}
+            )
+        taken = content.take(self, RATINGS | more)
+        absent = next((name for name in RATINGS if name not in taken), None)
+        if absent is None:
+            return taken
+        if content.is_table:
+            raise ParameterError(
+                absent,
+                f"{content.path} has no column of the {absent} (it contains {content}); name it with {absent}:, or use "
+                "a header with user, item and rating",
+            )
+        matrix = content.only_matrix("arrays user, item and rating", "matrix of users by items")
+        if isinstance(matrix, np.ndarray) and not np.isnan(matrix).any():
+            raise ParameterError(
+                "path",
+                f"{content.path} contains a dense matrix of shape {matrix.shape} without NaN: which entries are "
+                "ratings? Save it as a sparse matrix (scipy.sparse.save_npz), or with NaN where there is no rating",
+            )
+        entries = content.entries(matrix, row="user", column="item", value="rating")
+        return entries | content.take(self, more, len(entries["rating"]))
 
 
 def _refuse_twice(path: str, user: np.ndarray, item: np.ndarray, pairs: np.ndarray) -> None:
@@ -128,75 +171,6 @@ def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
             f"{names[of_user[user[at]]]}; a client has all ratings of its users",
         )
     return of_user
-
-
-def read(
-    path: str, columns: dict[str, str | None], split: str | None, test: str | None, client: str | None, out: str
-) -> list[str]:
-    """Write user, item, rating, test, client and the sides of a matrix to the folder ``out``; for ``isolated.call``."""
-    ratings = _ratings(Path(path), columns, split, client)
-    if test is not None:
-        by_rating = client is not None and len(ratings["client"]) == len(ratings["rating"]) and "users" not in ratings
-        ratings = _joined(ratings, _ratings(Path(test), columns, None, client if by_rating else None))
-    return reading.keep(ratings, out)
-
-
-def _ratings(path: Path, columns: dict[str, str | None], split: str | None, client: str | None) -> dict[str, Any]:
-    held = reading.content("path", path)
-    tables = {name: _column(path, held, name, columns[name]) for name in NAMES}
-    if any(values is None for values in tables.values()):
-        ratings = _of_matrix(path, held)
-    else:
-        ids = {name: reading.plain(name, tables[name]) for name in ("user", "item")}
-        ratings = {**ids, "rating": reading.numbers("rating", path, tables["rating"], 1)}
-    count = len(ratings["rating"])
-    if split is not None:
-        ratings["test"] = reading.held_back("split", reading.column("split", path, held, split), count)
-    reading.lengths(path, **{name: ratings.get(name) for name in (*NAMES, "test")})
-    if client is not None:
-        ratings["client"] = reading.plain("client", reading.column("client", path, held, client))
-    return ratings
-
-
-def _column(path: Path, held: dict[str, Any], name: str, wanted: str | None) -> Any:
-    """Return a column by its given name, by one of its usual names, or by its place if columns have no names."""
-    if wanted is not None:
-        return reading.column(name, path, held, wanted)
-    usual = next((held[known] for known in NAMES[name] if known in held), None)
-    if usual is None and path.suffix.lower() in reading.TABLES:
-        bare = list(held) == [str(number) for number in range(len(held))]
-        if not bare or len(held) < 3:
-            raise ParameterError(
-                name,
-                f"{path} has no column of the {name} (it contains {', '.join(held)[:200]}); name it with {name}:, or "
-                "use a header with user, item and rating",
-            )
-        return held[str(list(NAMES).index(name))]
-    return usual
-
-
-def _of_matrix(path: Path, held: dict[str, Any]) -> dict[str, Any]:
-    matrix = reading.only_matrix(path, held, "arrays user, item and rating nor one matrix of users by items")
-    user, item, value = reading.stored(matrix)
-    if not hasattr(matrix, "tocoo") and len(value) == matrix.size:
-        raise ParameterError(
-            "path",
-            f"{path} contains a dense matrix of shape {matrix.shape} without NaN: which entries are ratings? Save it "
-            "as a sparse matrix (scipy.sparse.save_npz), or with NaN where there is no rating",
-        )
-    sides = {"users": np.array(matrix.shape[0]), "items": np.array(matrix.shape[1])}
-    return {"user": user, "item": item, "rating": reading.numbers("rating", path, value, 1), **sides}
-
-
-def _joined(train: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
-    if ("users" in train) != ("users" in test):
-        raise ParameterError("test", "must have the form of path: both tables, or both matrices")
-    if "users" in train and any(int(train[side]) != int(test[side]) for side in ("users", "items")):
-        shapes = [f"{int(ratings['users'])} x {int(ratings['items'])}" for ratings in (train, test)]
-        raise ParameterError("test", f"has a matrix of {shapes[1]}, path one of {shapes[0]}; they must be of one shape")
-    both = {name: np.concatenate([train[name], test[name]]) for name in (*NAMES, "client") if name in test}
-    held = np.repeat([False, True], [len(train["rating"]), len(test["rating"])])
-    return {**train, **both, "test": held}
 
 
 add_dataset(

@@ -15,18 +15,20 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.data import own
-from fedrepro.datasets import reading
-from fedrepro.datasets.own_types import Measured, numbered
+from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
+from fedrepro.datasets.own_files import Array, OwnFiles, numbered, numbers, one_row_each, opened
+from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
-from fedrepro.protocols import Dataset
 from fedrepro.registry import DatasetEntry, add_dataset
 
-ENDINGS = (*reading.TABLES, *reading.ARCHIVES)
+SAMPLES = {"y": Array("numbers"), "client": Array("ids"), "split": Array("marks")}
+INPUTS = {"x": Array("numbers", axes=2)}
+SIDE = {"z": Array("side", aligned=False)}
 
 
 @dataclass(frozen=True)
-class RegressionFile(Dataset):
+class RegressionFile(OwnFiles):
     """Samples of clients in a file, and the side information of the clients.
 
     path : the file. y, client : columns or variables of the response and the client. x : variable of the inputs in an
@@ -37,7 +39,7 @@ class RegressionFile(Dataset):
 
     files = ("path", "z")
 
-    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    path: Annotated[str, own.OwnFile(*TABLES, *ARCHIVES)]
     y: Annotated[str, Name()] = "y"
     client: Annotated[str, Name()] = "client"
     x: Annotated[str, Name()] = "x"
@@ -51,26 +53,34 @@ class RegressionFile(Dataset):
         if not all(map(Name().allows, self.z if isinstance(self.z, list) else [self.z])):
             raise ParameterError("z", f"must be a name, a file or a list of columns, not {self.z!r}")
 
-    def shape(self) -> dict[str, Any]:
-        """Return M clients, the samples, d inputs, k numbers of side information, N inputs of the largest client."""
-        return reading.size_once(self)
-
     def load(self) -> Measured:
         """Return the samples in the order of the file; clients are numbered in their sorted order.
 
         Raises ParameterError if the file has no samples in this form, or the side information does not match.
         """
-        names = {"x": self.x, "y": self.y, "client": self.client}
-        side = list(map(str, self.z)) if isinstance(self.z, list) else reading.place(self.z)
-        arrays = reading.arrays(self, read, str(own.found(self.path)), names, side, self.split)
+        arrays = self.arrays()
         client, clients = numbered(arrays["client"])
-        x, z = arrays["x"], arrays["z"]
-        if "by sample" in arrays:
-            z = _of_clients(z, client, len(clients))
-        reading.one_row_each("z", z, len(clients))
+        x, z = arrays["x"], arrays.get("z")
+        if z is None:
+            z = _of_clients(arrays["z of samples"], client, len(clients))
+        one_row_each("z", z, len(clients))
         if self.rescale == "standard":
             x, z = _standard("x", x), _standard("z", z)
-        return Measured(x, arrays["y"], client, z, arrays.get("test"), {"file": Path(self.path).name})
+        return Measured(x, arrays["y"], client, z, arrays.get("split"), {"file": Path(self.path).name})
+
+    def read(self) -> dict[str, Any]:
+        """Return x, y, client, split, and either z or its rows for the samples."""
+        content = opened("path", self.path)
+        columns = self.z if isinstance(self.z, list) else [self.z]
+        if isinstance(self.z, list) or (content.is_table and self.z in content.arrays):
+            rows = [numbers("z", content.path, content.values("z", name)) for name in columns]
+            side = {"z of samples": np.stack(rows, axis=1)}
+        else:
+            side = content.take(self, SIDE)
+        if not content.is_table:
+            return side | content.take(self, SAMPLES | INPUTS)
+        inputs = content.columns("x", without=(self.y, self.client, self.split, *columns))
+        return side | {"x": inputs} | content.take(self, SAMPLES, len(inputs))
 
 
 def _of_clients(z: np.ndarray, client: np.ndarray, M: int) -> np.ndarray:
@@ -87,36 +97,6 @@ def _standard(name: str, values: np.ndarray) -> np.ndarray:
     if not deviation.all():
         raise ParameterError("rescale", f"column {int(np.argmin(deviation))} of {name} is constant; remove it")
     return (values - values.mean(axis=0)) / deviation
-
-
-def read(path: str, names: dict[str, str], z: str | list[str] | None, split: str | None, out: str) -> list[str]:
-    """Write x, y, client, z and test to the folder ``out``; for ``isolated.call``."""
-    file = Path(path)
-    held = reading.content("path", file)
-    table = file.suffix.lower() in reading.TABLES
-    values: dict[str, Any] = {
-        "y": reading.numbers("y", path, reading.column("y", file, held, names["y"]), 1),
-        "client": reading.plain("client", reading.column("client", file, held, names["client"])),
-    }
-    if isinstance(z, list):
-        columns = [reading.numbers("z", path, reading.column("z", file, held, name), 1) for name in z]
-        values |= {"z": np.stack(columns, axis=1), "by sample": np.array(1)}
-    elif table and z in held:
-        values |= {"z": reading.numbers("z", path, held[str(z)], 1)[:, None], "by sample": np.array(1)}
-    else:
-        values["z"] = reading.side_information("z", path, held, str(z))
-    if split is not None:
-        values["test"] = reading.held_back("split", reading.column("split", file, held, split), len(values["y"]))
-    if table:
-        used = {names["y"], names["client"], split, *(z if isinstance(z, list) else [z])}
-        inputs = [name for name in held if name not in used]
-        if not inputs:
-            raise ParameterError("x", f"{path} has no column left for the inputs")
-        values["x"] = np.stack([reading.numbers("x", f"{path}, column {n}", held[n], 1) for n in inputs], axis=1)
-    else:
-        values["x"] = reading.numbers("x", path, reading.column("x", file, held, names["x"]), 2)
-    reading.lengths(path, x=values["x"], y=values["y"], client=values["client"])
-    return reading.keep(values, out)
 
 
 add_dataset(
