@@ -16,7 +16,7 @@ ROOT = Path(fedrepro.__file__).parent
 SAME_NAME = {
     "a dataset's arrays and the files they come from": [
         {f"datasets.{name}", f"data.sources.{name}"}
-        for name in ("cifar", "europarl", "mnist", "netflix", "omniglot", "synpuf", "tcga", "tdt2")
+        for name in ("cifar", "europarl", "mnist", "movielens", "netflix", "omniglot", "synpuf", "tcga", "tdt2")
     ],
     "a part and the commands that call it": [
         {"cli.check", "runs.check"},

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, nearest
-from fedrepro.parameters import number, whole
+from fedrepro.parameters import Number, Whole, number
 from fedrepro.protocols import Cost, Dataset, Work
 from fedrepro.registry import DatasetEntry, add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 """Densities of Z, A_i, E_i. ``paper``: chosen so that the views have the density of the text, rho = 0.02 (0.0208).
 ``code``: the authors' script, whose views have density 0.002 (discrepancy gcca.20)."""
+
+MOST_DRAWS = 10**6
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,12 @@ class DenseViews(Dataset):
 
     draws = True
 
-    J: int = 500
-    N: int = 25
-    D: int = 20
-    I: int = 3
-    nu: float = 0.1
-    draw: int = 0
-
-    def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        _check_sizes(self.J, self.N, self.D, self.I, self.nu, self.draw)
+    J: Annotated[int, Whole(2)] = 500
+    N: Annotated[int, Whole()] = 25
+    D: Annotated[int, Whole()] = 20
+    I: Annotated[int, Whole()] = 3
+    nu: Annotated[float, Number(least=0.0)] = 0.1
+    draw: Annotated[int, Whole(0, MOST_DRAWS)] = 0
 
     def shape(self) -> dict[str, int | None]:
         """J rows, I views of N columns each."""
@@ -82,17 +80,17 @@ class SparseViews(Dataset):
 
     draws = True
 
-    J: int = 50_000
-    N: int = 2000
-    D: int = 200
-    I: int = 3
-    nu: float = 0.1
+    J: Annotated[int, Whole(2)] = 50_000
+    N: Annotated[int, Whole()] = 2000
+    D: Annotated[int, Whole()] = 200
+    I: Annotated[int, Whole()] = 3
+    nu: Annotated[float, Number(least=0.0)] = 0.1
     densities: str | Sequence[float] = "paper"
-    draw: int = 0
+    draw: Annotated[int, Whole(0, MOST_DRAWS)] = 0
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
-        _check_sizes(self.J, self.N, self.D, self.I, self.nu, self.draw)
+        """Raise ParameterError if a value is invalid."""
+        super().__post_init__()
         _densities(self.densities)
 
     def shape(self) -> dict[str, Any]:
@@ -119,15 +117,6 @@ class SparseViews(Dataset):
         density = [X.nnz / (J * N) for X in views]
         facts = {"J": J, "N": N, "D": D, "I": I, "nu": nu, "draw": self.draw, "density": density}
         return Views(views, None, facts)
-
-
-def _check_sizes(J: int, N: int, D: int, I: int, nu: float, draw: int) -> None:
-    whole("J", J, 2)
-    whole("N", N)
-    whole("D", D)
-    whole("I", I)
-    number("nu", nu, least=0.0)
-    whole("draw", draw, 0, 10**6)
 
 
 def sparse_normal(rng: np.random.Generator, rows: int, columns: int, density: float) -> Any:

@@ -18,7 +18,7 @@ class Netflix(RatingFile):
     """Every rating of the Netflix Prize, film by film; values are float32, exact for stars.
 
     users : keep so many users, evenly spaced, 1 .. 480,189; None for all.
-    min_item_ratings : drop items rated more rarely, at least 1.
+    min_item_ratings : drop items with fewer ratings, at least 1.
     """
 
     scale = SCALE
@@ -26,7 +26,7 @@ class Netflix(RatingFile):
 
 
 def stand_in(wanted: Netflix, rng: np.random.Generator) -> Ratings:
-    """Drawn tastes with the Netflix Prize's numbers of users, items and ratings, or a share."""
+    """Return drawn tastes with the Netflix Prize's numbers of users, items and ratings, or a share."""
     return drawn(SCALE, wanted, rng)
 
 

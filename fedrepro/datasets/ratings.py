@@ -1,4 +1,4 @@
-"""What the three rating datasets share: reading their arrays, and smaller or filtered versions of them.
+"""Published ratings: what MovieLens and Netflix share, and smaller or filtered versions of them.
 
 Two of the paper's three sets (fedmc, Table 1) have the sizes of their files. MovieLens 1M there has 3,449 items and
 999,714 ratings where the file has 3,706 and 1,000,209; no threshold on the ratings of an item gives these numbers
@@ -25,7 +25,7 @@ from fedrepro.protocols import Cost, Dataset, Work
 
 @dataclass(frozen=True)
 class Scale:
-    """What is published of a rating dataset: its numbers of users, items and ratings, and the step of its stars."""
+    """The published numbers of users, items and ratings of a dataset, and the step of its stars."""
 
     users: int
     items: int
@@ -39,7 +39,7 @@ class RatingFile(Dataset):
 
     scale : the official file's sizes. dtype : of the values.
     users : keep so many users, evenly spaced, 1 .. all; None for all.
-    min_item_ratings : drop items rated more rarely, at least 1.
+    min_item_ratings : drop items with fewer ratings, at least 1.
     """
 
     scale: ClassVar[Scale]
@@ -49,13 +49,13 @@ class RatingFile(Dataset):
     min_item_ratings: Annotated[int, Whole()] = 1
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         if self.users is not None:
             whole("users", self.users, 1, self.scale.users)
 
     def shape(self) -> dict[str, int | None]:
-        """Users; items and ratings where all are kept."""
+        """Return the users, and the items and ratings if all are kept."""
         everything = self.users is None and self.min_item_ratings == 1
         return {
             "users": self.scale.users if self.users is None else self.users,
@@ -64,10 +64,11 @@ class RatingFile(Dataset):
         }
 
     def expected(self) -> dict[str, float]:
-        """Ratings in proportion to the users; items as far as so many ratings reach them.
+        """Return ratings in proportion to the users, and the items that so many ratings reach.
 
-        An item at the share u of the order by popularity is taken to be rated exp(-6 u) times as often as the first:
-        within 2 % of the items that 400 and 600 users of MovieLens 1M rated, and 13 % of those of the stand-ins' users.
+        The item at the share u of the order by popularity is assumed to have exp(-6 u) times as many ratings as the
+        first. This is within 2 % of the items that 400 and 600 users of MovieLens 1M rated, and within 13 % for the
+        stand-ins.
         """
         share = (self.users or self.scale.users) / self.scale.users
         ratings = self.scale.ratings * share
@@ -76,15 +77,15 @@ class RatingFile(Dataset):
         return {"ratings": ratings, "items": self.scale.items * float((1.0 - np.exp(-times)).mean())}
 
     def making(self) -> Cost:
-        """Drawing every rating, and sorting those of some users at a time; or reading them."""
+        """Return the cost of drawing every rating and sorting those of some users at a time, or of reading them."""
         ratings = self.expected()["ratings"]
         return Cost(Work(singles=1000.0 * ratings, calls=3000.0), holds=45.0 * ratings + 4e7)
 
     def load(self, path: Path) -> Ratings:
-        """The ratings in the order of the file; ids are compact, values in stars.
+        """Return the ratings in the order of the file; ids are compact, values in stars.
 
-        Arrays are memory mapped where nothing is left out. ``facts`` hold the largest raw ids, which the released
-        program sizes its matrices by.
+        Arrays are memory-mapped if nothing is left out. ``facts`` contain the largest raw ids, which determine the
+        sizes of matrices in the released program.
         """
         arrays = read(path, "all")
         user, item, value = arrays["user"], arrays["item"], arrays["value"].astype(self.dtype, copy=False)
@@ -92,14 +93,16 @@ class RatingFile(Dataset):
             "last_user_id": int(arrays["user_id"][-1]),
             "last_item_id": int(arrays["item_id"][-1]),
         }
-        found = Ratings(user, item, value, len(arrays["user_id"]), len(arrays["item_id"]), facts)
-        if self.users is not None and self.users < found.users:
-            found = _of_users(found, self.users)
-        return found if self.min_item_ratings == 1 and self.users is None else _of_items(found, self.min_item_ratings)
+        ratings = Ratings(user, item, value, len(arrays["user_id"]), len(arrays["item_id"]), facts)
+        if self.users is not None and self.users < ratings.users:
+            ratings = _of_users(ratings, self.users)
+        return (
+            ratings if self.min_item_ratings == 1 and self.users is None else _of_items(ratings, self.min_item_ratings)
+        )
 
 
 def _of_users(all_: Ratings, users: int) -> Ratings:
-    """The ratings of ``users`` users, evenly spaced over the ids."""
+    """Return the ratings of ``users`` users, evenly spaced over the ids."""
     chosen = np.zeros(all_.users, dtype=bool)
     chosen[spread(all_.users, users)] = True
     keep = chosen[all_.user]
@@ -108,7 +111,7 @@ def _of_users(all_: Ratings, users: int) -> Ratings:
 
 
 def _of_items(all_: Ratings, least: int) -> Ratings:
-    """The ratings of items that have ``least`` of them or more."""
+    """Return the ratings of items that have at least ``least`` of them."""
     often = np.bincount(all_.item, minlength=all_.items) >= least
     if often.all():
         return all_
@@ -125,7 +128,7 @@ def _compacted(ids: np.ndarray) -> np.ndarray:
 
 
 def drawn(scale: Scale, wanted: RatingFile, rng: np.random.Generator) -> Ratings:
-    """Drawn tastes with the numbers of users, items and ratings of ``scale``, or a share of its users and ratings."""
+    """Return drawn tastes with the sizes of ``scale``, or a share of its users and ratings."""
     users = scale.users if wanted.users is None else wanted.users
     total = scale.ratings * users // scale.users
     return standins.ratings(users, scale.items, total, rng, step=scale.step, at_least=wanted.min_item_ratings)
