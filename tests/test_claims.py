@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from fedrepro.claims import evidence, sides
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Series, judge
 from fedrepro.errors import UserError
@@ -20,6 +21,8 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
+
+from . import panel_cases
 
 Values = dict[str, np.ndarray]  # series -> (trials, rounds)
 
@@ -680,3 +683,68 @@ def test_a_run_that_blew_up_is_infinite_from_its_last_record_on(sparse: Figure) 
         wanted = 1e9 - Plain(table, series, [1, 2, 3]).at(at)
         assert row.margins[0].value == pytest.approx(wanted)
         assert np.isinf(wanted) == (at >= 10)
+
+
+def same(shown: Any, wanted: tuple[float, float, float]) -> None:
+    assert (shown.value, shown.low, shown.high) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_both_sides_are_shown_as_plain_loops_read_them(sparse: Figure) -> None:
+    """At every place the two values and the margin, each with its interval; the place with the lowest one decides."""
+    table, (few, many) = random_results(sparse, 3, 4), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
+    check = "y(at=[2, 10, 30], Q2=5) < y(at=[2, 10, 30], Q2=1) + 0.1"
+    (shown,) = sides.read(Claim("x", "s", "w", "a", check), sparse, table).compared
+    margins = []
+    for at, pair in zip((2, 10, 30), shown.pairs, strict=True):
+
+        def left(chosen: Any, at: int = at) -> float:
+            return Plain(table, many, chosen).at(at)
+
+        def right(chosen: Any, at: int = at) -> float:
+            return Plain(table, few, chosen).at(at) + 0.1
+
+        assert pair.place == f"round {at}"
+        same(pair.left, plain_interval(left, 4))
+        same(pair.right, plain_interval(right, 4))
+        margins.append(plain_interval(lambda chosen, a=left, b=right: b(chosen) - a(chosen), 4))
+        same(pair.margin, margins[-1])
+    rank = [(-1 if high < 0 else 0 if low <= 0 else 1, low) for _, low, high in margins]
+    assert [pair.decides for pair in shown.pairs] == [one == min(rank) for one in rank]
+    assert (shown.count, shown.held) == (3, sum(low > 0 for _, low, _ in margins))
+
+
+def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
+    table, (few, many) = random_results(sparse, 4, 5), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
+    check = "each(y(at=[2, 10, 30], Q2=5) < y(at=[2, 10, 30], Q2=1) + 0.1)"
+    (shown,) = sides.read(Claim("x", "s", "w", "a", check), sparse, table).compared
+    worst = []
+    for trial in range(1, 6):
+        one, five = (Plain(table, series, [trial]) for series in (few, many))
+        worst.append(min((one.at(r) + 0.1 - five.at(r), r, five.at(r), one.at(r) + 0.1) for r in (2, 10, 30)))
+    assert [pair.trial for pair in shown.pairs] == [1, 2, 3, 4, 5]
+    for trial, (pair, (margin, r, left, right)) in enumerate(zip(shown.pairs, worst, strict=True), start=1):
+        assert pair.place == f"trial {trial}, round {r}"
+        assert (pair.left.value, pair.right.value, pair.margin.value) == pytest.approx((left, right, margin))
+        assert pair.decides == (margin == min(worst)[0])
+    assert (shown.count, shown.held) == (5, sum(margin > 0 for margin, *_ in worst))
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_dataset_that_a_claim_reads_must_have_the_published_sizes_no_more_and_no_less() -> None:
+    lines = [panel_cases.curve("fedcavg", name, dataset=name) for name in ("first", "second")]
+    published = {"first": {"N": 100, "M": 7}, "second": {"N": 5000}}
+    shown = panel_cases.figure(panel_cases.panel("a", *lines), sizes=published)
+    right = {"first": {"N": 100, "M": 7, "K": 3}, "second": {"N": 5000, "M": 9}}
+    assert evidence.weigh(shown, Sidecar(sizes=right), lines, 3) == evidence.Evidence("paper")
+    for alias, name in (("first", "N"), ("first", "M"), ("second", "N")):
+        for off in (-1, 1, 100_000):
+            ours = {**right, alias: {**right[alias], name: right[alias][name] + off}}
+            said = f"on {alias} with {name} = {ours[alias][name]:,} (the paper's: {published[alias][name]:,})"
+            assert evidence.weigh(shown, Sidecar(sizes=ours), lines, 3) == evidence.Evidence("variant", said)
+            others = [line for line in lines if line.setting.dataset != alias]
+            assert evidence.weigh(shown, Sidecar(sizes=ours), others, 3).level == "paper"
+    gone = {"first": right["first"]}
+    said = "on second, whose size these results do not record"
+    assert evidence.weigh(shown, Sidecar(sizes=gone), lines, 3) == evidence.Evidence("variant", said)

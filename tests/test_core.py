@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -76,6 +78,57 @@ def test_the_ledger_counts_messages_and_keeps_setup_apart() -> None:
 
 def test_recorded_rounds_are_dense_first_and_always_include_the_last() -> None:
     assert [r for r in range(24) if wanted(r, 23, 10, 4)] == [0, 1, 2, 3, 4, 10, 20, 23]
+
+
+@dataclasses.dataclass
+class Scripted:
+    """A method that ends by itself after ``ends`` rounds, and a problem: round r takes 2^r seconds, measuring 1000."""
+
+    ends: int
+    lost: int | None = None  # the round whose value is not finite
+    one_shot: bool = False
+    now: float = 0.0
+    name: str = "scripted"
+    default_metrics: tuple[str, ...] = ("f",)
+
+    def clock(self) -> float:
+        return self.now
+
+    def rounds(self, problem: object, rng: object, *, ledger: Ledger, **_: object) -> Iterator[int]:
+        for r in range(self.ends + 1):
+            self.now += 2.0**r
+            ledger.up(10, kind="W", setup=r == 0)
+            yield r
+
+    def measure(self, state: int, names: Sequence[str]) -> dict[str, float]:
+        self.now += 1000.0
+        return {"f": math.nan if state == self.lost else 100.0 - state, "g": float(state)}
+
+    @staticmethod
+    def diverged(values: Mapping[str, np.ndarray]) -> str | None:
+        return None if np.isfinite(values["f"]).all() else "gone"
+
+
+@pytest.mark.parametrize(("ends", "lost"), [(99, None), (7, None), (6, None), (12, None), (0, None), (99, 4), (99, 5)])
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_is_recorded_is_the_method_s_own_work_up_to_the_end_wherever_that_is(
+    ends: int, lost: int | None, warm: bool
+) -> None:
+    for rounds, every, dense in ((12, 1, 0), (12, 3, 2), (12, 5, 0), (12, 100, 0), (13, 6, 1), (0, 1, 0)):
+        both = Scripted(ends, lost)
+        history = drive.drive(both, both, rounds, rng=np.random.default_rng(0), init=None, metrics=("f", "g"),
+                              record_every=every, record_dense=dense, warm=warm, clock=both.clock)  # fmt: skip
+        last = min(ends, rounds)
+        wished = [r for r in range(last + 1) if r <= dense or r % every == 0 or r == last]
+        if lost in wished:
+            wished = wished[: wished.index(lost) + 1]
+        assert history.rounds.tolist() == wished
+        assert history["g"].tolist() == wished
+        assert history["uplink_scalars"].tolist() == [10 * r for r in wished]
+        assert history["uplink_bits"].tolist() == [320 * r for r in wished]
+        assert history.serial.tolist() == history.seconds.tolist() == [2.0 ** (r + 1) - 1 for r in wished]
+        assert history.ledger.setup_scalars == 10
+        assert (history.diverged, history.state) == ("gone" if lost in wished else None, wished[-1])
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -445,6 +445,47 @@ def test_curve_is_the_mean_over_trials_and_the_band_its_smallest_and_largest_val
     assert "band: min–max" in footer_of("fig5")
 
 
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_lines_and_bands_follow_from_the_rows_whatever_became_of_the_trials(scale):
+    """For one to six trials, of which one ends by itself and one diverges, by loops over the rows."""
+    rng, lines_, frames = np.random.default_rng(5), [], []
+    for healthy in (1, 2, 3, 4, 6):
+        line = curve("fedcgds", f"m={healthy}", m=healthy)
+        for trial in range(1, healthy + 2):
+            rounds = [0, 1, 2, 5, 9, 20][: 4 if trial == healthy else 6]
+            values = np.exp(1.2 * rng.standard_normal(len(rounds)))
+            state = "diverged" if trial == 1 else "ok"
+            frames.append(rows(line, trial, rounds, values, status=state, cost=1000 + trial))
+        lines_.append(line)
+    frame, shown = pd.concat(frames), panel("a", *lines_, yscale=scale)
+    (ax,) = (ax for ax in build(figure(shown), frame, WHOLE).axes if ax.axison)
+    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    assert len(bands) == 4, "one trial has no band"
+    for healthy, line in zip((1, 2, 3, 4, 6), lines_, strict=True):
+        mean_line = line_of(ax, f"m={healthy} (1 of {healthy + 1} diverged)")
+        own = frame[(frame["series"] == line.setting.series) & (frame["status"] == "ok")]
+        places = {}
+        for r in (0, 1, 2, 5, 9, 20):
+            values = []
+            for trial in range(2, healthy + 2):
+                run = own[(own["trial"] == trial) & (own["round"] <= r)]
+                values.append(run.sort_values("round")["value"].iloc[-1])
+            mean = sum(values) / healthy
+            low, high = min(values), max(values)
+            if healthy > 3:
+                sd = math.sqrt(sum((v - mean) ** 2 for v in values) / (healthy - 1))
+                keeps = mean - sd > (low if scale == "log" else 0)
+                low, high = mean - sd if keeps else low, mean + sd
+            places[r] = (mean, low, high)
+        np.testing.assert_allclose(mean_line.get_xdata(), list(places))
+        np.testing.assert_allclose(mean_line.get_ydata(), [mean for mean, _, _ in places.values()])
+        if healthy > 1:
+            vertices = bands.pop(0).get_paths()[0].vertices
+            for r, (_, low, high) in places.items():
+                heights = vertices[vertices[:, 0] == r, 1]
+                assert (heights.min(), heights.max()) == (pytest.approx(low), pytest.approx(high))
+
+
 def test_four_equal_panels_share_one_legend_and_different_ones_have_their_own():
     assert labels("fig5") == [["FedCAvg", *(f"FedCGds, $m$ = {m}" for m in SIZES)]]
     assert [entry[0] for entry in labels("sweep")] == ["FedCAvg, $Q_2$ = 1", "FedCGds, $Q_1$ = 10, $Q_2$ = 1"]
@@ -1197,6 +1238,32 @@ def test_table_of_savings_compares_trial_by_trial():
     cells = tables.table(figure(shown), shown, late)
     assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
     assert set(cells["column"]) == {"share saved"}
+
+
+def test_savings_follow_from_the_rows_and_a_slower_method_saves_less_than_nothing():
+    """1 - ours / theirs of each trial that both have; a method that sends twice as much saves -100 %."""
+    base, frugal, lavish = (curve(a, a, q=q) for a, q in (("altmaxvar", 32), ("cutemaxvar", 3), ("cutemaxvar2", 9)))
+    costs = ((100, 130, 90, 110), (30, 20, 40), (200, 300, 90, 250))
+    s = np.arange(11)
+    frame = pd.concat(
+        rows(line, t, s, 10.0 - s + 0.3 * t, cost=cost)
+        for line, each in zip((base, frugal, lavish), costs, strict=True)
+        for t, cost in enumerate(each, start=1)
+    )
+    lost = (frame["series"] == lavish.setting.series) & (frame["trial"] == 3)
+    frame.loc[lost, "status"] = "diverged"
+    options = {"rows": "algorithm", "columns": "dataset", "reach": 5.0, "axis": "uplink_bits"}
+    shown = panel("t", base, frugal, lavish, kind="table",
+                  options=options | {"saving_from": {"algorithm": "altmaxvar"}})  # fmt: skip
+    cells = list(tables.table(figure(shown), shown, frame).itertuples())
+    for cell, ours, kept in zip(cells, costs, ((0, 1, 2, 3), (0, 1, 2), (0, 1, 3)), strict=True):
+        savings = [1 - ours[t] / costs[0][t] for t in kept]
+        mean = sum(savings) / len(savings)
+        sd = math.sqrt(sum((v - mean) ** 2 for v in savings) / (len(savings) - 1))
+        assert (cell.mean, cell.sd, cell.trials) == (pytest.approx(mean), pytest.approx(sd), len(kept))
+    assert [cell.status for cell in cells] == ["ok", "ok", "1 of 4 diverged"]
+    assert cells[2].mean < -1
+    assert tables.cell_texts(shown, cells[2])[0].startswith("-1.")
 
 
 def test_a_compression_ratio_says_which_trials_it_lacks_and_takes_the_optimum_of_the_others():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import gzip
+import itertools
 import json
 import os
 import pickle
@@ -21,9 +23,11 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
+from fedrepro.claims.judge import table
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from fedrepro.plotting import batch
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.results.read import with_results
 from fedrepro.results.schema import COLUMNS
 from fedrepro.runs.compute import execute
@@ -379,6 +383,45 @@ def test_the_sizes_of_real_data_are_kept_whichever_run_says_them(small: Path) ->
     assert write._sizes(figure, {first: [run()], others[-1]: [there]}) == {"syn": {"N": 60}}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9)]}) == {}
     assert write._sizes(figure, {first: [run(stand_in=True, N=9), there]}) == {"syn": {"N": 60}}
+
+
+def test_a_run_that_ends_by_itself_is_kept_to_its_end_and_read_there(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two recorded rounds, in another round in every trial; what comes after is its last value."""
+    rounds = FedMGS.rounds
+
+    def ends_at(W0: np.ndarray) -> int:
+        return 11 + int(1e4 * W0.sum()) % 9
+
+    def end_early(self: FedMGS, *args: object, **kwargs: Any) -> object:
+        states = rounds(self, *args, **kwargs)  # type: ignore[arg-type]
+        return itertools.islice(states, 1 + ends_at(kwargs["init"][0])) if self.m == 2 else states
+
+    monkeypatch.setattr(FedMGS, "rounds", end_early)
+    checks = ("y(at='end', m=2)", "y(at=40, m=2)", "total(axis='uplink_scalars', m=2)", "total(m=2)")
+    claims = "".join(
+        f'  - {{id: end.{k}, says: s, where: w, panel: a, check: "{check} > 0"}}\n' for k, check in enumerate(checks)
+    )
+    spec = small.read_text().replace("rounds: 5\n", "rounds: 40\nrecord_every: 10\nrecord_dense: 0\n")
+    small.write_text(spec.replace("tiers:\n", f"{claims}tiers:\n"))
+    assert fedrepro("run", small, "--jobs", 1, "--tier", "paper").exit_code == 0
+    (path,) = (tmp_path / "results").rglob("small.csv")
+    rows = [row for row in csv.DictReader(path.open()) if "m=2" in row["parameters"]]
+    problem = Clustering.of(*execute.data_of(load(small, "paper").settings()[2], 1), {})
+    ends = []
+    for trial in (1, 2, 3):
+        own = [row for row in rows if int(row["trial"]) == trial]
+        ended = ends_at(problem.initial(trial)[0])
+        assert [int(row["round"]) for row in own] == [0, 10, ended]
+        ends.append(own[-1])
+    assert len({row["round"] for row in ends}) > 1
+    ((figure, frame, sidecar),) = with_results([small], "paper", tmp_path / "results")
+    means = [np.mean([float(row[name]) for row in ends]) for name in ("value", "value", "uplink_scalars", "round")]
+    shown = [row.margins[0].value for row in table(figure, frame, sidecar) if row.claim.id.startswith("end.")]
+    assert shown == pytest.approx(means, rel=1e-12)
+    first, *_, last = sorted(int(row["round"]) for row in ends)
+    assert f"  {first} to {last}  " in fedrepro("show", small, "--tier", "paper", "--panel", "a").output
 
 
 def made_up(setting: Setting, trial: int, rng: np.random.Generator, diverged: bool) -> Record:
