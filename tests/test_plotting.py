@@ -1517,7 +1517,8 @@ def test_a_malformed_formula_is_shown_as_it_is_written(bad, tmp_path):
     frame = pd.concat(decay(line, 2, 0.1, 0.3))
     written = draw(shown, frame, about, tmp_path / "x", tuple(METADATA))
     assert all(path.stat().st_size for path in written)
-    assert bad in str(pictures.panel_markup(FigureData(shown, frame, about), own, "p")).replace("\n", "")
+    drawn = pictures.drawing(FigureData(shown, frame, about), own, "p", ("svg",)).files["svg"].decode()
+    assert bad in drawn.replace("\n", "")
     every = build(shown, frame, about).findobj(Text)
     said = [t for t in every if "$" in t.get_text() and "mathdefault" not in t.get_text()]  # no number on an axis
     assert len(said) >= 8

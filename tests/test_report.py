@@ -26,7 +26,8 @@ from jinja2 import UndefinedError
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
 from fedrepro.plotting.figure import build
-from fedrepro.report import gather, html, pictures, render
+from fedrepro.report import discrepancies, gather, pictures, render
+from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
 from fedrepro.results.schema import COLUMNS
 from fedrepro.spec.nodes import SpecErrors
@@ -86,8 +87,15 @@ def computed(project: Path, fedrepro: Call) -> Path:
     return project
 
 
-def section(tier: str = "quick") -> gather.Section:
+def section(tier: str = "quick") -> Section:
     return gather.section(Path("experiments/beyond/small.yaml"), tier, Path("results"))
+
+
+def gathered(paths: list[Path], tier: str = gather.BEST, results: Path = Path("results")) -> Report:
+    """The report on these specs with all that was measured."""
+    rows = discrepancies.load_all(Path("experiments"))
+    sections = [gather.section(path, tier, results) for path in paths]
+    return gather.report(sections, rows, [effect for part in sections for effect in gather.effects_in(part, rows)])
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -231,7 +239,7 @@ def test_figures_stand_in_their_order(project: Path) -> None:
     for name in ("fig10", "fig3", "figS1", "table1"):
         (folder / f"{name}.yaml").write_text(SMALL.replace("figure: small", f"figure: {name}"))
     specs = [folder / f"{name}.yaml" for name in ("table1", "fig10", "figS1", "fig3")]
-    found = gather.gather(specs, gather.BEST, Path("results"), Path("experiments"))
+    found = gathered(specs)
     assert [s.figure.figure for s in found.sections] == ["fig3", "fig10", "figS1", "table1"]
 
 
@@ -283,7 +291,7 @@ def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: 
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "panels.a.curves.0.Q1=3",
              "--set", "panels.a.curves.0.Q2=[1, 4]", "--set", "claims=[]")  # fmt: skip
     (own,) = Path("results/set").iterdir()
-    found = gather.gather([Path("experiments/beyond/small.yaml")], "quick", own, Path("experiments"))
+    found = gathered([Path("experiments/beyond/small.yaml")], "quick", own)
     (effect,) = found.effects["beyond.1"]
     assert effect.words.startswith("cannot be read from these results: Q2=5 selects no curve")
 
@@ -293,7 +301,7 @@ def test_an_error_in_a_file_of_discrepancies_names_its_place(project: Path) -> N
     with pytest.raises(
         SpecErrors, match=r"discrepancies\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"
     ):
-        gather.gather([], gather.BEST, Path("results"), Path("experiments"))
+        gathered([])
 
 
 # -- every number again, from the CSV by other code --------------------------------------------------------------------
@@ -454,13 +462,13 @@ def test_the_page_is_whole(computed: Path, fedrepro: Call) -> None:
     page = Page(text)
     assert len(page.ids) == len(set(page.ids))
     assert set(page.links) <= set(page.ids)
-    assert {"overview", "claims", "discrepancies", "beyond-small", "beyond-later", "discrepancy-beyond.1"} <= set(
-        page.ids
-    )
+    wanted = {"index/paper-own", "find/claims", "figures/beyond-small", "figures/beyond-later"}
+    assert wanted | {"claims/beyond-small-small.1", "discrepancies/discrepancy-beyond.1"} <= set(page.ids)
     assert page.fetched == []
     assert "@import" not in text
     assert not re.search(r"url\((?!#|\"#)", text)
-    assert text.count("<svg") == 2
+    assert len(re.findall(r'<svg[^>]*><g id="drawing', text)) == 2  # claims refer to the drawings of their figures
+    assert '<use href="#drawing-0"' in text
     assert len(re.findall(r'class="curve"><title>FedC', text)) == 8
     assert "fedrepro run experiments/beyond/small.yaml --tier quick" in text
     assert "one &lt;b&gt;step&lt;/b&gt;" in text
@@ -561,13 +569,13 @@ def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
 
 
 def test_a_template_that_is_not_given_what_it_names_is_an_error() -> None:
-    with pytest.raises(UndefinedError, match="'width' is undefined"):
-        render.render("bitmap.html", label="a", data="")
+    with pytest.raises(UndefinedError, match="'rows' is undefined"):
+        render.render("numbers.html", caption="a", columns=())
 
 
 def test_static_files_stay_between_their_tags() -> None:
     assert "</" not in render.static("report.css")
-    assert "</" not in render.static("report.js")
+    assert "</" not in render.static("site.js")
 
 
 def test_a_picture_keeps_its_words_and_shortens_its_coordinates() -> None:
@@ -596,7 +604,7 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     source = section().source
     assert source is not None
     one = source.figure.panels[0]
-    drawn = pictures.panel_markup(source, one, "p")
+    drawn = pictures.drawing(source, one, "p", ("svg",)).files["svg"].decode()
     picture = build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]
@@ -606,11 +614,13 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     assert all(f">{label}<" in drawn for label in labels)
 
 
-def test_a_large_picture_becomes_a_png(computed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_picture_becomes_a_png(computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "LARGEST", 10)
-    drawn = html.draw(section())
-    assert drawn["a"].startswith('<img class="picture" alt="a small figure: (a) left"')
-    assert 'src="data:image/png;base64,' in drawn["a"]
+    fedrepro("report", "--jobs", 1, "--out", "out", "--single", "out/report.html")
+    text = Path("out/report.html").read_text(encoding="utf-8")
+    assert "<svg" not in text
+    assert '<img class="picture" src="data:image/png;base64,' in text
+    assert 'alt="a small figure: (a) left' in text
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
@@ -618,9 +628,10 @@ def test_a_large_picture_becomes_a_png(computed: Path, monkeypatch: pytest.Monke
 PROBE = """<script>window.addEventListener('load', function () {
   var wide = Array.from(document.querySelectorAll('body *')).filter(function (e) {
     return !e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth + 1; });
-  document.querySelector('.filters button:last-child').click();
-  var shown = Array.from(document.querySelectorAll('#claims li')).filter(function (e) { return e.offsetHeight > 0; });
-  location.hash = 'discrepancy-beyond.1';
+  document.querySelector('a[data-filter="verdict=not-tested"]').click();
+  var listed = document.querySelectorAll('#find li[data-verdict]');
+  var shown = Array.from(listed).filter(function (e) { return e.offsetHeight > 0; });
+  location.hash = 'discrepancies/discrepancy-beyond.1';
   var target = document.querySelector(':target');
   parent.document.body.setAttribute('data-probe', JSON.stringify({
     inner: innerWidth,
@@ -670,6 +681,6 @@ def test_in_chromium(computed: Path, fedrepro: Call, width: int) -> None:
     assert probe["fetched"] == []
     assert probe["scroll"] <= width
     assert probe["wide"] == []
-    assert probe["shown"] == 1  # one claim of two is not tested, and the filter's last button shows those
-    assert probe["target"] == "discrepancy-beyond.1"
+    assert probe["shown"] == 1  # one claim of two is not tested, and the link shows those
+    assert probe["target"] == "discrepancies/discrepancy-beyond.1"
     assert "CONSOLE" not in done.stderr

@@ -102,10 +102,10 @@ def test_counts_lead_to_the_claims_behind_them_and_filters_narrow_them(folder: P
     page = opened.page
     page.get_by_role("link", name=re.compile("undecided, evidence quick")).click()
     page.wait_for_url("**/find.html#**")
-    assert page.locator("#found").inner_text() == "1 claim"
+    assert page.locator("#count").inner_text() == "1 claim"
     assert page.locator("li[data-verdict]:visible").count() == 1
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function("document.getElementById('found').textContent.startsWith('3 claims')")
+    page.wait_for_function("document.getElementById('count').textContent.startsWith('3 claims')")
     page.get_by_label("Verdict").select_option("not-tested")
     assert page.locator("li[data-verdict]:visible").count() == 1
     assert page.url.endswith("#verdict=not-tested")

@@ -16,9 +16,12 @@ import pytest
 import yaml
 from click.testing import Result
 
-from fedrepro.report import gather, html, pictures
+from fedrepro.report import pictures, prepare, single_file, site
+from fedrepro.report.contents import Report
+from fedrepro.results.schema import Made
 
 from .pages import Page
+from .test_report import gathered
 
 Call = Callable[..., Result]
 HOSTILE = '</p><script src="x">alert("1")</script><b onclick=\'y\'>&amp; \\g<0> $\\lambda=1$ {{ 7 }} -->'
@@ -85,22 +88,24 @@ def compute(spec: Path, name: str, fedrepro: Call) -> None:
     path.write_text(json.dumps(sidecar))
 
 
-def renamed(report: gather.Report, name: str) -> gather.Report:
+def renamed(report: Report, name: str) -> Report:
     """The report of one figure with this name for what specs have plain names for: figures, panels and files."""
     (section,) = report.sections
     panels = tuple(replace(panel, id=f"{name} {panel.id}") for panel in section.figure.panels)
-    figure = replace(section.figure, figure=f"{name} one", panels=panels)
+    claims = tuple(replace(claim, panel=f"{name} {claim.panel}") for claim in section.figure.claims)
+    figure = replace(section.figure, figure=f"{name} one", panels=panels, claims=claims)
     assert section.source
     section = replace(
         section,
         path=Path(f"{name} path"),
         figure=figure,
         source=replace(section.source, figure=figure),
+        claims=tuple(replace(row, claim=claim) for row, claim in zip(section.claims, claims, strict=True)),
         published=tuple(replace(item, panel=f"{name} {item.panel}") for item in section.published),
     )
     rows = tuple(replace(row, figures=(section.name, f"{name} two")) for row in report.discrepancies)
     effects = {key: tuple(replace(one, figure=section.name) for one in found) for key, found in report.effects.items()}
-    return gather.Report((section,), rows, effects)
+    return Report((section,), rows, effects)
 
 
 def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch) -> dict[str, Page]:
@@ -111,14 +116,19 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     compute(spec, name, fedrepro)
     done = fedrepro("report", spec, "--out", "out", "--single", "out/report.html", "--jobs", 1)
     assert done.exit_code == 0, done.output
-    report = renamed(gather.gather([spec], "quick", Path("results"), Path("experiments")), name)
-    (section,) = report.sections
-    drawn = {"svg": {section.name: html.draw(section)}, "none": {}}
+    report = renamed(gathered([spec], "quick"), name)
+
+    def single(pictured: bool) -> Page:
+        prepared = {part.name: prepare.prepare(part, Path("results"), pictured) for part in report.sections}
+        pages = site.Site(report, prepared, Path("experiments"), Made())
+        pages.build()
+        return Page(single_file.page(pages))
+
+    written = {"svg": single(True), "none": single(False)}
     monkeypatch.setattr(pictures, "LARGEST", 0)
-    drawn["png"] = {section.name: html.draw(section)}
+    written["png"] = single(True)
     monkeypatch.undo()
-    written = (folder / "out" / "report.html").read_text(encoding="utf-8")
-    return {"written": Page(written)} | {kind: Page(html.page(report, panels)) for kind, panels in drawn.items()}
+    return written | {"written": Page((folder / "out" / "report.html").read_text(encoding="utf-8"))}
 
 
 def folder_tags(folder: Path) -> Counter[tuple[str, ...]]:
@@ -157,7 +167,7 @@ def test_names_are_words_whatever_stands_in_them(
         assert page.fetched == []
         assert len(page.ids) == len(set(page.ids))
         assert set(page.links) <= set(page.ids)
-        assert all(re.fullmatch(r"[\w.~-]+", name) for name in page.ids)
+        assert all(re.fullmatch(r"[\w./~-]+", name) for name in page.ids)
         assert words(page, HOSTILE) == words(plain[kind], "Name")
         assert page.words.count(HOSTILE) > 40
     assert hostile["svg"].drawn

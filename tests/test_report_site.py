@@ -23,11 +23,13 @@ from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
 from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.report import explore, gather, next_steps, prepare, site, summaries
+from fedrepro.report import addresses, claim_index, explore, gather, next_steps, prepare, site, summaries
+from fedrepro.report.contents import Report
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
 from fedrepro.spec.nodes import SpecErrors
 
+from . import test_report
 from .conftest import ROOT
 from .test_report import DISCREPANCIES, SPEC
 
@@ -111,9 +113,8 @@ class Taken(HTMLParser):
         self.words += data
 
 
-def gathered() -> gather.Report:
-    paths = [Path(f"experiments/beyond/{name}.yaml") for name in ("later", "small")]
-    return gather.gather(paths, gather.BEST, Path("results"), Path("experiments"))
+def gathered() -> Report:
+    return test_report.gathered([Path(f"experiments/beyond/{name}.yaml") for name in ("later", "small")])
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
     assert "Evidence: quick" in page.words
     assert "fedrepro check beyond/small --tier quick" in page.words
     assert 'href="../discrepancies.html#discrepancy-beyond.1"' in page.text
-    assert "difference " in page.words.partition("Discrepancies that touch it")[2]
+    assert "difference " in page.words.partition("Discrepancies that concern it")[2]
     assert row.claim.check in page.words
     assert page.text.count('class="spot"') == 2
     assert '<img class="picture" src="../figures/beyond-small/a.svg"' in page.text
@@ -224,18 +225,18 @@ def test_an_id_that_two_figures_have_is_told_apart(computed: Path) -> None:
     report = gathered()
     later, small = report.sections
     twice = replace(later, claims=(replace(later.claims[0], claim=small.claims[0].claim),))
-    found = site.entries(gather.Report((twice, small), report.discrepancies, report.effects))
+    found = claim_index.entries(Report((twice, small), report.discrepancies, report.effects))
     assert [entry.page for entry in found] == [
         "claims/beyond-later-small.1.html", "claims/beyond-small-small.1.html", "claims/own~2f~claim~20~2.html",
     ]  # fmt: skip
 
 
 def test_names_of_files_are_short_and_differ(computed: Path) -> None:
-    long = [site.file_name("x" * 300 + end) for end in "ab"]
+    long = [addresses.file_name("x" * 300 + end) for end in "ab"]
     assert len(set(long)) == 2
     assert all(len(name) < 120 for name in long)
-    assert site.file_name("..") not in ("", ".", "..")
-    assert site.file_name("a/../b") == "a~2f~..~2f~b"
+    assert addresses.file_name("..") not in ("", ".", "..")
+    assert addresses.file_name("a/../b") == "a~2f~..~2f~b"
 
 
 def test_a_newer_report_replaces_the_old_one_and_nothing_else(computed: Path, tmp_path: Path) -> None:
@@ -290,19 +291,25 @@ def test_the_line_of_a_paper_is_counted() -> None:
 
     full = [row("reproduced", "paper")] * 3 + [row("within noise", "paper")]
     less = [row("holds", "quick"), row("fails", "stand-in")]
-    assert site.line(full) == "All 4 claims are decided at the published sizes: 3 reproduced, 1 within noise"
-    assert site.line(full + less) == (
+    assert (
+        claim_index.count_sentence(full)
+        == "All 4 claims are decided at the published sizes: 3 reproduced, 1 within noise"
+    )
+    assert claim_index.count_sentence(full + less) == (
         "4 of 6 claims are decided at the published sizes: 3 reproduced, 1 within noise; on less evidence 1 holds, "
         "1 fails (1 on stand-ins, which say nothing about the paper)"
     )
-    assert site.line(less[:1]) == "None of 1 claim is decided at the published sizes yet; on less evidence 1 holds"
+    assert (
+        claim_index.count_sentence(less[:1])
+        == "None of 1 claim is decided at the published sizes yet; on less evidence 1 holds"
+    )
 
 
 def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, Any]) -> None:
     words = pages["index.html"].words
     assert "It is as we say." in words
     assert "It is not." not in words
-    assert re.search(r"no longer bear out: small\.1 \(undecided\)", words)
+    assert re.search(r"no longer support it: small\.1 \(undecided\)", words)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +386,7 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
     assert [step.command for step in next_steps.steps(section, row, 60.0)] == commands
     stale = replace(section, stale=("the spec changed",))
     assert next_steps.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
-    assert site.entries(gather.Report((stale,), (), {}))[0].marks[0] == "stale"
+    assert claim_index.entries(Report((stale,)))[0].marks[0] == "stale"
 
 
 # -- data of curves ----------------------------------------------------------------------------------------------------
@@ -482,11 +489,11 @@ def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:
 
 def test_nothing_measured_goes_from_a_worker_to_the_pages(computed: Path) -> None:
     path = Path("experiments/beyond/small.yaml")
-    done = prepare.work_out(prepare.Task(path, gather.BEST, Path("results"), False, {}))
+    done, _, _ = prepare.figure(path, gather.BEST, Path("results"), False, ())
     (whole,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert whole.source is not None
-    assert done.section.source is not None
-    short, known = done.section.source, whole.source.runs
+    assert done.source is not None
+    short, known = done.source, whole.source.runs
     assert len(short.frame) == sum(len(known.trials(name)) for name in known.series()) < len(whole.source.frame)
     assert (tags(short), footer(short, ())) == (tags(whole.source), footer(whole.source, ()))
-    assert done.section.claims == whole.claims
+    assert done.claims == whole.claims

@@ -58,20 +58,21 @@ def report(
       fedrepro report fedc/fig5 --no-pictures
     """
     from fedrepro.files import atomically
-    from fedrepro.report import gather, html, markdown, prepare, site
+    from fedrepro.report import gather, markdown, prepare, single_file, site
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
     content, prepared = prepare.figures(
         find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
-    files = site.Site(content, prepared, experiments(), made()).build()
+    pages = site.Site(content, prepared, experiments(), made())
+    files = pages.build()
     site.write(out / "report", files)
     click.echo(f"{out / 'report' / 'index.html'} ({len(files)} files, {sum(map(len, files.values())) / 1e6:.1f} MB)")
-    drawn = {name: {panel.id: panel.markup for panel in figure.panels} for name, figure in prepared.items()}
-    texts = [(out / "REPORT.md", markdown.text(content, out))]
-    texts += [(single, html.page(content, drawn, experiments()))] if single is not None else []
-    for path, text in texts:
+    texts = {out / "REPORT.md": markdown.text(content, out)}
+    if single is not None:
+        texts[single] = single_file.page(pages)
+    for path, text in texts.items():
         atomically(path, text.encode())
         click.echo(f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
     if not no_pictures and not site.library():

@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
-from fedrepro.report import compare, gather, pictures, views
+from fedrepro.report import addresses, compare, gather, pictures, site
 from fedrepro.report.compare import NOISE, SAME, Change
-from fedrepro.report.gather import Section
-from fedrepro.report.render import render, static
-from fedrepro.report.site import MARKER, POLICY, file_name
+from fedrepro.report.contents import Section
+from fedrepro.report.render import static
+from fedrepro.report.site import STATIC
 from fedrepro.results.read import PACKED
 from fedrepro.runs.storage.write import made
 from fedrepro.spec.find import experiments
@@ -87,22 +86,16 @@ class Compared:
 def page(a: Path, b: Path, metric: str | None, pictured: bool = True) -> dict[str, bytes]:
     """Return the files of a folder that shows the differences between A and B."""
     both, only_a, only_b = pairs(a, b)
-    files = {f"static/{name}": str(static(name)).encode() for name in ("report.css", "site.css", "site.js")}
+    files = {f"static/{name}": static(name).encode() for name in STATIC}
     figures = [_compared(pair, metric, pictured, files) for pair in both]
     states = Counter(change.state for figure in figures for change in figure.changes)
     turned = sum(x.verdict != y.verdict for figure in figures for x, y in figure.verdicts)
-    text = render(
-        "site/compare.html", root="", here="index.html", title="Two sets of results", policy=POLICY, marker=_marker(),
-        figure_page=str, made_by=views.program(made()), a=str(a), b=str(b), found=figures, states=states, turned=turned,
-        only_a=only_a, only_b=only_b, lines=lambda changes: compare.lines(changes, True), unseen=UNSEEN,
+    files["index.html"] = site.page(
+        "index.html", "compare.html", "Two sets of results", made_by=site.program(made()), a=str(a), b=str(b),
+        figures=figures, states=states, turned=turned, only_a=only_a, only_b=only_b,
+        lines=lambda changes: compare.lines(changes, True),
     )  # fmt: skip
-    return files | {"index.html": str(text).encode()}
-
-
-def _marker() -> Any:
-    from markupsafe import Markup
-
-    return Markup(MARKER)
+    return files
 
 
 def _compared(pair: Pair, metric: str | None, pictured: bool, files: dict[str, bytes]) -> Compared:
@@ -110,7 +103,7 @@ def _compared(pair: Pair, metric: str | None, pictured: bool, files: dict[str, b
     moved = tuple(change for change in changes if change.state not in UNSEEN)
     counted = Counter(change.state for change in changes)
     sections = [_section(path) for path in (pair.a, pair.b)]
-    anchor = views.anchor(*pair.name.split("/"))
+    anchor = addresses.anchor(*pair.name.split("/"))
     return Compared(
         pair.name, anchor, changes, moved, ", ".join(f"{n} {state}" for state, n in counted.items()),
         tuple(_verdicts(sections)), tuple(_pictures(anchor, sections, moved, files)) if pictured else (),
@@ -151,7 +144,7 @@ def _pictures(
             if source is not None and series & {curve.setting.series for curve in panel.curves}:
                 formats = pictures.drawing(source, panel, f"{anchor}-{side}", ("svg", "png")).files
                 ending = next((e for e in ("svg", "png") if e in formats), "")
-                path = f"{side}/{file_name(anchor, panel.id)}.{ending}"
+                path = f"{side}/{addresses.file_name(anchor, panel.id)}.{ending}"
                 if ending:
                     files[path] = formats[ending]
                     own[panel.id] = pictures.titled(panel), path

@@ -1,144 +1,65 @@
-"""The content of the report as data: the discrepancies, and one section per figure with its claims and numbers."""
+"""Gather the contents of the report from specs, results and discrepancies."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
 from fedrepro.report import discrepancies
+from fedrepro.report.contents import LENT, Report, Section
 from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
-from fedrepro.report.published import Published, published
+from fedrepro.report.published import published
 from fedrepro.results import checks, read
 from fedrepro.results.checks import Check
 from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import nodes
 from fedrepro.spec.find import stored_under
-from fedrepro.spec.model import Claim, Figure
+from fedrepro.spec.model import Claim
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
 
 BEST = "best"
 BEST_FIRST = TIERS[::-1]
 VERDICTS = evidence.VERDICTS
-LENT_WORDS = "tier, of which verdicts are shown: "
-LENT = "the {tier} " + LENT_WORDS
+
+Effects = list[tuple[str, int, Measured]]
+"""Measured effects, each with the id of its discrepancy and its number there."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """One figure: its results at one tier (``source`` is None without results) and its verdicts.
-
-    Every claim has the verdict with the best evidence of the requested tiers. stale : what has changed since the
-    results were computed, and which results are damaged. unchecked : why changes cannot be detected. others : the
-    results of other tiers that verdicts are from.
-    """
-
-    path: Path
-    figure: Figure
-    source: FigureData | None
-    claims: tuple[judge.Row, ...]
-    stale: tuple[str, ...]
-    unchecked: tuple[str, ...]
-    published: tuple[Published, ...]
-    tiers: tuple[str, ...]
-    check: Check | None = None
-    others: tuple[FigureData, ...] = ()
-
-    def read_from(self, row: judge.Row) -> FigureData | None:
-        """Return the results that a claim's verdict is from."""
-        sources = (s for s in (self.source, *self.others) if s is not None and s.figure.tier == row.tier)
-        return next(sources, None) if row.level != evidence.NONE else None
-
-    def in_short(self) -> Section:
-        """Return the section without its measurements: all that its pages need besides what ``prepare`` makes."""
-        short = self.source.in_short() if self.source is not None else None
-        return dataclasses.replace(self, source=short, others=tuple(source.in_short() for source in self.others))
-
-    def is_stale(self, row: judge.Row) -> bool:
-        """Return whether something has changed since the results of a claim's verdict were computed."""
-        own = self.source is not None and self.source.figure.tier == row.tier
-        lent = LENT.format(tier=row.tier)
-        return any(why.startswith(lent) or (own and LENT_WORDS not in why) for why in self.stale)
-
-    @property
-    def name(self) -> str:
-        """``paper/figure``."""
-        return f"{self.figure.paper}/{self.figure.figure}"
-
-    def count(self, verdict: str) -> int:
-        """Return how many of its claims have this verdict."""
-        return sum(row.verdict == verdict for row in self.claims)
+def report(sections: Iterable[Section], rows: Sequence[Discrepancy], effects: Effects) -> Report:
+    """Return the report of these sections, discrepancies and effects."""
+    ordered = sorted(effects, key=lambda effect: effect[1])
+    by_row: dict[str, tuple[Measured, ...]] = {}
+    for owner, _, measured in ordered:
+        by_row[owner] = (*by_row.get(owner, ()), measured)
+    return Report(tuple(sorted(sections, key=_place)), tuple(rows), by_row)
 
 
-@dataclass(frozen=True)
-class Report:
-    """All sections, the discrepancies, and the measured effects by the id of their discrepancy."""
-
-    sections: tuple[Section, ...]
-    discrepancies: tuple[Discrepancy, ...]
-    effects: Mapping[str, tuple[Measured, ...]]
-
-    def count(self, verdict: str) -> int:
-        """Return how many claims of all figures have this verdict."""
-        return sum(section.count(verdict) for section in self.sections)
-
-    def at_level(self, level: str, verdict: str | None = None) -> int:
-        """Return how many claims have this level of evidence, and the verdict if it is given."""
-        rows = (row for section in self.sections for row in section.claims if row.level == level)
-        return sum(verdict in (None, row.verdict) for row in rows)
-
-    def touching(self, name: str) -> list[Discrepancy]:
-        """Return the discrepancies that concern a figure."""
-        return [row for row in self.discrepancies if name in row.figures]
-
-
-def gather(paths: Iterable[Path], tier: str, root: Path, experiments: Path) -> Report:
-    """Return the report on all specs: at ``tier``, or with ``best`` at the paper tier if possible, else at quick."""
-    rows = tuple(discrepancies.load_all(experiments))
-    sections = [section(path, tier, root) for path in paths]
-    return report(sections, rows, [measured(figure, effects_of(rows)) for figure in sections])
-
-
-Effects = Mapping[tuple[str, int], Effect]
-"""Effects by the id of their discrepancy and their number there."""
-
-
-def effects_of(rows: Iterable[Discrepancy]) -> Effects:
-    """Return all effects of discrepancies."""
-    return {(row.id, number): effect for row in rows for number, effect in enumerate(row.effects)}
-
-
-def report(
-    sections: Iterable[Section],
-    rows: tuple[Discrepancy, ...],
-    effects: Iterable[Mapping[tuple[str, int], Measured]],
-) -> Report:
-    """Return the report of these sections. effects : the effects measured in the results of each."""
-    by_place = {place: effect for own in effects for place, effect in own.items()}
-    by_row = {row.id: tuple(by_place[at] for at in effects_of([row]) if at in by_place) for row in rows}
-    return Report(tuple(sorted(sections, key=_place)), rows, by_row)
-
-
-def measured(section: Section, effects: Effects) -> dict[tuple[str, int], Measured]:
-    """Return the effects that are measured in a section's results."""
+def effects_in(section: Section, rows: Iterable[Discrepancy]) -> Effects:
+    """Return the effects of discrepancies that are measured in a section's results."""
     source = section.source
     if source is None:
-        return {}
-    return {at: _measured(effect, source) for at, effect in effects.items() if effect.figure == section.name}
+        return []
+    return [
+        (row.id, number, _measured(effect, source))
+        for row in rows
+        for number, effect in enumerate(row.effects)
+        if effect.figure == section.name
+    ]
 
 
-def _place(section: Section) -> tuple[int, bool, list[tuple[int, str]]]:
+def _place(section: Section) -> tuple[int, str, bool, list[tuple[int, str]]]:
     """Return a key that sorts by paper, then figures by number (fig3 before fig10, figS1 after), then tables."""
     parts = re.findall(r"\d+|\D+", section.figure.figure)
     number = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-    return discrepancies.order(section.figure.paper), section.figure.figure.startswith("table"), number
+    paper = section.figure.paper
+    return discrepancies.order(paper), paper, section.figure.figure.startswith("table"), number
 
 
 def _measured(effect: Effect, source: FigureData) -> Measured:
@@ -178,7 +99,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         figure = load(path, wanted[0])
         why = damaged[0] if damaged else f"no results at the {' or the '.join(wanted)} tier"
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
-        return Section(path, figure, None, rows, tuple(damaged), (), (), tuple(available))
+        return Section(path, figure, None, rows, tuple(damaged), tiers=tuple(available))
     source = sources[0]
     rows = _best([_rows(s) for s in sources], source.figure.claims)
     shown = [s for s in sources if s is source or s.figure.tier in {row.tier for row in rows}]

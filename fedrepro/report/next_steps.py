@@ -15,7 +15,7 @@ from fedrepro import registry
 from fedrepro.claims import evidence, judge
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
-from fedrepro.report.gather import Section
+from fedrepro.report.contents import Section
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings

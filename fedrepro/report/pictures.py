@@ -1,8 +1,7 @@
-"""Panels for the pages: curves as inline SVG with tooltips, large panels as PNG, tables as HTML tables."""
+"""Panels for the pages: curves as SVG with tooltips, large panels as PNG, tables as HTML tables."""
 
 from __future__ import annotations
 
-import base64
 import colorsys
 import dataclasses
 import functools
@@ -44,7 +43,7 @@ TAGS = {style.AMBER.lower(), style.AMBER_EDGE.lower()}
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn panel: HTML for a page, and picture files by format (none for tables, or without results).
+    """A drawn panel: picture files by format, or HTML for a table or a panel without results.
 
     spot : returns the place of a data point in the picture, as shares of its width and height from the upper left, and
     whether it is inside the axes. size : width and height in pixels. limits : of the x and the y axis.
@@ -57,13 +56,11 @@ class Drawing:
     limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
-def panel_markup(source: FigureData, panel: Panel, prefix: str) -> Markup:
-    """Return the panel as HTML, a line of text without results; ``prefix`` makes its ids unique in the page."""
-    return drawing(source, panel, prefix, ()).markup
-
-
 def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
-    """Return the panel as HTML and as files of these formats, except an SVG that would be too large."""
+    """Return the panel as files of these formats, but as PNG instead of a large SVG; tables as HTML.
+
+    prefix : makes the ids of an SVG unique in a page.
+    """
     if panel.kind == "table":
         return Drawing(table(source, panel))
     sidecar = source.sidecar.only(curve.setting.dataset for curve in panel.curves)  # only its own tags
@@ -76,20 +73,14 @@ def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str
         tips = _name_curves(picture)
         text = _save(picture, "svg").decode()
         large = len(text) > LARGEST
-        files = {name: _save(picture, name) for name in formats if name not in ("svg", "png")}
-        png = _png(picture) if large or "png" in formats else b""
-    label = f"{source.figure.title}: {titled(panel)}"
-    width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
-    if "png" in formats:
-        files["png"] = png
+        files = {"pdf": _save(picture, "pdf")} if "pdf" in formats else {}
+        if large or "png" in formats:
+            files["png"] = _png(picture)
     if not large:
-        markup = inline(text, prefix, label, tips)
-        files |= {"svg": _alone(markup).encode()} if "svg" in formats else {}
-    else:
-        data = base64.b64encode(png).decode()
-        markup = render("bitmap.html", label=label, width=f"{width}", data=data)
+        files["svg"] = _alone(inline(text, prefix, f"{source.figure.title}: {titled(panel)}", tips)).encode()
+    width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
     shown = picture.axes[0]
-    return Drawing(markup, files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
+    return Drawing(Markup(), files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
 
 
 def _png(picture: Any) -> bytes:

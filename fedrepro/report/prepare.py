@@ -5,8 +5,9 @@ These steps take time. Each figure is prepared separately, so several processes 
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from fedrepro.plotting import naming
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
-from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts, views
-from fedrepro.report.effects import Measured
-from fedrepro.report.gather import Effects, Report, Section
+from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts
+from fedrepro.report.addresses import anchor
+from fedrepro.report.contents import Report, Section
+from fedrepro.report.discrepancies import Discrepancy
+from fedrepro.report.gather import Effects
 from fedrepro.report.pictures import Drawing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
@@ -57,19 +60,23 @@ class Mark:
 class Shown:
     """A panel as the pages show it. files : by suffix. rows : its end values, the header first.
 
-    markup : the panel for the single page. marks : the points that the check of each claim read.
+    markup : a table, or why there is no picture. marks : the points that the check of each claim read.
     """
 
     id: str
     tier: str
     title: str
     kind: str
-    wide: bool
     markup: Markup
     files: Mapping[str, bytes]
     size: tuple[int, int]
     rows: list[list[str]]
     marks: Mapping[str, tuple[Mark, ...]]
+
+    @property
+    def wide(self) -> bool:
+        """Whether it has the whole width of a page."""
+        return self.kind in ("table", "scatter")
 
 
 @dataclass(frozen=True)
@@ -87,54 +94,34 @@ class Prepared:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Task:
-    """A figure to prepare from results below ``root`` (see ``gather``), with pictures or without.
-
-    effects : all effects of discrepancies, some of which are measured in this figure.
-    """
-
-    path: Path
-    tier: str
-    root: Path
-    pictured: bool
-    effects: Effects
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A prepared figure: its section without measurements, and the effects measured in it."""
-
-    section: Section
-    prepared: Prepared
-    effects: Mapping[tuple[str, int], Measured]
-
-
 def figures(
     paths: Iterable[Path], tier: str, root: Path, experiments: Path, pictured: bool, jobs: int
 ) -> tuple[Report, dict[str, Prepared]]:
     """Gather the report and prepare every section by its name, ``jobs`` at a time; without measurements."""
-    rows = tuple(discrepancies.load_all(experiments))
-    effects = gather.effects_of(rows)
+    rows = discrepancies.load_all(experiments)
     largest = sorted(paths, key=lambda path: -path.stat().st_size if path.is_file() else 0)
     if not pictured and len(largest) <= FEW:
         jobs = 1
-    tasks = [Task(path, tier, root, pictured, effects) for path in largest]
-    finished = []
+    sections, effects, prepared = [], [], {}
+    one_figure = functools.partial(figure, tier=tier, root=root, pictured=pictured, rows=rows)
     with Progress("figures", len(largest)) as progress:
-        for figure in processes.parallel_map(work_out, tasks, jobs):
-            finished.append(figure)
-            progress.step(figure.section.name)
-    report = gather.report((f.section for f in finished), rows, (f.effects for f in finished))
-    prepared = {f.section.name: f.prepared for f in finished}
-    return report, {section.name: prepared[section.name] for section in report.sections}
+        for section, own, measured in processes.parallel_map(one_figure, largest, jobs):
+            sections.append(section)
+            prepared[section.name] = own
+            effects += measured
+            progress.step(section.name)
+    return gather.report(sections, rows, effects), prepared
 
 
-def work_out(task: Task) -> Finished:
-    """Return the section of one figure and what its pages need."""
-    section = gather.section(task.path, task.tier, task.root)
-    prepared = prepare(section, task.root, task.pictured)
-    return Finished(section.in_short(), prepared, gather.measured(section, task.effects))
+def figure(
+    path: Path, tier: str, root: Path, pictured: bool, rows: Sequence[Discrepancy]
+) -> tuple[Section, Prepared, Effects]:
+    """Return the section of one figure without measurements, what its pages need, and its effects of discrepancies.
+
+    root : folder of the results. pictured : with pictures.
+    """
+    section = gather.section(path, tier, root)
+    return section.in_short(), prepare(section, root, pictured), gather.effects_in(section, rows)
 
 
 def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
@@ -168,7 +155,7 @@ def _read(section: Section, row: Row) -> Read:
 def _shown(
     section: Section, source: FigureData, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]
 ) -> Shown:
-    place = f"{views.figure_anchor(section.name)}-{views.anchor(panel.id)}"
+    place = anchor(section.figure.paper, section.figure.figure, panel.id)
     main = source is section.source
     drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
     if main and panel.id in data and drawn.limits is not None:
@@ -185,8 +172,8 @@ def _shown(
     own = {row.claim.id for row in section.claims if section.read_from(row) is source}
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
     return Shown(
-        panel.id, source.figure.tier, pictures.titled(panel), panel.kind, panel.kind in views.WIDE, drawn.markup, files,
-        drawn.size, rows, {name: points for name, points in marks.items() if points},
+        panel.id, source.figure.tier, pictures.titled(panel), panel.kind, drawn.markup, files, drawn.size, rows,
+        {name: points for name, points in marks.items() if points},
     )  # fmt: skip
 
 

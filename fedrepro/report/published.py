@@ -25,6 +25,15 @@ class Published:
     curve: str
     standing: bool = False  # ours is on a stand-in, so the difference has no meaning
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of a table: panel, label, x, the paper's value, ours, the difference, our nearest curve."""
+        x = "end" if self.x is None else f"{self.x:g}"
+        ours = "none there" if np.isnan(self.ours) else f"{self.ours:.4g}"
+        comparable = self.value and np.isfinite(self.ours) and not self.standing
+        off = f"{100 * (self.ours / self.value - 1):+.0f} %" if comparable else ""
+        return self.panel, self.label, x, f"{self.value:.4g}", ours, off, self.curve
+
 
 def published(source: FigureData) -> Iterator[Published]:
     """Yield the published numbers of panels of curves, each with our nearest curve (tables contain their own)."""

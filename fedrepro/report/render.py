@@ -1,4 +1,4 @@
-"""Render templates as markup; values are escaped unless they are ``Markup`` (pictures, CSS, scripts)."""
+"""Render templates; values are escaped in HTML unless they are ``Markup`` (pictures, CSS, scripts)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,28 @@ def static(name: str) -> Markup:
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader(__package__), autoescape=lambda name: name is None or name.endswith(".html"),
+        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["slug"] = slug
+    environment.filters |= {"slug": slug, "line": line, "cell": cell, "sentence": sentence}
     return environment
 
 
 def slug(verdict: str) -> str:
     """Return a verdict as the name of a class in the style sheet."""
     return verdict.replace(" ", "-")
+
+
+def line(text: str) -> str:
+    """Return a text of several lines as one."""
+    return text.replace("\n", " ")
+
+
+def cell(text: str) -> str:
+    """Return a text as the cell of a table in Markdown."""
+    return line(text).replace("|", "\\|")
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital first letter."""
+    return text[:1].upper() + text[1:]

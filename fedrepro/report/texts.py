@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedrepro.report.markdown import table as markdown_table
+from fedrepro.report.render import cell
 from fedrepro.spec.model import Panel
 
 Tables = Sequence[tuple[Panel, list[list[str]]]]
@@ -29,7 +29,7 @@ def as_csv(tables: Tables, caption: str) -> str:
 
 def as_markdown(tables: Tables, caption: str) -> str:
     """Return a heading and a table per panel, and the caption."""
-    parts = [f"**({panel.id}) {panel.title}**\n\n{markdown_table(rows)}" for panel, rows in tables]
+    parts = [f"**({panel.id}) {panel.title}**\n\n{_markdown(rows)}" for panel, rows in tables]
     return "\n".join([*parts, f"*{caption}*\n"])
 
 
@@ -54,6 +54,11 @@ FORMATS: dict[str, Callable[[Tables, str], str]] = {
     "latex": as_latex,
     "json": as_json,
 }
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    head, *body = rows
+    return "".join("| " + " | ".join(map(cell, row)) + " |\n" for row in (head, ["---"] * len(head), *body))
 
 
 def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:

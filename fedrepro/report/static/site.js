@@ -1,13 +1,17 @@
-// Filters and search of find.html. Every page is readable without: it then lists everything.
+// Filters and search of find.html, also in the single file. Every page is readable without: it then lists everything.
 (function () {
   'use strict';
-  var form = document.getElementById('filters');
+  window.addEventListener('beforeprint', function () {
+    document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+  });
+  var form = document.querySelector('form.filters');
   if (!form) return;
+  var page = form.parentNode, single = page.className === 'page';
   var fields = Array.from(form.elements).filter(function (e) { return e.name; });
-  var items = Array.from(document.querySelectorAll('.found > li')).map(function (li) {
+  var items = Array.from(page.querySelectorAll('.listed > li')).map(function (li) {
     return {li: li, text: li.textContent.toLowerCase(), claim: 'verdict' in li.dataset};
   });
-  var status = document.getElementById('found');
+  var status = page.querySelector('[role="status"]');
 
   function asked() {
     var all = new URLSearchParams(location.search);
@@ -29,8 +33,8 @@
       item.li.style.display = fit ? '' : 'none';
       if (fit) counts[item.claim ? 'claims' : 'others'] += 1;
     });
-    document.querySelectorAll('main > section').forEach(function (section) {
-      section.hidden = !section.querySelector('.found > li:not([hidden])');
+    page.querySelectorAll(':scope > section').forEach(function (section) {
+      section.hidden = !section.querySelector('.listed > li:not([hidden])');
     });
     status.textContent = counts.claims + (counts.claims === 1 ? ' claim' : ' claims') +
       (counts.others ? ', ' + counts.others + ' figures, methods and discrepancies' : '');
@@ -41,15 +45,25 @@
     show();
   }
   function keep() {
+    if (single) return show();
     var all = new URLSearchParams();
     fields.forEach(function (e) { if (e.value.trim()) all.set(e.name, e.value.trim()); });
     try { history.replaceState(null, '', location.pathname + (all.size ? '#' + all : '')); } catch (e) { /* a file */ }
     show();
   }
+  // In the single file, where the hash names a section, links carry their filters themselves.
+  document.querySelectorAll('a[data-filter]').forEach(function (link) {
+    link.addEventListener('click', function () {
+      var wanted = new URLSearchParams(link.dataset.filter);
+      fields.forEach(function (e) { e.value = wanted.get(e.name) || ''; });
+      show();
+    });
+  });
   form.hidden = false;
   form.addEventListener('input', keep);
   form.addEventListener('submit', function (event) { event.preventDefault(); });
   form.addEventListener('reset', function () { setTimeout(keep, 0); });
+  if (single) return show();
   window.addEventListener('hashchange', read);
   read();
 })();

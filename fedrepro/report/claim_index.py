@@ -1,0 +1,139 @@
+"""The claims as the pages list and count them: one entry per claim, grouped by paper."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro import registry
+from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, VARIANT, VERDICTS
+from fedrepro.claims.judge import Row
+from fedrepro.report import discrepancies, summaries
+from fedrepro.report.addresses import file_name
+from fedrepro.report.gather import Report, Section
+from fedrepro.report.summaries import Sentence
+
+OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
+"""The group of claims that are not from a paper, and its title."""
+
+STALE = "stale"
+MARKS = (STALE, PARTIAL, VARIANT, STAND_IN)
+"""The flags of claims: stale results, and some levels of evidence."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim in a list. group : the paper, or ``OWN_STUDIES``. page : the path of its page."""
+
+    row: Row
+    section: Section
+    group: str
+    page: str
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Its flags."""
+        flags = (STALE if self.section.is_stale(self.row) else "", self.row.level)
+        return tuple(mark for mark in MARKS if mark in flags)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The claims of one paper, or our own.
+
+    sentences : those of the paper's summary that the verdicts support. changed : the ids of claims with other verdicts
+    than the rest of the summary is based on.
+    """
+
+    key: str
+    name: str
+    entries: tuple[Entry, ...]
+    sentences: tuple[Sentence, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        """The verdicts on its claims."""
+        return [entry.row for entry in self.entries]
+
+    @property
+    def parts(self) -> list[tuple[str, str, int]]:
+        """Its bar: level of evidence, verdict and number of claims of each part."""
+        counts = Counter((row.level, row.verdict) for row in self.rows)
+        pairs = ((level, verdict) for level in LEVELS for verdict in VERDICTS)
+        return [(*pair, counts[pair]) for pair in pairs if counts[pair]]
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """Its number of claims with each flag."""
+        counts = Counter(mark for entry in self.entries for mark in entry.marks)
+        return {mark: counts[mark] for mark in MARKS if counts[mark]}
+
+
+def entries(report: Report) -> tuple[Entry, ...]:
+    """Return every claim as an entry; if two figures have the same id, the page's name includes the figure."""
+    ids = Counter(row.claim.id for section in report.sections for row in section.claims)
+    listing = []
+    for section in report.sections:
+        for row in section.claims:
+            name = (row.claim.id,) if ids[row.claim.id] == 1 else (*section.name.split("/", 1), row.claim.id)
+            group = OWN_STUDIES if is_own(section, row) else section.figure.paper
+            listing.append(Entry(row, section, group, f"claims/{file_name(*name)}.html"))
+    return tuple(listing)
+
+
+def is_own(section: Section, row: Row) -> bool:
+    """Return whether a claim is ours rather than a paper's."""
+    return section.figure.paper == "beyond" or re.match(r"\W*ours\b", row.claim.where) is not None
+
+
+def groups(listing: Sequence[Entry], experiments: Path) -> tuple[Group, ...]:
+    """Return the claims of each paper in the papers' order, then those of our own studies."""
+    verdicts = {entry.row.claim.id: entry.row.verdict for entry in listing}
+    keys = {entry.group for entry in listing}
+    ordered = sorted(keys, key=lambda key: (key == OWN_STUDIES, discrepancies.order(key), key))
+    return tuple(_group(key, listing, verdicts, experiments) for key in ordered)
+
+
+def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], experiments: Path) -> Group:
+    sentences = summaries.load(experiments, "beyond" if key == OWN_STUDIES else key)
+    known = [sentence for sentence in sentences if sentence.known(verdicts)]
+    return Group(
+        key,
+        OWN_TITLE if key == OWN_STUDIES else registry.PAPERS.get(key, key),
+        tuple(entry for entry in listing if entry.group == key),
+        tuple(sentence for sentence in known if not sentence.unlike(verdicts)),
+        tuple(dict.fromkeys(name for sentence in known for name in sentence.unlike(verdicts))),
+    )
+
+
+def totals(listing: Sequence[Entry]) -> list[Group]:
+    """Return the claims of all papers as one group, and ours as another, if there are any."""
+    papers = tuple(entry for entry in listing if entry.group != OWN_STUDIES)
+    own = tuple(entry for entry in listing if entry.group == OWN_STUDIES)
+    both = (Group("papers", "The papers' claims", papers), Group(OWN_STUDIES, OWN_TITLE, own))
+    return [group for group in both if group.entries]
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """Return the number of claims with each verdict in words."""
+    counts = Counter(row.verdict for row in rows)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+
+
+def count_sentence(rows: Sequence[Row]) -> str:
+    """Return one sentence with the counts of verdicts, without its full stop."""
+    full = [row for row in rows if row.level == PAPER]
+    less = [row for row in rows if row.level != PAPER]
+    standing = sum(row.level == STAND_IN for row in rows)
+    claims = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}"
+    if not full:
+        sentence = f"None of {claims} is decided at the published sizes yet"
+    else:
+        how_many = f"All {claims}" if not less else f"{len(full)} of {claims}"
+        sentence = f"{how_many} are decided at the published sizes: {counted(full)}"
+    rest = f"; on less evidence {counted(less)}" if less else ""
+    return sentence + rest + (f" ({standing} on stand-ins, which say nothing about the paper)" if standing else "")
