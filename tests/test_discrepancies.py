@@ -95,9 +95,9 @@ def test_every_claim_on_the_whole_file_of_movielens_says_that_table_1_counts_les
 def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
     text = GOOD.replace("topic: steps", "topc: steps").replace("fedcavg", "fedcvg").replace("all", "[fig2]")
     assert errors_of(tmp_path, text) == [
+        "3:5: a row needs 'topic'  (in: - id: fedc.1)",
         "4:5: 'topc' is not a key of a row, did you mean 'topic'? (valid: id, topic, paper, code, taken, variant, "
         "no_variant, run, figures, effect, note)  (in: topc: steps)",
-        "3:5: a row needs 'topic'  (in: - id: fedc.1)",
         "8:26: 'fedcvg' is not an algorithm, did you mean 'fedcavg'?  (in: variant: {algorithm: fedcvg, gamma2: 1.0})",
         "9:15: there is no figure 'fedc/fig2', did you mean 'fedc/fig1'? (`fedrepro list figures`)  "
         "(in: figures: [fig2])",
@@ -113,7 +113,7 @@ def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
         ("    variant: {algorithm: fedcavg, gamma2: 1.0}\n", "", "a row needs 'variant', or 'no_variant'"),
         ("figures: all", "figures: all\n    no_variant: x", "a row needs 'variant', or 'no_variant'"),
         ("{algorithm: fedcavg, gamma2: 1.0}", "{method: x}", "a variant names one of algorithm, problem, dataset"),
-        ('taken: "two"', "taken: 2", "taken must be text, not 2; put it in quotes"),
+        ('taken: "two"', "taken: 2", "taken must be text, not the number 2"),
         ("figures: all", "figures: all\n    effect: {figure: fig1, panel: a, taken: {}}", "an effect needs 'other'"),
     ],
 )

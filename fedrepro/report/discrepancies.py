@@ -24,25 +24,24 @@ An effect compares the panel's metric (or ``metric``, and ``other_metric`` for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.errors import ParameterError, nearest
+from fedrepro.errors import nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.axes import CLAIMED
+from fedrepro.spec.collect import Collector
 from fedrepro.spec.find import DISCREPANCIES, specs
 from fedrepro.spec.nodes import Node, SpecErrors
 
 TOP_KEYS = ("paper", "source", "rows")
 TEXTS = ("id", "topic", "paper", "code", "taken")
 ROW_KEYS = (*TEXTS, "variant", "no_variant", "run", "figures", "effect", "note")
-EFFECT_KEYS = (
-    "figure", "panel", "taken", "other", "other_panel", "metric", "other_metric", "at", "reach", "axis",
-)  # fmt: skip
-KINDS = ("algorithm", "problem", "dataset", "partition")
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,9 @@ class Effect:
     at: int | None = None
     reach: float | None = None
     axis: str = "round"
+
+
+EFFECT_KEYS = tuple(field.name for field in dataclasses.fields(Effect))
 
 
 @dataclass(frozen=True)
@@ -130,47 +132,25 @@ def load(path: Path, experiments: Path) -> list[Discrepancy]:
     """Return the discrepancies of one paper. Raises SpecErrors with all errors."""
     reader = _Reader(path, experiments)
     rows = reader.rows(nodes.read(path))
-    if reader.errors:
-        raise SpecErrors(reader.errors)
+    reader.raise_all()
     return rows
 
 
-class _Reader:
+class _Reader(Collector):
     """Reads a file and collects errors, each with its place and the text there."""
 
     def __init__(self, path: Path, experiments: Path) -> None:
-        self.path, self.errors = path, list[str]()
+        super().__init__(str(path))
         self.known = [f"{p.parent.name}/{p.stem}" for p in specs(experiments)]
         self.paper = path.parent.name
 
-    def error(self, at: Node | nodes.Place, message: str) -> None:
-        place = at.place if isinstance(at, Node) else at
-        message = f"{place}: {message}" + (f"  (in: {place.text})" if place.text else "")
-        if message not in self.errors:
-            self.errors.append(message)
-
-    def mapping(self, node: Node, valid: Iterable[str], what: str) -> bool:
-        """Return whether the node is a mapping; report keys that are not keys of ``what``."""
-        if not isinstance(node.value, dict):
-            self.error(node, f"{what} must be a mapping of keys to values")
-            return False
-        valid = list(valid)
-        for key, child in node.items():
-            if key not in valid:
-                message = f"'{key}' is not a key of {what}{nearest(key, valid)} (valid: {', '.join(valid)})"
-                self.error(child.key or child, message)
-        return True
-
-    def text(self, node: Node, key: str, what: str, needed: bool = True) -> str:
+    def required(self, node: Node, key: str) -> str:
+        """Return a text that every row has."""
         child = node.get(key)
-        if child is None or child.value is None:
-            if needed:
-                self.error(child or node, f"{what} needs '{key}'")
-            return ""
-        if not isinstance(child.value, str) or not child.value.strip():
-            self.error(child, f"{key} must be text, not {child.plain()!r}; put it in quotes")
-            return ""
-        return child.value.strip()
+        text = self.text(child, key).strip()
+        if child is None or child.value is None or child.value == "":
+            self.error(child or node, f"a row needs '{key}'")
+        return text
 
     def items(self, node: Node | None, what: str) -> list[Node]:
         """Return the items of a list; a single mapping or word counts as a list of one."""
@@ -184,71 +164,71 @@ class _Reader:
         return []
 
     def rows(self, root: Node) -> list[Discrepancy]:
-        if not self.mapping(root, TOP_KEYS, "a file of discrepancies"):
-            return []
-        paper = root.get("paper")
+        """Return the rows of a file."""
+        self.keys(root, TOP_KEYS, "a file of discrepancies")
+        paper, table = root.get("paper"), root.get("rows")
         if paper is None or paper.value != self.paper:
             given = f"'{paper.value}'" if paper else "missing"
             self.error(paper or root, f"paper is {given}; the file is in the folder of the paper '{self.paper}'")
-        table = root.get("rows")
         if table is None or not isinstance(table.value, list):
             self.error(table or root, "a file of discrepancies needs 'rows', a list of rows")
             return []
-        rows: list[Discrepancy] = []
+        rows: dict[str, Discrepancy] = {}
         for item in table.value:
+            self.keys(item, ROW_KEYS, "a row")
+            if not isinstance(item.value, dict):
+                continue
             row = self.row(item)
-            if row and row.id in {other.id for other in rows}:
+            if row.id in rows:
                 self.error(item.get("id") or item, f"the id '{row.id}' is used twice")
-            rows += [row] if row else []
-        return rows
+            rows[row.id] = row
+        return list(rows.values())
 
-    def row(self, item: Node) -> Discrepancy | None:
-        if not self.mapping(item, ROW_KEYS, "a row"):
-            return None
-        texts = {key: self.text(item, key, "a row") for key in TEXTS}
-        variants = [v for n in self.items(item.get("variant"), "variant") if (v := self.variant(n))]
-        reason = self.text(item, "no_variant", "a row", needed=False)
+    def row(self, item: Node) -> Discrepancy:
+        """Return one row."""
+        texts = {key: self.required(item, key) for key in TEXTS}
+        variants = [variant for node in self.items(item.get("variant"), "variant") if (variant := self.variant(node))]
         if (item.get("variant") is None) == (item.get("no_variant") is None):
             self.error(item, "a row needs 'variant', or 'no_variant' with the reason; one of the two")
-        figure, sets = self.run(item.get("run"))
         return Discrepancy(
-            self.paper, texts["id"], texts["topic"], texts["paper"], texts["code"], texts["taken"],
-            tuple(variants), reason, figure, sets, self.figures(item),
-            tuple(e for n in self.items(item.get("effect"), "effect") if (e := self.effect(n))),
-            self.text(item, "note", "a row", needed=False),
+            self.paper, texts["id"], texts["topic"], texts["paper"], texts["code"], texts["taken"], tuple(variants),
+            self.text(item.get("no_variant"), "no_variant"), *self.run(item.get("run")), self.figures(item),
+            tuple(effect for node in self.items(item.get("effect"), "effect") if (effect := self.effect(node))),
+            self.text(item.get("note"), "note"),
         )  # fmt: skip
 
     def variant(self, node: Node) -> Variant | None:
-        kind = next((k for k in KINDS if node.get(k)), None)
+        """Return another reading, with values that its registered name accepts."""
+        kind = next((k for k in _TABLES if node.get(k)), None)
         if kind is None:
-            self.error(node, f"a variant names one of {', '.join(KINDS)}, for instance {{algorithm: fedcavg-literal}}")
-            return None
-        named = node.value[kind]
-        table = _TABLES[kind]()
-        if named.value not in table:
             self.error(
-                named,
-                f"'{named.value}' is not {'an' if kind == 'algorithm' else 'a'} {kind}{nearest(named.value, table)}",
+                node, f"a variant names one of {', '.join(_TABLES)}, for instance {{algorithm: fedcavg-literal}}"
             )
             return None
-        entry = table[named.value]
+        named, table = node.value[kind], _TABLES[kind]()
+        if named.value not in table:
+            article = "an" if kind == "algorithm" else "a"
+            self.error(named, f"'{named.value}' is not {article} {kind}{nearest(named.value, table)}")
+            return None
+        entry, what = table[named.value], f"the {kind} '{named.value}'"
         parameters = entry.parameters if kind == "problem" else entry.parameters()
-        self.mapping(node, [kind, *parameters], f"the {kind} '{named.value}'")
+        self.keys(node, [kind, *parameters], what)
         values = {k: v.plain() for k, v in node.items() if k in parameters}
-        try:
-            _try(kind, entry, values)
-        except ParameterError as error:
-            self.error(node.get(error.name) or node, str(error))
+        if kind == "problem":  # what can be checked without data
+            make = functools.partial(entry.check, {**parameters, **values}, {})
+        else:
+            make = functools.partial(entry.make, **values)
+        self.attempt(make, node.value, node, what)
         return Variant(kind, str(named.value), values)
 
     def figures(self, item: Node) -> tuple[str, ...]:
+        """Return the figures that a row concerns."""
         node = item.get("figures")
         if node is None:
             self.error(item, "a row needs 'figures': a list of figures, or all")
-            return ()
-        if node.value == "all":
+        elif node.value == "all":
             return tuple(name for name in self.known if name.startswith(f"{self.paper}/"))
-        return tuple(name for item in self.items(node, "figures") if (name := self.name(item)))
+        return tuple(name for child in self.items(node, "figures") if (name := self.name(child)))
 
     def name(self, node: Node) -> str:
         """Return ``paper/figure`` of an existing figure; without a paper it is one of the file's paper."""
@@ -259,27 +239,27 @@ class _Reader:
         return str(name)
 
     def run(self, node: Node | None) -> tuple[str, tuple[str, ...]]:
-        if node is None or not self.mapping(node, ("figure", "set"), "run"):
+        """Return the figure and the ``--set`` options that run the other reading."""
+        if node is None:
             return "", ()
+        self.keys(node, ("figure", "set"), "run")
         figure = node.get("figure")
         if figure is None:
             self.error(node, "run needs 'figure'")
             return "", ()
-        return self.name(figure), tuple(str(n.value) for n in self.items(node.get("set"), "set"))
+        return self.name(figure), tuple(str(option.value) for option in self.items(node.get("set"), "set"))
 
     def effect(self, node: Node) -> Effect | None:
-        if not self.mapping(node, EFFECT_KEYS, "an effect"):
-            return None
+        """Return one effect."""
+        self.keys(node, EFFECT_KEYS, "an effect")
         missing = [key for key in ("figure", "panel", "taken", "other") if node.get(key) is None]
         for key in missing:
             self.error(node, f"an effect needs '{key}'")
-        for key, kinds, what in (("at", int, "a round"), ("reach", (int, float), "a number")):
-            number = node.get(key)
-            if number is not None and not isinstance(number.value, kinds):
-                self.error(number, f"{key} must be {what}, not {number.plain()!r}")
-        axis = node.get("axis")
-        if axis is not None and axis.value not in CLAIMED:
-            self.error(axis, f"'{axis.value}' is not an axis{nearest(axis.value, CLAIMED)}")
+        self.count(node.get("at"), "at", 0, low=0)
+        self.choice(node.get("axis"), CLAIMED, "kind of axis", "")
+        reach = node.get("reach")
+        if reach is not None and not isinstance(reach.value, (int, float)):
+            self.error(reach, f"reach must be a number, not {reach.plain()!r}")
         if missing:
             return None
         plain = {key: child.plain() for key, child in node.items() if key in EFFECT_KEYS}
@@ -292,16 +272,7 @@ _TABLES: dict[str, Callable[[], Mapping[str, Any]]] = {
     "dataset": registry.datasets,
     "partition": registry.partitions,
 }
-
-
-def _try(kind: str, entry: Any, values: Mapping[str, Any]) -> None:
-    """Raise ParameterError for invalid values, as far as they can be checked without data."""
-    if kind == "algorithm":
-        entry.make(**values)
-    elif kind == "problem":
-        entry.check({**entry.parameters, **values}, {})
-    else:
-        entry.make(**values)
+"""The registered names of each kind of variant."""
 
 
 def _plain(value: Any) -> str:
