@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,12 @@ from click.testing import Result
 
 from fedrepro import registry
 from fedrepro.claims import judge
+from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
 from fedrepro.report import discrepancies, effects
 from fedrepro.report.compare import read
 from fedrepro.results.read import with_results
+from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
@@ -33,6 +35,26 @@ rows:
     variant: {algorithm: fedcavg, gamma2: 1.0}
     figures: all
 """
+
+
+def verify(rows: Iterable[discrepancies.Discrepancy], experiments: Path, tier: str) -> list[str]:
+    """Return the errors at a tier: effects without their curves, and commands with invalid ``--set`` options."""
+    figures: dict[str, Figure] = {}
+    messages = []
+    for row in rows:
+        for effect in row.effects:
+            try:
+                if effect.figure not in figures:
+                    figures[effect.figure] = load(experiments / f"{effect.figure}.yaml", tier)
+                effects.curves(effect, figures[effect.figure])
+            except UserError as error:
+                messages.append(f"{row.id}: {error}")
+        if row.figure:
+            try:
+                load(experiments / f"{row.figure}.yaml", tier, row.sets)
+            except UserError as error:
+                messages.append(f"{row.id}: {row.command}: {error}")
+    return messages
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +88,7 @@ def test_every_variant_differs_from_what_is_run_by_default(rows: list[discrepanc
 
 
 def test_every_effect_and_every_command_works_at_the_quick_tier(rows: list[discrepancies.Discrepancy]) -> None:
-    assert effects.verify(rows, EXPERIMENTS, "quick") == []
+    assert verify(rows, EXPERIMENTS, "quick") == []
 
 
 def errors_of(folder: Path, text: str) -> list[str]:
@@ -133,7 +155,7 @@ def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None
     row = discrepancies.Discrepancy(
         "fedc", "fedc.1", "t", "p", "c", "t", (), "x", "beyond/small", ("trials=0",), (), (effect,)
     )
-    found = effects.verify([row], tmp_path, "quick")
+    found = verify([row], tmp_path, "quick")
     assert found[0].startswith("fedc.1: m=3 selects no curve")
     assert found[1].startswith("fedc.1: fedrepro run beyond/small --set 'trials=0' --results results-other: 1 error")
 

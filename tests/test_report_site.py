@@ -315,12 +315,15 @@ def test_a_sentence_goes_when_a_verdict_it_was_written_of_does(pages: dict[str, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("holds: [{says: x}]", "holds, sentence 1: it needs says"),
-        ("holds: [{says: x, claims: {}}]", "claims must be a mapping"),
-        ("fails: [{says: x, claims: {a: perhaps}}]", "the verdict of a must be one of reproduced, .* not 'perhaps'"),
-        ("hold: []", "its keys must be paper, holds, fails, depends"),
-        ("- a", "its keys must be"),
-        ("a: [", "cannot be read"),
+        ("holds: [{says: x}]", ":1:9: a sentence needs says"),
+        ("holds: [{says: x, claims: {}}]", "claims \\(a mapping from ids to verdicts\\)"),
+        ("fails: [{says: x, claims: {a: perhaps}}]", ":1:31: 'perhaps' is not a verdict \\(valid: reproduced, "),
+        (
+            "hold: []",
+            "'hold' is not a key of a summary, did you mean 'holds'\\?",
+        ),
+        ("- a", "a summary must be a mapping of keys to values, not a list"),
+        ("a: [", "not valid YAML"),
     ],
 )
 def test_a_summary_that_is_none_says_where(tmp_path: Path, text: str, said: str) -> None:

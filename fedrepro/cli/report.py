@@ -179,6 +179,7 @@ def show(
       fedrepro show fedc/fig5 --panel a --at 50
     """
     from fedrepro.plotting.header_footer import footer, tags
+    from fedrepro.plotting.series import FigureData
     from fedrepro.report import gather, texts
     from fedrepro.report import show as showing
     from fedrepro.results.read import with_results
@@ -186,8 +187,8 @@ def show(
     path = find_spec(figure)
     tiers = [name for name in TIERS[::-1] if gather.has_results(path, name, results_dir, sets)]
     chosen = next(iter(tiers), "quick") if tier == gather.BEST else tier
-    (loaded,) = with_results([path], chosen, results_dir, True, sets)
-    source = showing.source_of(loaded)
+    (results,) = with_results([path], chosen, results_dir, True, sets)
+    source = FigureData(*results)
     name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
     tables = list(showing.panels(source, panel, at))
     if as_json or form != "text":

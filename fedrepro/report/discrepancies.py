@@ -152,17 +152,6 @@ class _Reader(Collector):
             self.error(child or node, f"a row needs '{key}'")
         return text
 
-    def items(self, node: Node | None, what: str) -> list[Node]:
-        """Return the items of a list; a single mapping or word counts as a list of one."""
-        if node is None:
-            return []
-        if isinstance(node.value, list):
-            return node.value
-        if isinstance(node.value, (dict, str)):
-            return [node]
-        self.error(node, f"{what} must be a list")
-        return []
-
     def rows(self, root: Node) -> list[Discrepancy]:
         """Return the rows of a file."""
         self.keys(root, TOP_KEYS, "a file of discrepancies")

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from fedrepro import registry
+from fedrepro.claims.intervals import jackknife
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
 from fedrepro.plotting.series import FigureData, Trial
-from fedrepro.report.discrepancies import Discrepancy, Effect
+from fedrepro.report.discrepancies import Effect
 from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Curve, Figure, Panel
-
-
-def verify(rows: Iterable[Discrepancy], experiments: Path, tier: str) -> list[str]:
-    """Return the errors at a tier: effects without their curves, and commands with invalid ``--set`` options."""
-    from fedrepro.spec.read import load as load_spec
-
-    figures: dict[str, Figure] = {}
-    messages = []
-    for row in rows:
-        for effect in row.effects:
-            try:
-                if effect.figure not in figures:
-                    figures[effect.figure] = load_spec(experiments / f"{effect.figure}.yaml", tier)
-                curves(effect, figures[effect.figure])
-            except UserError as error:
-                messages.append(f"{row.id}: {error}")
-        if row.figure:
-            try:
-                load_spec(experiments / f"{row.figure}.yaml", tier, row.sets)
-            except UserError as error:
-                messages.append(f"{row.id}: {row.command}: {error}")
-    return messages
 
 
 @dataclass(frozen=True)
@@ -121,10 +99,9 @@ def _in_words(name: str, values: Mapping[int, float], runs: list[Trial]) -> str:
 
 
 def _difference(values: np.ndarray) -> str:
-    mean, n = float(values.mean()), len(values)
-    if n < 2:
-        return f"{mean:+.3g} (1 trial)"
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    return f"{mean:+.3g} [{mean - half:+.3g}, {mean + half:+.3g}] over {n} trials"
+    """Return the mean of paired differences with its 95 % interval in words."""
+    trials = len(values)
+    (interval,) = jackknife(lambda chosen: values[chosen].mean(), trials)
+    if trials < 2:
+        return f"{interval.value:+.3g} (1 trial)"
+    return f"{interval.value:+.3g} [{interval.low:+.3g}, {interval.high:+.3g}] over {trials} trials"

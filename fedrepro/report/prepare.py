@@ -168,7 +168,7 @@ def _shown(
     if main and rows:
         files["tex"] = texts.as_latex([(panel, rows)], _caption(source)).encode()
         points = explore.table(data[panel.id]) if panel.id in data else None
-        files["csv"] = (texts.as_csv([(panel, rows)], "") if points is None else _csv(points)).encode()
+        files["csv"] = (texts.as_csv([(panel, rows)], "") if points is None else texts.csv_text(points)).encode()
     own = {row.claim.id for row in section.claims if section.read_from(row) is source}
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
     return Shown(
@@ -180,15 +180,6 @@ def _shown(
 def _caption(source: FigureData) -> str:
     """Return the caption of a table: title, tags and footer of the figure."""
     return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
-
-
-def _csv(rows: list[list[str]]) -> str:
-    import csv
-    import io
-
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
 
 
 def _marks(

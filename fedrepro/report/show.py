@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def ends(source: FigureData, panel: Panel, at: int | None = None) -> list[list[s
 def _row(source: FigureData, panel: Panel, curve: Curve, metric: str, at: int | None) -> list[str]:
     runs = series.trials(source, curve, panel, metric=metric)
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
-    bad = [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
+    bad = series.lost(runs)
     if not healthy:
         return [curve.label, "", "", "0", "", "", ", ".join(bad) or "no results"]
     values = np.array([_read(t, at) for t in healthy])
@@ -75,9 +74,3 @@ def _cost(source: FigureData, curve: Curve, trial: int, at: int | None) -> float
     rows = source.runs.all_rows(curve.setting.series, trial)
     sent = rows["uplink_scalars"]
     return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
-
-
-def source_of(results: tuple[Any, Any, Any]) -> FigureData:
-    """Return what ``results.read.with_results`` yields as data for plotting."""
-    figure, frame, sidecar = results
-    return FigureData(figure, frame, sidecar)

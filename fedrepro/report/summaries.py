@@ -15,15 +15,14 @@ so, because a sentence must not contradict the results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from fedrepro.claims.evidence import VERDICTS
-from fedrepro.errors import UserError
+from fedrepro.spec import nodes
+from fedrepro.spec.collect import Collector
+from fedrepro.spec.nodes import Node
 
 NAME = "summary.yml"
 HEADS = {"holds": "Holds", "fails": "Does not hold", "depends": "It depends"}
@@ -48,30 +47,20 @@ class Sentence:
 
 
 def load(experiments: Path, paper: str) -> tuple[Sentence, ...]:
-    """Return the sentences of a paper, () without such a file. Raises UserError if the file is invalid."""
+    """Return the sentences of a paper, () without such a file. Raises SpecErrors if the file is invalid."""
     path = experiments / paper / NAME
     if not path.is_file():
         return ()
-    try:
-        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
-    return tuple(_sentences(path, facts))
-
-
-def _sentences(path: Path, facts: Any) -> Iterator[Sentence]:
-    if not isinstance(facts, dict) or set(facts) - {"paper", *HEADS}:
-        raise UserError(f"{path}: its keys must be paper, {', '.join(HEADS)}")
-    for head, title in HEADS.items():
-        for number, item in enumerate(facts.get(head) or (), start=1):
-            place = f"{path}: {head}, sentence {number}"
-            if not isinstance(item, dict) or set(item) != {"says", "claims"} or not isinstance(item["says"], str):
-                raise UserError(f"{place}: it needs says (a text) and claims (the verdict of each)")
-            claims = item["claims"]
-            if not isinstance(claims, dict) or not claims:
-                raise UserError(f"{place}: claims must be a mapping from ids to verdicts")
-            for name, verdict in claims.items():
-                if verdict not in VERDICTS:
-                    known = ", ".join(VERDICTS)
-                    raise UserError(f"{place}: the verdict of {name} must be one of {known}, not '{verdict}'")
-            yield Sentence(title, item["says"], {str(name): str(verdict) for name, verdict in claims.items()})
+    collector, root = Collector(str(path)), nodes.read(path)
+    collector.keys(root, ("paper", *HEADS), "a summary")
+    sentences = []
+    for key, head in HEADS.items():
+        for node in collector.items(root.get(key), key):
+            collector.keys(node, ("says", "claims"), "a sentence")
+            claims = node.get("claims") or Node({}, node.place)
+            verdicts = {name: collector.choice(child, VERDICTS, "verdict", "") for name, child in claims.items()}
+            if not verdicts or node.get("says") is None:
+                collector.error(node, "a sentence needs says (a text) and claims (a mapping from ids to verdicts)")
+            sentences.append(Sentence(head, collector.text(node.get("says"), "says"), verdicts))
+    collector.raise_all()
+    return tuple(sentences)

@@ -16,14 +16,20 @@ Tables = Sequence[tuple[Panel, list[list[str]]]]
 
 def as_csv(tables: Tables, caption: str) -> str:
     """Return one table with the panel's letter in each row, and a new header for panels with other columns."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    lines: list[list[str]] = []
     header: list[str] = []
     for panel, rows in tables:
         if rows[0] != header:
             header = rows[0]
-            writer.writerow(["panel", *header])
-        writer.writerows([panel.id, *row] for row in rows[1:])
+            lines.append(["panel", *header])
+        lines += [[panel.id, *row] for row in rows[1:]]
+    return csv_text(lines)
+
+
+def csv_text(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as the text of a CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
 
 

@@ -146,6 +146,17 @@ class Collector:
             return ()
         return tuple(node.plain())
 
+    def items(self, node: Node | None, what: str) -> list[Node]:
+        """Return the items of a list; a single mapping or word counts as a list of one."""
+        if node is None:
+            return []
+        if isinstance(node.value, list):
+            return node.value
+        if isinstance(node.value, (dict, str)):
+            return [node]
+        self.error(node, f"{what} must be a list")
+        return []
+
     def limits(self, node: Node | None, what: str) -> tuple[float | None, float | None]:
         """Return two numbers; each can be null."""
         if node is None:
