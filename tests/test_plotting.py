@@ -27,7 +27,7 @@ from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared
 from fedrepro.plotting.series import Average, FigureData, Trial
-from fedrepro.report import pictures, show
+from fedrepro.report import end_values, pictures
 from fedrepro.results.schema import Content, Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.find import specs
@@ -1180,7 +1180,7 @@ def test_stand_in_data_have_no_difference_to_what_was_published():
     assert {"paper 69.4 (−27.4)", "paper 50.1", "paper 42.0"} <= shown
     assert not any(text.startswith("paper 50.1 ") for text in shown)
     assert "paper 50.1 |" in tables.markdown(drawn.panels[0], cells)
-    printed = show.cells(FigureData(drawn, frame, about), drawn.panels[0])
+    printed = end_values.cells(FigureData(drawn, frame, about), drawn.panels[0])
     assert printed[1] == ["KM", "42.0 ± 1.0; paper 69.4 (−27.4)", "47.0 ± 1.0; paper 50.1"]
 
 

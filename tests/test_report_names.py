@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from fedrepro.report import pictures, prepare, single_file, site
+from fedrepro.report import page_data, pictures, single_file, site
 from fedrepro.report.contents import Report
 from fedrepro.results.schema import Made
 
@@ -119,7 +119,7 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
     report = renamed(gathered([spec], "quick"), name)
 
     def single(pictured: bool) -> Page:
-        prepared = {part.name: prepare.prepare(part, Path("results"), pictured) for part in report.sections}
+        prepared = {part.name: page_data.prepare(part, Path("results"), pictured) for part in report.sections}
         pages = site.Site(report, prepared, Path("experiments"), Made())
         pages.build()
         return Page(single_file.page(pages))

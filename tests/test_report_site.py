@@ -23,7 +23,7 @@ from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
 from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.report import addresses, claim_index, explore, gather, next_steps, prepare, site, summaries
+from fedrepro.report import addresses, claim_index, curve_data, gather, next_steps, page_data, site, summaries
 from fedrepro.report.contents import Report
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
@@ -204,7 +204,7 @@ def test_a_claim_on_trials_by_themselves_says_so(
 def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert small.source is not None
-    prepared = prepare.prepare(small, Path("results"), True)
+    prepared = page_data.prepare(small, Path("results"), True)
     shown = {panel.id: panel for panel in prepared.panels}
     marks = shown["a"].marks["small.1"]
     assert len(marks) == 2
@@ -396,8 +396,8 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
 
 
 def test_thinning_keeps_the_ends_and_the_early_rounds() -> None:
-    assert explore.kept(5, 10).tolist() == [0, 1, 2, 3, 4]
-    at = explore.kept(1000, 40)
+    assert curve_data.kept(5, 10).tolist() == [0, 1, 2, 3, 4]
+    at = curve_data.kept(1000, 40)
     assert (at[0], at[-1], len(at) <= 40) == (0, 999, True)
     assert set(range(4)) <= set(at.tolist())
     assert np.diff(at).max() < 80
@@ -409,7 +409,7 @@ def test_the_data_of_a_figure_are_those_of_its_results_and_stay_small(
     (small,) = (s for s in gathered().sections if s.name == "beyond/small")
     source = small.source
     assert source is not None
-    data = explore.data(source, source.figure.panels)
+    data = curve_data.by_panel(source, source.figure.panels)
     assert set(data) == {"a", "b"}
     curve, setting = data["a"]["curves"][0], source.figure.panels[0].curves[0].setting
     rows = source.frame[(source.frame["series"] == setting.series) & (source.frame["metric"] == "objective")]
@@ -418,13 +418,13 @@ def test_the_data_of_a_figure_are_those_of_its_results_and_stay_small(
     assert curve["y"] == pytest.approx(rows.groupby("round")["value"].mean().tolist(), rel=1e-5)
     assert curve["x"]["uplink_bits"] == pytest.approx(rows.groupby("round")["uplink_bits"].mean().tolist())
     assert data["b"]["axes"][0][0] == "uplink_scalars"
-    monkeypatch.setattr(explore, "LARGEST", 10)
-    monkeypatch.setattr(explore, "FEWEST", 5)
-    assert len(explore.data(source, source.figure.panels)["a"]["curves"][0]["y"]) == 3
+    monkeypatch.setattr(curve_data, "LARGEST", 10)
+    monkeypatch.setattr(curve_data, "FEWEST", 5)
+    assert len(curve_data.by_panel(source, source.figure.panels)["a"]["curves"][0]["y"]) == 3
 
 
 def test_data_are_a_script_whatever_stands_in_them() -> None:
-    text = prepare.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
+    text = page_data.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
     assert text.isascii()
     found = re.fullmatch(r"fedrepro\.data\((.*?), (\{.*\})\);\n", text)
     assert found
@@ -492,7 +492,7 @@ def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:
 
 def test_nothing_measured_goes_from_a_worker_to_the_pages(computed: Path) -> None:
     path = Path("experiments/beyond/small.yaml")
-    done, _, _ = prepare.figure(path, gather.BEST, Path("results"), False, ())
+    done, _, _ = page_data.figure(path, gather.BEST, Path("results"), False, ())
     (whole,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert whole.source is not None
     assert done.source is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from fedrepro.report import texts
+from fedrepro.report import table_formats
 
 Call = Callable[..., Result]
 
@@ -48,8 +48,8 @@ def test_latex_is_set_with_booktabs(shown: Callable[[str], str]) -> None:
 
 
 def test_text_for_latex_keeps_its_mathematics() -> None:
-    assert texts._tex("5 % of $a_1$ & b_2") == "5 \\% of $a_1$ \\& b\\_2"
-    assert texts._tex("10 $ a_1") == "10 \\$ a\\_1"
+    assert table_formats._tex("5 % of $a_1$ & b_2") == "5 \\% of $a_1$ \\& b\\_2"
+    assert table_formats._tex("10 $ a_1") == "10 \\$ a\\_1"
 
 
 def test_show_takes_the_best_tier_there_is(small: Path, tmp_path: Path, fedrepro: Call) -> None:

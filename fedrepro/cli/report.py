@@ -58,11 +58,11 @@ def report(
       fedrepro report fedc/fig5 --no-pictures
     """
     from fedrepro.files import atomically
-    from fedrepro.report import gather, markdown, prepare, single_file, site
+    from fedrepro.report import gather, markdown, page_data, single_file, site
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
-    content, prepared = prepare.figures(
+    content, prepared = page_data.figures(
         find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
     pages = site.Site(content, prepared, experiments(), made())
@@ -180,8 +180,7 @@ def show(
     """
     from fedrepro.plotting.header_footer import footer, tags
     from fedrepro.plotting.series import FigureData
-    from fedrepro.report import gather, texts
-    from fedrepro.report import show as showing
+    from fedrepro.report import end_values, gather, table_formats
     from fedrepro.results.read import with_results
 
     path = find_spec(figure)
@@ -190,10 +189,10 @@ def show(
     (results,) = with_results([path], chosen, results_dir, True, sets)
     source = FigureData(*results)
     name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
-    tables = list(showing.panels(source, panel, at))
+    tables = list(end_values.panels(source, panel, at))
     if as_json or form != "text":
         caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
-        click.echo(texts.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
+        click.echo(table_formats.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:

@@ -25,7 +25,7 @@ from fedrepro.report import addresses, claim_index, next_steps
 from fedrepro.report.addresses import figure_page, file_name
 from fedrepro.report.claim_index import Entry
 from fedrepro.report.contents import Report, Section, paper_title
-from fedrepro.report.prepare import Mark, Prepared, Shown, script
+from fedrepro.report.page_data import DrawnPanel, Mark, Prepared, script
 from fedrepro.report.render import render, static
 from fedrepro.results.schema import Made
 
@@ -169,7 +169,7 @@ class Site:
             own=[entry for entry in self.entries if entry.section is section],
         )  # fmt: skip
 
-    def _panel(self, section: Section, panel: Shown) -> dict[str, Any]:
+    def _panel(self, section: Section, panel: DrawnPanel) -> dict[str, Any]:
         """Add the files of a panel, and return what templates need."""
         own = panel.tier == section.figure.tier
         name = file_name(panel.id) if own else file_name(panel.id, panel.tier)

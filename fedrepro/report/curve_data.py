@@ -107,7 +107,7 @@ def kept(count: int, most: int) -> np.ndarray:
     return np.unique(np.rint(np.concatenate([even, early])).astype(int))
 
 
-def data(source: FigureData, panels: Sequence[Panel]) -> dict[str, Any]:
+def by_panel(source: FigureData, panels: Sequence[Panel]) -> dict[str, Any]:
     """Return titles, axes and curves by panel, as the page's script reads them."""
     shown = [panel for panel in panels if explorable(panel)]
     read = {panel.id: [records(source, c, panel, axes_of(panel, source)) for c in panel.curves] for panel in shown}

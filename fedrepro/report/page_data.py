@@ -1,6 +1,6 @@
-"""Prepares the pages of one figure: draws its panels, collects its curves as data, lists what its claims read.
+"""Prepare the data of one figure's pages: drawn panels, curves as data, and what the checks of its claims read.
 
-These steps take time. Each figure is prepared separately, so several processes can share the figures.
+This takes time. Each figure is prepared separately, so that several processes can share the figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fedrepro.plotting import naming
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
-from fedrepro.report import discrepancies, explore, gather, next_steps, pictures, show, texts
+from fedrepro.report import curve_data, discrepancies, end_values, gather, next_steps, pictures, table_formats
 from fedrepro.report.addresses import anchor
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.discrepancies import Discrepancy
@@ -57,7 +57,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DrawnPanel:
     """A panel as the pages show it. files : by suffix. rows : its end values, the header first.
 
     markup : a table, or why there is no picture. marks : the points that the check of each claim read.
@@ -87,8 +87,8 @@ class Prepared:
     ``next_steps``.
     """
 
-    panels: tuple[Shown, ...] = ()
-    lent: tuple[Shown, ...] = ()
+    panels: tuple[DrawnPanel, ...] = ()
+    lent: tuple[DrawnPanel, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     reads: Mapping[str, Read] = field(default_factory=dict)
     seconds: float = 0.0
@@ -134,7 +134,7 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
     seconds = next_steps.seconds(section, root)
     if source is None or not pictured:
         return Prepared(reads=reads, seconds=seconds)
-    data = explore.data(source, source.figure.panels)
+    data = curve_data.by_panel(source, source.figure.panels)
     shown = tuple(_shown(section, source, panel, reads, data) for panel in source.figure.panels)
     lent = []
     for other in section.others:
@@ -154,24 +154,26 @@ def _read(section: Section, row: Row) -> Read:
 
 def _shown(
     section: Section, source: FigureData, panel: Panel, reads: Mapping[str, Read], data: Mapping[str, Any]
-) -> Shown:
+) -> DrawnPanel:
     place = anchor(section.figure.paper, section.figure.figure, panel.id)
     main = source is section.source
     drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
     if main and panel.id in data and drawn.limits is not None:
         data[panel.id]["limits"] = [[float(f"{v:.5g}") for v in pair] for pair in drawn.limits]
     try:
-        rows = show.cells(source, panel) if panel.kind == "table" else show.ends(source, panel)
+        rows = end_values.cells(source, panel) if panel.kind == "table" else end_values.ends(source, panel)
     except UserError:  # it has no records
         rows = []
     files = dict(drawn.files)
     if main and rows:
-        files["tex"] = texts.as_latex([(panel, rows)], _caption(source)).encode()
-        points = explore.table(data[panel.id]) if panel.id in data else None
-        files["csv"] = (texts.as_csv([(panel, rows)], "") if points is None else texts.csv_text(points)).encode()
+        files["tex"] = table_formats.as_latex([(panel, rows)], _caption(source)).encode()
+        points = curve_data.table(data[panel.id]) if panel.id in data else None
+        files["csv"] = (
+            table_formats.as_csv([(panel, rows)], "") if points is None else table_formats.csv_text(points)
+        ).encode()
     own = {row.claim.id for row in section.claims if section.read_from(row) is source}
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
-    return Shown(
+    return DrawnPanel(
         panel.id, source.figure.tier, pictures.titled(panel), panel.kind, drawn.markup, files, drawn.size, rows,
         {name: points for name, points in marks.items() if points},
     )  # fmt: skip
@@ -210,7 +212,7 @@ def _across(source: FigureData, panel: Panel, spot: Spot) -> float | None:
     if not x.along:
         value = spot.curve.select.get(panels.swept(panel))
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    recorded = explore.records(source, spot.curve, panel, [x], spot.metric)
+    recorded = curve_data.records(source, spot.curve, panel, [x], spot.metric)
     if recorded is None:
         return None
     place = float(np.interp(spot.round, recorded.rounds, recorded.along[x.name]))
