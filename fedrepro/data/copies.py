@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.data import isolated, parsed
-from fedrepro.data.formats.trees import walk
 from fedrepro.data.home import home, locked, place, staging
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import DataAbsent, UserError, nearest
@@ -231,9 +230,7 @@ def parse(name: str, files: str, out: str) -> dict[str, Any]:
 
     For ``isolated.call``.
     """
-    entry = source(name)
-    Path(out).mkdir()
-    return asdict(entry.parse(walk([Path(files)], entry.wanted, entry.limit), parsed.Writer(Path(out))))
+    return asdict(source(name).read([Path(files)], Path(out)))
 
 
 def remove(name: str) -> bool:

@@ -66,11 +66,10 @@ def read(name: str, files: Sequence[str], out: str) -> dict[str, Any]:
 
     Returns the findings as JSON, with the files that were used. Raises UserError if they are not that dataset.
     """
-    entry, paths, folder = copies.source(name), [Path(file) for file in files], Path(out)
-    folder.mkdir()
+    entry, paths = copies.source(name), [Path(file) for file in files]
     shown, used = ", ".join(files), dict[Path, str]()
     try:
-        findings = entry.parse(walk(paths, entry.wanted, entry.limit, used), parsed.Writer(folder))
+        findings = entry.read(paths, Path(out), used)
     except UserError as error:
         if any(str(error).startswith(f"{path}: ") for path in paths):
             raise  # an unreadable archive also contains nothing of the dataset

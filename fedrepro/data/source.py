@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from fedrepro.data.formats.trees import Entry
+from fedrepro.data.formats.trees import Entry, walk
 from fedrepro.data.parsed import Writer
+from fedrepro.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,22 @@ class Findings:
     facts: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def compare(self, what: str, count: int, official: int) -> None:
+        """Note how a count differs from the official one."""
+        self.counts[what] = count, official
+        if count != official:
+            self.differs.append(f"{count:,} {what} in place of {official:,}")
+
 
 @dataclass(frozen=True)
 class FileSource:
     """The files of one dataset.
 
-    wanted(path) : whether a file of a copy is needed (without compression suffixes). parse(entries, out) : reads the
-    wanted files, in any usual layout, into arrays; raises UserError if the content cannot be this dataset, and reports
-    variants in the findings. needs(params) : the parts that a loader with these parameters reads; parts are stored and
-    identified separately. layouts : what to pass to ``import``, for messages. version : increased if ``parse`` writes
+    pattern : is found in the paths (without compression suffixes) of the files of a copy that are needed.
+    parse(entries, out) : reads these files (at least one), in any usual layout, into arrays; raises UserError if the
+    content cannot be this dataset, and reports variants in the findings. parts_by : the parameter of the loader whose
+    value or values are the parts that it reads, '' if there is one part; parts are stored and identified separately.
+    layouts : what to pass to ``import``, for messages. version : increased if ``parse`` writes
     other arrays; copies are then read again on first use. limit : largest number of bytes of an unpacked copy.
     published : by part, the known fingerprints of the arrays of the official files; a copy has the published content if
     its arrays do, because experiments use nothing else. uses : name of the arrays, for messages.
@@ -53,11 +64,11 @@ class FileSource:
     homepage: str
     licence: str
     files: tuple[Remote, ...]
-    wanted: Callable[[str], bool]
+    pattern: re.Pattern[str]
     parse: Callable[[Iterator[Entry], Writer], Findings]
     layouts: str
     limit: int
-    needs: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda params: ("all",)
+    parts_by: str = ""
     version: int = 1
     published: Mapping[str, str] = field(default_factory=dict)
     uses: str = "arrays"
@@ -66,6 +77,30 @@ class FileSource:
     def pinned(self) -> bool:
         """Whether every file has a published hash."""
         return all(remote.hash for remote in self.files)
+
+    def wanted(self, path: str) -> bool:
+        """Return whether a file of a copy is needed."""
+        return self.pattern.search(path) is not None
+
+    def needs(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the parts that a loader with these parameters reads."""
+        if not self.parts_by:
+            return ("all",)
+        parts = params[self.parts_by]
+        return (parts,) if isinstance(parts, str) else tuple(map(str, parts))
+
+    def read(self, paths: Iterable[Path], out: Path, used: dict[Path, str] | None = None) -> Findings:
+        """Read files, archives or folders into arrays in the new folder ``out``.
+
+        used : collects the files that were used. Raises UserError if they contain nothing of this dataset, or something
+        else.
+        """
+        out.mkdir()
+        entries = walk(paths, self.wanted, self.limit, used)
+        first = next(entries, None)
+        if first is None:
+            raise UserError(f"contains nothing of {self.name}")
+        return self.parse(itertools.chain([first], entries), Writer(out))
 
 
 @functools.cache

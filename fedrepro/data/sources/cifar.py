@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 TRAIN, TEST = 50_000, 10_000
-FOLDERS = re.compile(r"(?:^|/)(train|test)/([^/]+)/([^/]+\.(?:jpe?g|png|bmp))$", re.IGNORECASE)
+FOLDERS = re.compile(r"(?i:(?:^|/)(train|test)/([^/]+)/([^/]+\.(?:jpe?g|png|bmp))$)")
 LOSSY = (".jpg", ".jpeg")
 
 
@@ -74,14 +73,6 @@ class _Pieces:
     unofficial: list[str] = field(default_factory=list)
 
 
-def _wants(version: Version) -> Callable[[str], bool]:
-    def wanted(path: str) -> bool:
-        name = PurePosixPath(path).name
-        return name in version.hashes or name in version.binaries or FOLDERS.search(path) is not None
-
-    return wanted
-
-
 def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
     def parse(entries: Iterator[Entry], out: Writer) -> Findings:
         found = _Pieces()
@@ -90,11 +81,9 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
         if found.batches:
             pixels, labels, group, split = _from_batches(found)
             differs = [f"{name} is not the published file" for name in found.unofficial]
-        elif found.images:
+        else:
             pixels, labels, group, split = _from_folders(version, found)
             differs = [_folders(found)]
-        else:
-            raise UserError("no images")
         _save(version, out, pixels, labels, group, split)
         sizes = int((split == 0).sum()), int((split == 1).sum())
         if sizes != (TRAIN, TEST):
@@ -191,13 +180,14 @@ def _save(
 
 
 def _source(name: str, title: str, version: Version, file: str, md5: str, size: int | None) -> FileSource:
+    names = map(re.escape, (*version.hashes, *version.binaries))
     return FileSource(
         name=name,
         title=title,
         homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
         licence="no licence stated; cite Krizhevsky (2009)",
         files=(Remote(file, (f"https://www.cs.toronto.edu/~kriz/{file}",), f"md5:{md5}", size),),
-        wanted=_wants(version),
+        pattern=re.compile(f"(?:^|/)(?:{'|'.join(names)})$|{FOLDERS.pattern}"),
         parse=_parser(version),
         layouts=f"{file}, its folder, the binary version, or images in train/<class>/ and test/<class>/",
         limit=1_500_000_000,

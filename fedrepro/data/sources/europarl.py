@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,13 +23,8 @@ PAIRED = (
     "it", "lt", "lv", "nl", "pl", "pt", "ro", "sk", "sl", "sv",
 )  # fmt: skip
 DEFAULT = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
-FILE = re.compile(r"(?:^|/)europarl-v\d\.([a-z]{2})-en\.([a-z]{2})$")
+FILE = re.compile(rf"(?:^|/)europarl-v\d\.({'|'.join(PAIRED)})-en\.(\1|en)$")
 FEWEST = 500_000  # sentences of a pair of the fifteen older members' languages: 1.2 to 2 million
-
-
-def _wanted(path: str) -> bool:
-    match = FILE.search(path)
-    return match is not None and match[1] in PAIRED and match[2] in (match[1], "en")
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
@@ -50,10 +44,6 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     alone = sorted(language for language, pair in halves.items() if len(pair) == 1)
     if alone:
         raise UserError(f"of the pair {alone[0]}-en only one of the two files is there")
-    if not halves:
-        raise UserError(
-            "no aligned pair; the archive europarl.tgz has unaligned texts, the xx-en.tgz archives are needed"
-        )
     _save(out, "en", sorted(english.items()))
     absent = [language for language in DEFAULT if language not in halves]
     found.facts["notes"] = [f"without {', '.join(absent)}"] if absent else []
@@ -86,11 +76,6 @@ def _save(out: Writer, language: str, sentences: list[tuple[int, bytes]]) -> Non
     out.save(language, "text", np.frombuffer(b"".join(text for _, text in sentences), dtype=np.uint8))
 
 
-def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    languages = params.get("languages", DEFAULT)
-    return tuple(languages.split() if isinstance(languages, str) else languages)
-
-
 SOURCES = (
     FileSource(
         name="europarl",
@@ -101,10 +86,10 @@ SOURCES = (
             Remote(f"{language}-en.tgz", (f"https://www.statmt.org/europarl/v7/{language}-en.tgz",))
             for language in DEFAULT
         ),
-        wanted=_wanted,
+        pattern=FILE,
         parse=_parse,
-        needs=_needs,
-        layouts="a folder of xx-en.tgz archives (or of their files europarl-v7.xx-en.xx and .en)",
+        parts_by="languages",
+        layouts="a folder of xx-en.tgz archives (or of their files europarl-v7.xx-en.xx and .en), not europarl.tgz",
         limit=60_000_000_000,
     ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -42,44 +42,33 @@ ONE = Known(1_000_209, 6040, 3706, 6040, 3952, 1.0, 1.0)
 TEN = Known(10_000_054, 69_878, 10_677, 71_567, 65_133, 0.5, 0.5)
 
 
-def _wanted(path: str) -> bool:
-    return PurePosixPath(path).name.lower() in ("ratings.dat", "ratings.csv", "u.data")
+FILE = re.compile(r"(?i)(?:^|/)(?:ratings\.dat|ratings\.csv|u\.data)$")
 
 
 def _parser(known: Known) -> Callable[[Iterator[Entry], Writer], Findings]:
     def parse(entries: Iterator[Entry], out: Writer) -> Findings:
-        for entry in entries:
-            user, item, value = table(entry)
-            if len(user) != known.ratings and len(user) in OTHERS:
-                raise UserError(f"{entry.name} is {OTHERS[len(user)]} ({len(user):,} ratings)")
-            last = int(user.max()), int(item.max())
-            again = repeated(user, item)
-            users, items = write(out, user, item, value)
-            counts = {
-                "ratings": (len(value), known.ratings),
-                "users": (users, known.users),
-                "items": (items, known.items),
-            }
-            return Findings(_differences(known, len(value), users, items, last, again, value), counts=counts)
-        raise UserError("no ratings.dat")
+        entry = next(entries)
+        user, item, value = table(entry)
+        if len(user) != known.ratings and len(user) in OTHERS:
+            raise UserError(f"{entry.name} is {OTHERS[len(user)]} ({len(user):,} ratings)")
+        findings = Findings()
+        users, items = write(out, user, item, value)
+        findings.compare("ratings", len(value), known.ratings)
+        findings.compare("users", users, known.users)
+        findings.compare("items", items, known.items)
+        findings.differs += _differences(known, user, item, value, renumbered=not findings.differs)
+        return findings
 
     return parse
 
 
-def _differences(
-    known: Known, ratings: int, users: int, items: int, last: tuple[int, int], again: int, value: np.ndarray
-) -> list[str]:
-    counts = [
-        (ratings, known.ratings, "ratings"),
-        (users, known.users, "users"),
-        (items, known.items, "items"),
-    ]
-    differs = [f"{found:,} {what} in place of {right:,}" for found, right, what in counts if found != right]
-    if not differs and last[0] != known.last_user:
-        differs.append(f"user ids run to {last[0]:,} in place of {known.last_user:,}: renumbered")
-    if not differs and last[1] != known.last_item:
-        differs.append(f"item ids run to {last[1]:,} in place of {known.last_item:,}: renumbered")
-    if again:
+def _differences(known: Known, user: np.ndarray, item: np.ndarray, value: np.ndarray, renumbered: bool) -> list[str]:
+    """Return how ratings differ from the official ones. renumbered : whether to compare the largest ids."""
+    differs = []
+    last = (("user", int(user.max()), known.last_user), ("item", int(item.max()), known.last_item))
+    if wrong := next(((what, ours, theirs) for what, ours, theirs in last if renumbered and ours != theirs), None):
+        differs.append(f"{wrong[0]} ids run to {wrong[1]:,} in place of {wrong[2]:,}: renumbered")
+    if again := repeated(user, item):
         differs.append(f"{again:,} ratings repeat a user and item")
     if value.min() < known.lowest or np.any(value % known.step):
         differs.append(f"ratings are not all {known.lowest:g}, {known.lowest + known.step:g} ... 5")
@@ -99,7 +88,7 @@ SOURCES = (
                 "md5:c4d9eecfca2ab87c1945afe126590906",
             ),
         ),
-        wanted=_wanted,
+        pattern=FILE,
         parse=_parser(ONE),
         layouts="ml-1m.zip, its folder, ratings.dat or a ratings.csv",
         limit=400_000_000,
@@ -119,7 +108,7 @@ SOURCES = (
                 65_566_137,
             ),
         ),
-        wanted=_wanted,
+        pattern=FILE,
         parse=_parser(TEN),
         layouts="ml-10m.zip, its folder ml-10M100K, ratings.dat or a ratings.csv",
         limit=2_000_000_000,

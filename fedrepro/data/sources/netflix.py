@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -19,23 +18,18 @@ from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 RATINGS, USERS, ITEMS = 100_480_507, 480_189, 17_770
-FILM = re.compile(r"mv_\d{7}\.txt|combined_data_\d\.txt")
-TABLE = re.compile(r"netflix.*\.csv|ratings\.csv")
+FILM = re.compile(r"(?i:(?:^|/)(?:mv_\d{7}|combined_data_\d)\.txt$)")
+TABLE = re.compile(r"(?i:(?:^|/)(?:netflix[^/]*|ratings)\.csv$)")
 BLOCK = 1 << 25
 TAIL = len(",5,2005-09-06")  # after the user id
 
 Pieces = dict[int, list[tuple[np.ndarray, np.ndarray]]]
 
 
-def _wanted(path: str) -> bool:
-    name = PurePosixPath(path).name.lower()
-    return bool(FILM.fullmatch(name) or TABLE.fullmatch(name))
-
-
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     films: Pieces = {}
     for entry in entries:
-        if FILM.fullmatch(entry.name.lower()):
+        if FILM.search(entry.path):
             _films(entry, films)
         else:
             _from_table(entry, films)
@@ -132,9 +126,11 @@ def _write(out: Writer, films: Pieces) -> Findings:
             at = part.stop
     out.save("all", "user_id", raw)
     out.save("all", "item_id", np.array(numbers, dtype=np.int32))
-    counts = [(total, RATINGS, "ratings"), (len(raw), USERS, "users"), (len(numbers), ITEMS, "films")]
-    differs = [f"{found:,} {what} in place of {right:,}" for found, right, what in counts if found != right]
-    return Findings(differs, counts={what: (found, right) for found, right, what in counts})
+    findings = Findings()
+    findings.compare("ratings", total, RATINGS)
+    findings.compare("users", len(raw), USERS)
+    findings.compare("films", len(numbers), ITEMS)
+    return findings
 
 
 SOURCES = (
@@ -149,7 +145,7 @@ SOURCES = (
                 ("https://archive.org/download/nf_prize_dataset.tar/nf_prize_dataset.tar.gz",),
             ),
         ),
-        wanted=_wanted,
+        pattern=re.compile(f"{FILM.pattern}|{TABLE.pattern}"),
         parse=_parse,
         layouts="nf_prize_dataset.tar.gz, the folder training_set, combined_data_1.txt ... 4, or a netflix.csv",
         limit=20_000_000_000,

@@ -20,10 +20,6 @@ PLACE = re.compile(r"(?:^|/)([^/]+)/(character\d+)/(\d+_\d+)\.png$", re.IGNORECA
 ADDRESS = "https://github.com/brendenlake/omniglot/raw/master/python/"
 
 
-def _wanted(path: str) -> bool:
-    return PLACE.search(path) is not None
-
-
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     found: dict[tuple[str, str, str], bytes] = {}
     for entry in entries:
@@ -33,8 +29,6 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
         ink = np.packbits(decode(entry.path, entry.read(), "L", (SIDE, SIDE)) < 128).tobytes()
         if found.setdefault(key, ink) != ink:
             raise UserError(f"{entry.path}: this drawing comes twice and differs")
-    if not found:
-        raise UserError("no drawings")
     keys = sorted(found)  # alphabet, character, drawing
     alphabets = sorted({key[0] for key in keys})
     characters = sorted({key[:2] for key in keys})
@@ -72,7 +66,7 @@ SOURCES = (
                 "images_evaluation.zip", (f"{ADDRESS}images_evaluation.zip",), "md5:6b91aef0f799c5bb55b94e3f2daec811"
             ),
         ),
-        wanted=_wanted,
+        pattern=PLACE,
         parse=_parse,
         layouts="images_background.zip and images_evaluation.zip, or folders Alphabet/characterNN/NNNN_NN.png",
         limit=1_000_000_000,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,6 @@ ADDRESS = (
 )
 
 
-def _wanted(path: str) -> bool:
-    return FILE.search(path) is not None
-
-
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     found, samples = Findings(), []
     for entry in entries:
@@ -41,8 +37,6 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
             codes, incidence = _incidence(claims, columns)
             out.save(str(samples[-1]), f"{name}_codes", codes)
             out.save_sparse(str(samples[-1]), name, incidence)
-    if not samples:
-        raise UserError("no outpatient claims")
     absent = [str(i) for i in (1, 2, 3) if i not in samples]
     found.facts["notes"] = [f"without sample {', '.join(absent)}"] if absent else []
     return found
@@ -74,10 +68,6 @@ def _incidence(claims: Any, columns: list[str]) -> tuple[np.ndarray, Any]:
     return codes, csr_matrix((ones, np.divmod(pairs, max(1, len(codes)))), shape=(len(claims), len(codes)))
 
 
-def _needs(params: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(sample) for sample in params.get("samples", (1, 2, 3)))
-
-
 SOURCES = (
     FileSource(
         name="synpuf",
@@ -87,9 +77,9 @@ SOURCES = (
         files=tuple(
             Remote(ADDRESS.rsplit("/", 1)[1].format(sample), (ADDRESS.format(sample),)) for sample in (1, 2, 3)
         ),
-        wanted=_wanted,
+        pattern=FILE,
         parse=_parse,
-        needs=_needs,
+        parts_by="samples",
         layouts="the three zips DE1_0_2008_to_2010_Outpatient_Claims_Sample_N, or their CSV files",
         limit=3_000_000_000,
     ),

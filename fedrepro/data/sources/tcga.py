@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -19,12 +19,8 @@ HUBS = (
     "https://tcga-pancan-atlas-hub.s3.us-east-1.amazonaws.com/download/",
     "https://pancanatlas.xenahubs.net/download/",
 )
+FILE = re.compile(rf"(?i)(?:^|/)(?:eb(?:\+|%2B){{2}}adjustpancan[^/]*|{re.escape(PHENOTYPE)})$")
 LIMIT = 8_000_000_000
-
-
-def _wanted(path: str) -> bool:
-    name = PurePosixPath(path).name.replace("%2B", "+").lower()
-    return name.startswith("eb++adjustpancan") or name == PHENOTYPE.lower()
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
@@ -101,7 +97,7 @@ SOURCES = (
             Remote(f"{MATRIX}.gz", tuple(f"{hub}{MATRIX.replace('+', '%2B')}.gz" for hub in HUBS)),
             Remote(f"{PHENOTYPE}.gz", tuple(f"{hub}{PHENOTYPE}.gz" for hub in HUBS)),
         ),
-        wanted=_wanted,
+        pattern=FILE,
         parse=_parse,
         layouts=f"a folder with {MATRIX}.gz and {PHENOTYPE}.gz",
         limit=LIMIT,
