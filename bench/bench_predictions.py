@@ -100,7 +100,7 @@ def compiling(chosen: Sequence[tuple[str, str, list[Any]]]) -> list[Any]:
     from fedrepro.runs.predict import timings as predict
 
     runs = [run for tier, _, found in chosen for run in found if tier == "quick" and "numba" in predict.needed([run])]
-    first = {predict.path(run): run for run in reversed(runs)}
+    first = {predict.calibration_key(run): run for run in reversed(runs)}
     return [dataclasses.replace(run, setting=dataclasses.replace(run.setting, rounds=LEAST)) for run in first.values()]
 
 

@@ -187,12 +187,6 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
     return list(by_series.values())
 
 
-def _finished(runs: Runs, used: list[Curve]) -> np.ndarray:
-    """Return the numbers (from 1) of the trials that all these curves have finished."""
-    sets = [set(runs.finished(curve.setting.series)) for curve in used]
-    return np.array(sorted(set.intersection(*sets))) if sets else np.array([])
-
-
 # -- reading curves ----------------------------------------------------------------------------------------------------
 
 
@@ -218,12 +212,24 @@ class Reader:
     @classmethod
     def of(cls, claim: Claim, figure: Figure, known: Known) -> Reader:
         """Return a reader of the trials that all curves of the claim have finished."""
-        return cls(claim, figure, _finished(known.runs, curves(claim, figure)), known)
+        finished = [set(known.runs.finished(curve.setting.series)) for curve in curves(claim, figure)]
+        return cls(claim, figure, np.array(sorted(set.intersection(*finished)) if finished else []), known)
+
+    def intervals(self, read: Callable[[Reader], Any], alone: str = "", trial: int = 0) -> list[Interval]:
+        """Return the intervals of what ``read`` reads: of averages, with ``alone`` of the median or of one trial."""
+
+        def values(chosen: np.ndarray) -> np.ndarray:
+            self.chosen = chosen
+            return np.atleast_1d(np.asarray(read(self), dtype=np.float64))
+
+        if alone == claim_grammar.EACH:
+            return jackknife(lambda _: values(np.array([trial])), 1)
+        return (median if alone else jackknife)(values, self.trials)
 
     def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
         """Return the curve that a call in a check selects, averaged over the chosen trials."""
         panel, curve = claim_grammar.select(function, keywords, self.claim, self.panels)
-        metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        metric = claim_grammar.value(keywords, "metric", panel.y)
         checks = self.claim.check + self.claim.faster
         named = tuple(name for name in curve.setting.metrics if name in checks)  # they may be axes
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
@@ -403,17 +409,9 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "log10": np.log10,
     "mean": lambda a: np.mean(a, keepdims=True),
-    "min": lambda *a: _fold(np.minimum, a),
-    "max": lambda *a: _fold(np.maximum, a),
+    "min": lambda *a: functools.reduce(functools.partial(_together, np.minimum), a),
+    "max": lambda *a: functools.reduce(functools.partial(_together, np.maximum), a),
 }
-
-
-def _fold(operation: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> Any:
-    """Combine values pairwise; a single value is broadcast over a list of rounds."""
-    result = values[0]
-    for value in values[1:]:
-        result = _together(operation, result, value)
-    return result
 
 
 def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -442,11 +440,15 @@ class Comparison:
 
     @property
     def parts(self) -> list[Comparison]:
-        """The comparisons that together are equivalent to it, if one of its sides is a minimum or a maximum."""
+        """The comparisons that together are equivalent to it, if one of its sides is a minimum or a maximum.
+
+        ``a < min(b, c)`` has the parts ``a < b`` and ``a < c``.
+        """
         below = self.sign.startswith("<")
-        pairs = list(_pairs(self.left, self.sign, self.right))
-        whole = len(pairs) == 1
-        return [] if whole else [replace(self, left=a if below else b, right=b if below else a) for a, b in pairs]
+        low, high = (self.left, self.right) if below else (self.right, self.left)
+        pairs = list(itertools.product(_arguments(low, "max"), _arguments(high, "min")))
+        parts = [replace(self, left=a if below else b, right=b if below else a) for a, b in pairs]
+        return parts if len(parts) > 1 else []
 
     def margin(self, reader: Reader) -> np.ndarray:
         """Return the larger side minus the smaller one at each round that it reads, (k,): positive where it holds.
@@ -457,15 +459,6 @@ class Comparison:
         below, above = (left, right) if self.sign.startswith("<") else (right, left)
         with np.errstate(invalid="ignore"):
             return np.atleast_1d(_together(np.subtract, above, below))
-
-
-def _pairs(left: ast.expr, sign: str, right: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the pairs (lower, upper) of expressions that must all be in order for the comparison to hold.
-
-    ``a < min(b, c)`` has the pairs (a, b) and (a, c).
-    """
-    low, high = (left, right) if sign.startswith("<") else (right, left)
-    yield from itertools.product(_arguments(low, "max"), _arguments(high, "min"))
 
 
 def _arguments(node: ast.expr, function: str) -> list[ast.expr]:
@@ -535,8 +528,21 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tu
     return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
 
 
-def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
-    """Return the interval that decides a comparison; for ``each`` the worst trial's margin and its number (else 0).
+@dataclass(frozen=True)
+class Margins:
+    """The margins of a comparison, or of one of its parts, by the number of the place on the curves.
+
+    count : number of all places. trial : number of the trial (from 0) that is judged alone with ``each``.
+    """
+
+    part: Comparison
+    by_place: Mapping[int, Interval]
+    count: int
+    trial: int = 0
+
+
+def margins(comparison: Comparison, reader: Reader) -> list[Margins]:
+    """Return the margins among which the worst one decides a comparison; with ``each``, those of every trial.
 
     Each value of a minimum or maximum over averages is judged separately, because the interval of the minimum is too
     narrow if two values are close and another one is the smallest when a trial is left out. If some values cannot be
@@ -544,22 +550,35 @@ def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
     instead.
     """
 
-    def read(chosen: np.ndarray, part: Comparison = comparison) -> np.ndarray:
-        reader.chosen = chosen
-        return part.margin(reader)
+    def whole(part: Comparison, trial: int = 0) -> Margins:
+        intervals = reader.intervals(part.margin, part.alone, trial)
+        return Margins(part, dict(enumerate(intervals)), len(intervals), trial)
 
-    def rank(interval: Interval) -> tuple[int, float]:
-        return (FAILS, NOISE, HOLDS).index(outcome_of(interval, comparison.strict)), interval.low
+    if comparison.alone:
+        return [
+            whole(comparison, trial) for trial in range(reader.trials if comparison.alone == claim_grammar.EACH else 1)
+        ]
+    parts = [whole(part) for part in comparison.parts]
+    if parts and all(is_definite(margin) for part in parts for margin in part.by_place.values()):
+        return parts
+    definite = [{k: margin for k, margin in part.by_place.items() if is_definite(margin)} for part in parts]
+    return [whole(comparison), *(replace(part, by_place=own) for part, own in zip(parts, definite, strict=True))]
 
-    if comparison.alone == claim_grammar.EACH:
-        alone = [(m, t) for t in range(reader.trials) for m in read(np.array([t])).tolist()]
-        return min(((Interval(m, m, m), int(reader.numbers[t])) for m, t in alone), key=lambda pair: rank(pair[0]))
-    if comparison.alone == claim_grammar.MEDIAN:
-        return min(median(read, reader.trials), key=rank), 0
-    parts = [m for part in comparison.parts for m in jackknife(functools.partial(read, part=part), reader.trials)]
-    if not parts or not all(map(is_definite, parts)):
-        parts = [*jackknife(read, reader.trials), *filter(is_definite, parts)]
-    return min(parts, key=rank), 0
+
+def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
+    """Return the interval that decides a comparison; for ``each`` the worst trial's margin and its number (else 0)."""
+    each = comparison.alone == claim_grammar.EACH
+    judged = [
+        (margin, int(reader.numbers[part.trial]) if each else 0)
+        for part in margins(comparison, reader)
+        for margin in part.by_place.values()
+    ]
+    return min(judged, key=lambda pair: rank(pair[0], comparison.strict))
+
+
+def rank(margin: Interval, strict: bool) -> tuple[int, float]:
+    """Return a key that sorts margins from the worst one."""
+    return (FAILS, NOISE, HOLDS).index(outcome_of(margin, strict)), margin.low
 
 
 def is_definite(margin: Interval) -> bool:

@@ -9,14 +9,14 @@ import ast
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedrepro.claims import judge
-from fedrepro.claims.intervals import Interval, jackknife, median
+from fedrepro.claims.intervals import Interval
 from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
@@ -94,15 +94,15 @@ def read(claim: Claim, figure: Figure, frame: Any, known: judge.Known | None = N
 
 
 def _compared(comparison: judge.Comparison, reader: judge.Reader) -> Compared:
-    pairs = _each(comparison, reader) if comparison.alone == claim_grammar.EACH else _over_trials(comparison, reader)
-    ranks = [_rank(pair.margin, comparison.strict) for pair in pairs]
+    pairs = _pairs(comparison, reader)
+    ranks = [judge.rank(pair.margin, comparison.strict) for pair in pairs]
     decides = ranks.index(min(ranks))
     pairs[decides] = dataclasses.replace(pairs[decides], decides=True)
     held = sum(judge.outcome_of(pair.margin, comparison.strict) == judge.HOLDS for pair in pairs)
-    panels = (_unit(comparison.left, reader), _unit(comparison.right, reader))
+    units = (_unit(comparison.left, reader), _unit(comparison.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
     sides = (ast.unparse(comparison.left), comparison.sign, ast.unparse(comparison.right))
-    return Compared(*sides, *panels, tuple(kept), len(pairs), held, comparison.alone)
+    return Compared(*sides, *units, tuple(kept), len(pairs), held, comparison.alone)
 
 
 def _thinned(pairs: list[Pair]) -> list[Pair]:
@@ -110,66 +110,33 @@ def _thinned(pairs: list[Pair]) -> list[Pair]:
     return [pair for number, pair in enumerate(pairs) if number in spaced or pair.decides]
 
 
-def _over_trials(comparison: judge.Comparison, reader: judge.Reader) -> list[Pair]:
-    """Return the pairs of a comparison of averaged curves, or of the medians over trials."""
-    over = median if comparison.alone else jackknife
-
-    def intervals(read: Callable[[], Any]) -> list[Interval]:
-        def value(chosen: np.ndarray) -> np.ndarray:
-            reader.chosen = chosen
-            return np.atleast_1d(np.asarray(read(), dtype=np.float64))
-
-        return over(value, reader.trials)
-
-    def paired(part: judge.Comparison) -> list[Pair]:
-        margins = intervals(functools.partial(part.margin, reader))
-        sides = [intervals(functools.partial(judge.evaluate, node, reader)) for node in (part.left, part.right)]
-        left, right = (side * len(margins) if len(side) == 1 else side for side in sides)
-        reader.chosen = np.arange(reader.trials)
-        places = [_named(place, part, comparison) for place in _places(part, reader, len(margins))]
-        return [Pair(*row, decides=False) for row in zip(places, left, right, margins, strict=True)]
-
-    parts = [] if comparison.alone else [pair for part in comparison.parts for pair in paired(part)]
-    definite = [pair for pair in parts if judge.is_definite(pair.margin)]
-    return definite if parts and definite == parts else [*paired(comparison), *definite]
-
-
-def _named(place: str, part: judge.Comparison, comparison: judge.Comparison) -> str:
-    """Return a place, with the value of the minimum or maximum that is compared there."""
-    sides = [
-        ast.unparse(own)
-        for own, whole in ((part.left, comparison.left), (part.right, comparison.right))
-        if own is not whole
-    ]
-    return ", ".join(filter(None, [place, *sides]))
-
-
-def _each(comparison: judge.Comparison, reader: judge.Reader) -> list[Pair]:
-    """Return the pairs of a comparison with ``each``: for each trial the place where it is worst."""
-    pairs = []
-    for number in range(reader.trials):
-        reader.chosen = np.array([number])
-        places = _places_of(int(reader.numbers[number]), comparison, reader)
-        pairs.append(min(places, key=lambda pair: _rank(pair.margin, comparison.strict)))
+def _pairs(comparison: judge.Comparison, reader: judge.Reader) -> list[Pair]:
+    """Return both sides at every place; with ``each``, for each trial at the place where it is worst."""
+    pairs: list[Pair] = []
+    each = comparison.alone == claim_grammar.EACH
+    for margins in judge.margins(comparison, reader):
+        part, count = margins.part, margins.count
+        sides = [
+            reader.intervals(functools.partial(judge.evaluate, node), part.alone, margins.trial)
+            for node in (part.left, part.right)
+        ]
+        left, right = (side * count if len(side) == 1 else side for side in sides)
+        reader.chosen = np.array([margins.trial]) if each else np.arange(reader.trials)
+        trial = int(reader.numbers[margins.trial]) if each else 0
+        places = [_named(place, part, comparison, trial) for place in _places(part, reader, count)]
+        own = [
+            Pair(places[k], left[k], right[k], margin, decides=False, trial=trial)
+            for k, margin in margins.by_place.items()
+        ]
+        pairs += [min(own, key=lambda pair: judge.rank(pair.margin, comparison.strict))] if each else own
     return pairs
 
 
-def _places_of(trial: int, comparison: judge.Comparison, reader: judge.Reader) -> Iterator[Pair]:
-    """Yield the pairs of one trial at every place that a comparison reads."""
-    margins = comparison.margin(reader)
-    sides = [
-        np.ravel(np.asarray(judge.evaluate(node, reader), dtype=float)) for node in (comparison.left, comparison.right)
-    ]
-    places = _places(comparison, reader, len(margins))
-    for place, numbers in zip(places, zip(*np.broadcast_arrays(*sides, margins), strict=True), strict=True):
-        named = f"trial {trial}" + (f", {place}" if place else "")
-        left, right, margin = (Interval(v, v, v) for v in map(float, numbers))
-        yield Pair(named, left, right, margin, False, trial)
-
-
-def _rank(margin: Interval, strict: bool) -> tuple[int, float]:
-    order = (judge.FAILS, judge.NOISE, judge.HOLDS)
-    return order.index(judge.outcome_of(margin, strict)), margin.low
+def _named(place: str, part: judge.Comparison, comparison: judge.Comparison, trial: int) -> str:
+    """Return a place, with its trial and the value of the minimum or maximum that is compared there."""
+    both = ((part.left, comparison.left), (part.right, comparison.right))
+    sides = [ast.unparse(own) for own, whole in both if own is not whole]
+    return ", ".join(filter(None, [f"trial {trial}" if trial else "", place, *sides]))
 
 
 def _places(comparison: judge.Comparison, reader: judge.Reader, count: int) -> list[str]:
@@ -194,7 +161,7 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
         at = claim_grammar.constant(keywords["at"])
         asked = at if isinstance(at, list) else [at]
     else:
-        since = claim_grammar.constant(keywords["since"]) if "since" in keywords else 0
+        since = claim_grammar.value(keywords, "since", 0)
         asked = series.recorded[series.recorded >= since].tolist()
     return [float(series.rounds[-1] if r == "end" else r) for r in asked], []
 
@@ -208,29 +175,27 @@ def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
         if function == "parameter" or "of" in keywords:  # not a point of a drawn curve
             continue
         panel, curve = claim_grammar.select(function, keywords, reader.claim, reader.panels)
-        metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
+        metric = claim_grammar.value(keywords, "metric", panel.y)
         series = reader.series(function, keywords)
+        alone = claim_grammar.MEDIAN if node in medians else ""
         for place in _rounds(node, function, keywords, series, reader):
-            value = _median_at(place, function, keywords, reader) if node in medians else _at(place, series)
-            level = keywords.get("level")
-            if function == "reach" and level is not None:
-                value = float(np.ravel(judge.evaluate(level, reader))[0])
+            value = _value_at(place, function, keywords, reader, alone)
+            if function == "reach":
+                value = float(np.ravel(judge.evaluate(keywords["level"], reader))[0])
             if math.isfinite(place) and math.isfinite(value):
                 yield Spot(panel.id, curve, metric, place, value)
 
 
-def _at(place: float, series: judge.Series) -> float:
-    return float(np.interp(place, series.rounds, series.values))
+def _value_at(place: float, function: str, keywords: Any, reader: judge.Reader, alone: str) -> float:
+    """Return the value of the curve at a round: of the average, or the median of the trials."""
 
+    def read(reader: judge.Reader) -> float:
+        series = reader.series(function, keywords)
+        return float(np.interp(place, series.rounds, series.values))
 
-def _median_at(place: float, function: str, keywords: Any, reader: judge.Reader) -> float:
-    """Return the median of the trials' own values at a round."""
-    values = []
-    for number in range(reader.trials):
-        reader.chosen = np.array([number])
-        values.append(_at(place, reader.series(function, keywords)))
+    values = reader.intervals(read, alone) if alone else None
     reader.chosen = np.arange(reader.trials)
-    return float(np.median(values))
+    return values[0].value if values else read(reader)
 
 
 def _rounds(
@@ -246,18 +211,16 @@ def _rounds(
     elif function == "total":
         yield float(series.rounds[-1])
     elif function in ("slope", "decay"):  # from where to where
-        asked = {key: claim_grammar.constant(keywords[key]) for key in ("since", "until") if key in keywords}
-        yield float(asked.get("since", function == "slope"))
-        yield float(asked.get("until", series.rounds[-1]))
+        yield float(claim_grammar.value(keywords, "since", function == "slope"))
+        yield float(claim_grammar.value(keywords, "until", series.rounds[-1]))
     elif function == "rise":
         return
     elif function in ("lowest", "highest"):
-        since = claim_grammar.constant(keywords["since"]) if "since" in keywords else 0
-        there = np.flatnonzero(series.rounds >= since)
+        there = np.flatnonzero(series.rounds >= claim_grammar.value(keywords, "since", 0))
         best = np.argmin if function == "lowest" else np.argmax
         yield float(series.rounds[there[int(best(series.values[there]))]])
     else:
-        axis = claim_grammar.constant(keywords["axis"]) if "axis" in keywords else "round"
+        axis = claim_grammar.value(keywords, "axis", "round")
         reached = float(np.ravel(judge.evaluate(node, reader))[0])
         if math.isfinite(reached):
             yield float(np.interp(reached, series.along(axis), series.rounds))
@@ -291,7 +254,7 @@ def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:
     if function in ("slope", "decay", "parameter"):
         return ""
     if function in ("total", "reach", "first"):
-        axis = claim_grammar.constant(keywords["axis"]) if "axis" in keywords else "round"
+        axis = claim_grammar.value(keywords, "axis", "round")
         return axes.find(panel, axis).label if axis != "round" else "rounds"
-    metric = claim_grammar.constant(keywords["metric"]) if "metric" in keywords else panel.y
+    metric = claim_grammar.value(keywords, "metric", panel.y)
     return axes.metric_label(panel, metric)

@@ -197,6 +197,11 @@ def constant(node: ast.expr) -> Any:
         raise UserError(f"'{ast.unparse(node)}' must be a plain value here") from None
 
 
+def value(keywords: Mapping[str, ast.expr], name: str, default: Any) -> Any:
+    """Return the literal value of an argument, or the default if it is not given."""
+    return constant(keywords[name]) if name in keywords else default
+
+
 def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
     """Return the only curve whose values agree with every selector. Raises UserError if there is none or several."""
     valid = {k for c in curves for k in c.select}

@@ -7,8 +7,6 @@ cost; ``timings.calibration_key`` says what shares one. The first rounds of runs
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,10 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.ledger import Ledger
 from fedrepro.protocols import Work
 from fedrepro.runs.compute import execute
-from fedrepro.runs.compute.drive import randomness
 from fedrepro.runs.predict import first_rounds
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import WORTH, Machine, needs
@@ -50,10 +46,7 @@ def machine_for(runs: Sequence[Run], report: Callable[[str], None] = lambda text
     _time_first_rounds(by_family.values(), machine, worth, report)
     if not worth:
         return machine
-    kinds, libraries = needs(works.values()), predict.needed(by_family.values())
-    if machine.lacks(kinds, libraries):
-        report("measuring how fast this machine is; kept for the next time")
-    machine.measure(kinds, libraries)
+    machine.measure(needs(works.values()), predict.needed(by_family.values()), report)
     by_method: dict[str, float] = {}
     for family, run in by_family.items():
         key = predict.calibration_key(run)
@@ -67,9 +60,8 @@ def machine_for(runs: Sequence[Run], report: Callable[[str], None] = lambda text
 def _time_first_rounds(runs: Iterable[Run], machine: Machine, worth: bool, report: Callable[[str], None]) -> None:
     """Time and keep the first rounds of runs of which something declares no cost; of datasets only where worth it."""
     for run in runs:
-        undeclared = first_rounds.lacks_cost(run) or first_rounds.lacks_measuring(run)
-        undeclared |= first_rounds.lacks_preparing(run) or (worth and first_rounds.lacks_making(run))
-        if undeclared and machine.first_rounds(run.family) is None:
+        costs = [name for name in first_rounds.PROTOCOLS if worth or name != "making"]
+        if first_rounds.lacks(run, *costs) and machine.first_rounds(run.family) is None:
             report(f"timing the first rounds of {run.setting.series}; kept for the next time")
             if (first := first_rounds.measure(run)) is not None:
                 machine.learn_first_rounds(run.family, first)
@@ -88,35 +80,16 @@ def factor(run: Run, machine: Machine) -> float | None:
             data, client = execute.data_of(small.setting, 1, stand_in=True)
             problem = problem_cls.of(data, client, dict(small.setting.problem_params))
             method = entry.cls(**small.setting.params)
-            took, rounds = _measured(method, problem, entry.problem, entry.cls.one_shot)
+            first_rounds.timed(method, problem, (), 1, ENOUGH)  # loads and compiles
+            if hasattr(problem, "kept"):
+                problem.kept.clear()
+            took = first_rounds.timed(method, problem, (), 1, ENOUGH)
     except (UserError, ArithmeticError, np.linalg.LinAlgError):
         return None
     declared = predict.cost(small)
-    work = declared.start + declared.first if entry.cls.one_shot else declared.round * rounds
-    return took / machine.seconds(work) if work != Work() else None
-
-
-def _measured(method: Any, problem: Any, name: str, one_shot: bool) -> tuple[float, int]:
-    """Seconds of processor time of some rounds, and how many; the first has loaded and compiled what there is."""
-    init = problem.initial(1)
-    if one_shot:
-        next(method.rounds(problem, randomness(name, 1), ledger=Ledger(), init=init))
-        if hasattr(problem, "kept"):
-            problem.kept.clear()
-        began = time.process_time()
-        next(method.rounds(problem, randomness(name, 1), ledger=Ledger(), init=init))
-        return time.process_time() - began, 1
-    states = method.rounds(problem, randomness(name, 1), ledger=Ledger(), init=init)
-    for _ in itertools.islice(states, 2):
-        pass
-    began, done = time.process_time(), 0
-    for _ in itertools.islice(states, 200):
-        done += 1
-        if time.process_time() - began > ENOUGH:
-            break
-    if done == 0:
-        raise UserError(f"{name}: the method ended at once on the sample")
-    return time.process_time() - began, done
+    work = declared.start + declared.first if entry.cls.one_shot else declared.round
+    seconds = took.start if entry.cls.one_shot else took.round
+    return seconds / machine.seconds(work) if seconds and work != Work() else None
 
 
 def _small(run: Run, sample: Mapping[str, Any]) -> Run:

@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
@@ -51,25 +53,24 @@ class FirstRounds:
     holds: float
 
 
-def lacks_cost(run: Run) -> bool:
-    """Whether the run's method does not declare its cost."""
-    return registry.methods()[run.setting.algorithm].cls.cost is Method.cost
+PROTOCOLS: Mapping[str, Any] = {
+    "cost": Method,
+    "measuring": Problem,
+    "preparing": Problem,
+    "stored_bytes": Problem,
+    "making": Dataset,
+}
+"""The optional members that declare costs, and the protocol of each."""
 
 
-def lacks_measuring(run: Run) -> bool:
-    """Whether the run's problem does not declare what measuring a state costs."""
-    return registry.problems()[run.setting.problem].cls.measuring is Problem.measuring
-
-
-def lacks_preparing(run: Run) -> bool:
-    """Whether the run's problem does not declare what preparing it costs, or the bytes of its arrays."""
-    cls = registry.problems()[run.setting.problem].cls
-    return cls.preparing is Problem.preparing or cls.stored_bytes is Problem.stored_bytes
-
-
-def lacks_making(run: Run) -> bool:
-    """Whether the run's dataset does not declare what making it costs."""
-    return registry.datasets()[run.setting.dataset].cls.making is Dataset.making
+def lacks(run: Run, *members: str) -> bool:
+    """Whether the run's method, problem or dataset does not declare one of these members of ``PROTOCOLS``."""
+    classes = {
+        Method: registry.methods()[run.setting.algorithm].cls,
+        Problem: registry.problems()[run.setting.problem].cls,
+        Dataset: registry.datasets()[run.setting.dataset].cls,
+    }
+    return any(getattr(classes[PROTOCOLS[name]], name) is getattr(PROTOCOLS[name], name) for name in members)
 
 
 def measure(run: Run) -> FirstRounds | None:
@@ -101,14 +102,22 @@ def first_rounds(run: Run, folder: Path) -> FirstRounds:
     method = registry.methods()[setting.algorithm].cls(**setting.params)
     restart_peak()
     before = peak()
-    start, round_, measuring = _timed(method, problem, setting.metrics, run.trial)
-    if start + round_ < COLD:  # again without loading and compiling
-        start, round_, measuring = _timed(method, problem, setting.metrics, run.trial)
-    return FirstRounds(making, float(stored), start, round_, measuring, max(0.0, peak() - before))
+    took = timed(method, problem, setting.metrics, run.trial, ENOUGH)
+    if took.start + took.round < COLD:  # again without loading and compiling
+        took = timed(method, problem, setting.metrics, run.trial, ENOUGH)
+    return FirstRounds(making, float(stored), *took, max(0.0, peak() - before))
 
 
-def _timed(method: Method, problem: Problem, metrics: tuple[str, ...], trial: int) -> tuple[float, float, float]:
-    """Seconds of processor time of the start, of a round and of measuring a state."""
+class Timed(NamedTuple):
+    """Seconds of processor time to the initial state, per round, and to measure a state."""
+
+    start: float
+    round: float
+    measuring: float
+
+
+def timed(method: Method, problem: Problem, metrics: tuple[str, ...], trial: int, enough: float) -> Timed:
+    """Time rounds of a method until they have taken ``enough`` seconds of processor time."""
     init = problem.initial(trial)
     began = time.process_time()
     states = method.rounds(problem, randomness(problem.name, trial), ledger=Ledger(), init=init)
@@ -117,7 +126,7 @@ def _timed(method: Method, problem: Problem, metrics: tuple[str, ...], trial: in
     rounds = 0
     for later in states:
         state, rounds, ended = later, rounds + 1, time.process_time()
-        if ended - started > ENOUGH:
+        if ended - started > enough:
             break
     problem.measure(state, metrics)
-    return started - began, (ended - started) / max(rounds, 1), time.process_time() - ended
+    return Timed(started - began, (ended - started) / max(rounds, 1), time.process_time() - ended)

@@ -101,18 +101,21 @@ class Machine:
         seconds, size = self.kept.get("libraries", {}).get(name, LIBRARIES[name][1:])
         return float(seconds), float(size)
 
-    def lacks(self, kinds: Iterable[str], libraries: Iterable[str]) -> bool:
-        """Whether some kind of work or library has not been measured yet."""
-        measured = self.kept.get("libraries", {})
-        return not (set(kinds) <= set(self.kept.get("seconds", {})) and {"", *libraries} <= set(measured))
+    def measure(
+        self, kinds: Iterable[str], libraries: Iterable[str], report: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """Measure and keep the kinds of work (fields of ``Work``) and the libraries that are not known yet.
 
-    def measure(self, kinds: Iterable[str], libraries: Iterable[str]) -> None:
-        """Measure and keep the kinds of work (fields of ``Work``) and the libraries that are not known yet."""
+        ``report`` receives a line if there are any.
+        """
         seconds, measured = self.kept.setdefault("seconds", {}), self.kept.setdefault("libraries", {})
+        new_kinds, new_libraries = sorted(set(kinds) - set(seconds)), sorted({"", *libraries} - set(measured))
+        if new_kinds or new_libraries:
+            report("measuring how fast this machine is; kept for the next time")
         with threadpool_limits(limits=1):
-            for kind in sorted(set(kinds) - set(seconds)):
+            for kind in new_kinds:
                 seconds |= _MEASURES[kind]()
-        for name in sorted({"", *libraries} - set(measured)):
+        for name in new_libraries:
             if (loaded := _loaded(name)) is not None:
                 base = measured.get("", (0.0, 0.0)) if name else (0.0, 0.0)
                 factors = AT_WORK.get(name, (1.0, 1.0))

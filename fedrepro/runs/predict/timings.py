@@ -25,7 +25,7 @@ from fedrepro.files import atomically
 from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs.compute import groups, lockstep
-from fedrepro.runs.predict import first_rounds as undeclared
+from fedrepro.runs.predict.first_rounds import FirstRounds, lacks
 from fedrepro.runs.predict.machine import Machine
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
@@ -68,13 +68,13 @@ class Timings:
         known = self.known.get(run.family)
         if known is not None:
             return known
-        one_shot, first = registry.methods()[run.setting.algorithm].cls.one_shot, self.machine.first_rounds(run.family)
         method = self.machine.seconds(own_work(run), self.machine.factor(calibration_key(run)))
-        if first is not None and undeclared.lacks_cost(run):
-            method = first.start if one_shot else first.start * 2.0 + first.round * (run.setting.rounds + 1.0)
+        if first := _timed(self.machine, run, "cost"):
+            starts, rounds = _repeats(run)
+            method = first.start * starts + first.round * rounds
         around_it = self.machine.seconds(around(run))
-        if first is not None and undeclared.lacks_measuring(run):
-            around_it += first.measuring * (1.0 if one_shot else len(run.setting.recorded))
+        if first := _timed(self.machine, run, "measuring"):
+            around_it += first.measuring * _measurements(run)
         return method + around_it
 
     def measured(self, run: Run) -> bool:
@@ -96,10 +96,8 @@ class Timings:
         return sum(self._making(run) for run in {run.problem_id: run for run in runs}.values())
 
     def _making(self, run: Run) -> float:
-        first = self.machine.first_rounds(run.family)
-        if first is not None and (undeclared.lacks_preparing(run) or undeclared.lacks_making(run)):
-            return first.making
-        return self.machine.seconds(preparing(run).start)
+        first = _timed(self.machine, run, "preparing", "stored_bytes", "making")
+        return first.making if first else self.machine.seconds(preparing(run).start)
 
     def compiling(self, runs: Iterable[Run]) -> float:
         """Predicted seconds of what a worker that computes all of the runs does once."""
@@ -179,16 +177,30 @@ def measuring(run: Run) -> Cost:
 
 def own_work(run: Run) -> Work:
     """The work of the method: its start and its rounds, and one start and one round more to warm up."""
-    declared = cost(run)
-    if registry.methods()[run.setting.algorithm].cls.one_shot:
-        return declared.start
-    return declared.start * 2.0 + declared.round * (run.setting.rounds + 1.0)
+    declared, (starts, rounds) = cost(run), _repeats(run)
+    return declared.start * starts + declared.round * rounds
 
 
 def around(run: Run) -> Work:
     """The rest of a run's work: the metrics of recorded rounds, opening the problem, writing the record."""
-    once = registry.methods()[run.setting.algorithm].cls.one_shot
-    return measuring(run).round * (1.0 if once else len(run.setting.recorded)) + STARTED
+    return measuring(run).round * _measurements(run) + STARTED
+
+
+def _repeats(run: Run) -> tuple[float, float]:
+    """How many starts and rounds a run computes, with one of each to warm up."""
+    one_shot = registry.methods()[run.setting.algorithm].cls.one_shot
+    return (1.0, 0.0) if one_shot else (2.0, run.setting.rounds + 1.0)
+
+
+def _measurements(run: Run) -> float:
+    """How many states of the run are measured."""
+    one_shot = registry.methods()[run.setting.algorithm].cls.one_shot
+    return 1.0 if one_shot else float(len(run.setting.recorded))
+
+
+def _timed(machine: Machine, run: Run, *members: str) -> FirstRounds | None:
+    """The first rounds of the run's family if they were timed because one of these members is not declared."""
+    return machine.first_rounds(run.family) if lacks(run, *members) else None
 
 
 def firsts(run: Run) -> dict[Any, Work]:
@@ -268,16 +280,14 @@ def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
 
 def _holds(run: Run, machine: Machine) -> float:
     """Bytes of a run's own at the peak."""
-    first = machine.first_rounds(run.family)
-    return first.holds if first is not None and undeclared.lacks_cost(run) else cost(run).holds
+    first = _timed(machine, run, "cost")
+    return first.holds if first else cost(run).holds
 
 
 def _problem_bytes(run: Run, machine: Machine) -> tuple[float, float]:
     """Bytes of the run's problem that workers share, and bytes at the peak while it is prepared."""
-    first = machine.first_rounds(run.family)
-    if first is not None and undeclared.lacks_preparing(run):
-        return first.stored, 2.0 * first.stored
-    return stored(run), preparing(run).holds
+    first = _timed(machine, run, "preparing", "stored_bytes")
+    return (first.stored, 2.0 * first.stored) if first else (stored(run), preparing(run).holds)
 
 
 def fitting(runs: Sequence[Run], jobs: int, limit: float, machine: Machine | None = None) -> int:
