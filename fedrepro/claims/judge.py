@@ -463,7 +463,7 @@ class Comparison:
 
 def _arguments(node: ast.expr, function: str) -> list[ast.expr]:
     """Return the arguments of a call of ``function``, with nested calls flattened; any other expression as it is."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+    if isinstance(node, ast.Call) and claim_grammar.called(node) == function:
         return [part for value in node.args for part in _arguments(value, function)]
     return [node]
 
@@ -486,8 +486,8 @@ def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
 
 def evaluate(node: ast.expr, reader: Reader) -> Any:
     """Return the value of a part of a check, (k,) or a number, for the reader's chosen trials."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        name = node.func.id
+    if isinstance(node, ast.Call):
+        name = claim_grammar.called(node)
         if name in claim_grammar.READERS:
             return _read(node, name, reader)
         return _PLAIN[name](*(evaluate(a, reader) for a in node.args))

@@ -236,7 +236,7 @@ def _unit(node: ast.expr, reader: judge.Reader) -> str:
 
 def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
     """Yield the calls that read a curve, except those inside the arguments of another one."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in claim_grammar.READERS:
+    if claim_grammar.called(node) in claim_grammar.READERS:
         _, function, keywords = next(claim_grammar.readers(node))
         yield function, keywords
         return
@@ -246,7 +246,7 @@ def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
 
 def _divides(node: ast.AST) -> bool:
     over = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and any(claim_grammar.readers(node.right))
-    return over or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "log10")
+    return over or claim_grammar.called(node) == "log10"
 
 
 def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:

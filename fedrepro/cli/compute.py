@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +119,7 @@ def plan(
         f"about {_duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
-        _print_kernel_doubts()
+        _print_notes(cpu.doubts())
         click.echo(
             f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest from declared costs "
             "or their timed first rounds"
@@ -162,7 +162,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
-    help="Parallel workers (default: all cores, or the scheduler's; 1: one, in this process if it takes seconds).",
+    help="Parallel workers (default: all cores, or the scheduler's). With 1, short work needs no other process.",
 )
 @click.option(
     "--scheduler",
@@ -228,7 +228,7 @@ def run(
             for path in batch.draw_all([Path(f.path) for f in figures], where, jobs=jobs or runner.default_jobs()):
                 echo(str(path))
         return
-    _print_kernel_doubts()
+    _print_notes(cpu.doubts())
     if memory is not None:
         jobs = _fitting(_todo(planned, folders.root, chosen, fresh), jobs or runner.default_jobs(), memory)
     beside = batch.Beside(where, runner.default_jobs()) if draw else None
@@ -295,13 +295,11 @@ def _data_lines(figure: Figure) -> Iterator[str]:
 
 
 def _print_data_doubts(figures: Sequence[Figure]) -> None:
-    doubts = (doubt for figure in figures for loader in _loaders(figure).values() for doubt in loader.doubts())
+    _print_notes(doubt for figure in figures for loader in _loaders(figure).values() for doubt in loader.doubts())
+
+
+def _print_notes(doubts: Iterable[str]) -> None:
     for doubt in dict.fromkeys(doubts):
-        _warn(f"note: {doubt}")
-
-
-def _print_kernel_doubts() -> None:
-    for doubt in cpu.doubts():
         _warn(f"note: {doubt}")
 
 

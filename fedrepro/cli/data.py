@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fedrepro.cli.options import json_option
 from fedrepro.data import home, remove
 from fedrepro.data.copies import CopyState, source, state
 from fedrepro.data.home import human
@@ -34,7 +35,7 @@ def data() -> None:
 
 
 @data.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+@json_option
 @click.option("--verify", is_flag=True, help="Hash every file again instead of comparing sizes and times.")
 def list_(as_json: bool, verify: bool) -> None:
     """List every dataset with files: its state, the figures that use it, its licence and its folder.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,45 +15,46 @@ from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, specs
 
-Rows = list[tuple[str, ...]]
+Rows = list[dict[str, str]]
+"""The rows of a table: each has a text for every column."""
 
 
 def _figures() -> Rows:
-    return [_figure(path) for path in specs(experiments())]
+    return [{"spec": str(path), "title": _title(path)} for path in specs(experiments())]
 
 
-def _figure(path: Path) -> tuple[str, ...]:
+def _title(path: Path) -> str:
     try:
-        root = nodes.read(path)
+        title = nodes.read(path).get("title")
     except UserError:
-        return (str(path), "(not a valid spec; `fedrepro validate` says why)")
-    title = root.get("title")
-    return (str(path), str(title.value) if title else "")
+        return "(not a valid spec; `fedrepro validate` says why)"
+    return str(title.value) if title else ""
+
+
+def _entries(entries: Mapping[str, Any], *columns: str) -> Rows:
+    return [{name: getattr(entry, name) for name in columns} for _, entry in sorted(entries.items())]
+
+
+def _problems() -> Rows:
+    entries = sorted(registry.problems().items())
+    return [{"name": name, "data": problem.data_kind, "summary": problem.summary} for name, problem in entries]
 
 
 def _metrics() -> Rows:
-    problems = [problem for _, problem in sorted(registry.problems().items())]
-    return [(m.name, problem.name, m.better, m.summary) for problem in problems for m in problem.metrics.values()]
+    return [
+        {"name": metric.name, "problem": name, "better": metric.better, "summary": metric.summary}
+        for name, problem in sorted(registry.problems().items())
+        for metric in problem.metrics.values()
+    ]
 
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "papers": ("name", "title"),
-    "figures": ("spec", "title"),
-    "problems": ("name", "data", "summary"),
-    "algorithms": ("name", "label", "problem", "summary"),
-    "partitions": ("name", "summary"),
-    "datasets": ("name", "kind", "summary"),
-    "metrics": ("name", "problem", "better", "summary"),
-}
-"""The columns of each table."""
 
 TABLES: dict[str, Callable[[], Rows]] = {
-    "papers": lambda: list(registry.PAPERS.items()),
+    "papers": lambda: [{"name": name, "title": title} for name, title in registry.PAPERS.items()],
     "figures": _figures,
-    "problems": lambda: [(p.name, p.data_kind, p.summary) for _, p in sorted(registry.problems().items())],
-    "algorithms": lambda: [(a.name, a.label, a.problem, a.summary) for _, a in sorted(registry.methods().items())],
-    "partitions": lambda: [(p.name, p.summary) for _, p in sorted(registry.partitions().items())],
-    "datasets": lambda: [(d.name, d.kind, d.summary) for _, d in sorted(registry.datasets().items())],
+    "problems": _problems,
+    "algorithms": lambda: _entries(registry.methods(), "name", "label", "problem", "summary"),
+    "partitions": lambda: _entries(registry.partitions(), "name", "summary"),
+    "datasets": lambda: _entries(registry.datasets(), "name", "kind", "summary"),
     "metrics": _metrics,
 }
 """The rows of each table: the things that a spec can name, with explanations."""
@@ -73,15 +75,12 @@ def list_(what: str | None, as_json: bool) -> None:
       fedrepro list figures --json
     """
     if as_json:
-        tables = {
-            name: [dict(zip(COLUMNS[name], row, strict=True)) for row in TABLES[name]()]
-            for name in ([what] if what else TABLES)
-        }
+        tables = {name: TABLES[name]() for name in ([what] if what else TABLES)}
         click.echo(json.dumps(tables[what] if what else tables, indent=1, ensure_ascii=False))
         return
     for name in [what] if what else TABLES:
         click.secho(name, bold=True)
-        for row in aligned(TABLES[name]()):
+        for row in aligned(tuple(row.values()) for row in TABLES[name]()):
             click.echo(f"  {row}")
 
 

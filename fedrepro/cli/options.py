@@ -72,7 +72,7 @@ def evidence_option(verb: str) -> Any:
 
 
 tier_option = click.option(
-    "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="How much to compute."
+    "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="Size of the experiment."
 )
 set_option = click.option(
     "--set",
@@ -85,24 +85,22 @@ set_option = click.option(
 stand_in_option = click.option(
     "--stand-in/--no-stand-in", default=False, help="Use labelled surrogate data where a dataset is absent."
 )
-results_option = click.option(
-    "--results",
-    "results_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: project() / "results",
-    show_default="results of the project",
-    help="Folder of the results.",
-)
-plots_option = click.option(
-    "--plots",
-    "plots_dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=lambda: project() / "plots",
-    show_default="plots of the project",
-    help="Folder of the pictures.",
-)
 
 
+def _folder_option(name: str, contents: str) -> Any:
+    """Return the option of a folder of the project."""
+    return click.option(
+        f"--{name}",
+        f"{name}_dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=lambda: project() / name,
+        show_default=f"{name} of the project",
+        help=f"Folder of the {contents}.",
+    )
+
+
+results_option = _folder_option("results", "results")
+plots_option = _folder_option("plots", "pictures")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 

@@ -16,6 +16,7 @@ import ast
 import contextlib
 import functools
 import itertools
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +134,7 @@ def parse(check: str) -> ast.Expression:
                 f"the check may not contain '{ast.unparse(node)}'; it compares what is read from curves: "
                 f"{', '.join(f'{name}()' for name in READERS)}"
             )
-        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+        if isinstance(node, ast.Call) and not called(node):
             raise UserError(f"the check may not call '{ast.unparse(node.func)}'")
     if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
         raise UserError("the check must compare two values with <, <=, > or >=")
@@ -173,20 +174,25 @@ def _check_shape(node: ast.expr) -> None:
                     )
 
 
+def called(node: ast.AST) -> str:
+    """Return the name of the function that the node calls, '' if it calls none."""
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
 def alone(node: ast.AST) -> str:
     """Return ``each`` or ``median`` if the node is a call of it, else ''."""
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ALONE
-    return node.func.id if named else ""  # type: ignore[attr-defined]
+    name = called(node)
+    return name if name in ALONE else ""
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
     """Yield every call that reads a curve: the node, the function's name, and its arguments by name."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in READERS:
-            own = READERS[node.func.id]
+        if isinstance(node, ast.Call) and called(node) in READERS:
+            own = READERS[called(node)]
             keywords = {own[i] if i < len(own) else f"argument {i + 1}": a for i, a in enumerate(node.args)}
             keywords.update({k.arg or "**": k.value for k in node.keywords})
-            yield node, node.func.id, keywords
+            yield node, called(node), keywords
 
 
 def constant(node: ast.expr) -> Any:
@@ -223,7 +229,7 @@ def panels_of(claim: Claim) -> set[str]:
     for check in filter(None, (claim.check, claim.faster)):
         with contextlib.suppress(UserError):
             for _, _, keywords in readers(parse(check)):
-                names |= {str(constant(keywords["panel"]))} if "panel" in keywords else set()
+                names.add(str(value(keywords, "panel", claim.panel)))
     return names
 
 
@@ -237,7 +243,7 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     except UserError as error:
         yield str(error)
         return
-    names = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    names = {name for node in ast.walk(tree) if (name := called(node))}
     known = (*READERS, *PLAIN, *ALONE)
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
         yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
@@ -261,7 +267,7 @@ def select(
 
     Raises UserError if there is no such panel, or not exactly one such curve.
     """
-    name = constant(keywords["panel"]) if "panel" in keywords else claim.panel
+    name = value(keywords, "panel", claim.panel)
     if name not in list(panels):
         raise UserError(f"there is no panel '{name}'{nearest(str(name), panels)}")
     own = (*READERS[function], *COMMON)
@@ -291,10 +297,10 @@ def _check_reader(
     valid = (*axes, *curve.setting.metrics)
     if function == "parameter":
         _check_parameter(shown, constant(keywords["name"]), curve)
-    axis = constant(keywords["axis"]) if "axis" in READERS[function] and "axis" in keywords else "round"
+    axis = value(keywords, "axis", "round") if "axis" in READERS[function] else "round"
     if axis not in valid:
         raise UserError(f"{shown}: '{axis}' is not an axis{nearest(str(axis), valid)} (axes: {', '.join(valid)})")
-    metric = constant(keywords["metric"]) if "metric" in keywords else panel.y
+    metric = value(keywords, "metric", panel.y)
     if metric not in curve.setting.metrics:
         raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
 
@@ -312,20 +318,16 @@ def _check_parameter(shown: str, name: Any, curve: Curve) -> None:
 
 def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -> None:
     """Check that ``at`` is a round, 'end' or a list of them, and ``since`` and ``until`` are rounds."""
-    if "at" in keywords and "at" in READERS[function]:
-        at = constant(keywords["at"])
-        if at == [] or not all(r == "end" or _is_round(r) for r in (at if isinstance(at, list) else [at])):
-            raise UserError(f"{shown}: at={at!r} must be a round (a whole number from 0 on), 'end', or a list of them")
-    if "since" in keywords and "since" in READERS[function]:
-        since = constant(keywords["since"])
-        if not _is_round(since):
-            raise UserError(f"{shown}: since={since!r} must be a round (a whole number from 0 on)")
-    if "until" in keywords and "until" in READERS[function]:
-        until, first = constant(keywords["until"]), constant(keywords["since"]) if "since" in keywords else 0
-        if not _is_round(until) or until <= first:
-            raise UserError(f"{shown}: until={until!r} must be a round (a whole number) after the first, {first:g}")
-    if "of" in keywords and "of" in READERS[function] and constant(keywords["of"]) not in SMOOTHED:
-        of = constant(keywords["of"])
+    own = {name: node for name, node in keywords.items() if name in READERS[function]}
+    at, since, of = value(own, "at", 0), value(own, "since", 0), value(own, "of", "value")
+    if at == [] or not all(r == "end" or _is_round(r) for r in (at if isinstance(at, list) else [at])):
+        raise UserError(f"{shown}: at={at!r} must be a round (a whole number from 0 on), 'end', or a list of them")
+    if not _is_round(since):
+        raise UserError(f"{shown}: since={since!r} must be a round (a whole number from 0 on)")
+    until = value(own, "until", math.inf)
+    if "until" in own and not (_is_round(until) and until > since):
+        raise UserError(f"{shown}: until={until!r} must be a round (a whole number) after the first, {since:g}")
+    if of not in list(SMOOTHED):
         raise UserError(f"{shown}: of={of!r} must be one of {', '.join(SMOOTHED)}{nearest(str(of), SMOOTHED)}")
 
 
@@ -354,13 +356,13 @@ def _count(node: ast.expr) -> int | None:
         return _together(node, [node.left, node.right])
     if isinstance(node, ast.UnaryOp):
         return _count(node.operand)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _count_read(node) if node.func.id in READERS else _count_made(node, node.func.id)
+    if isinstance(node, ast.Call):
+        return _count_read(node) if called(node) in READERS else _count_made(node, called(node))
     try:
-        value = constant(node)
+        literal = constant(node)
     except UserError:
-        value = None
-    listed = value if isinstance(value, list) else [value]
+        literal = None
+    listed = literal if isinstance(literal, list) else [literal]
     if not listed or not all(map(_is_number, listed)):
         raise UserError(f"{ast.unparse(node)} is neither a number nor a list of numbers")
     return len(listed)
@@ -375,7 +377,7 @@ def _count_read(node: ast.Call) -> int | None:
         return 1
     if "cost" in keywords:
         return _count(keywords["cost"])
-    at = constant(keywords["at"]) if "at" in keywords else None
+    at = value(keywords, "at", None)
     return None if at is None else len(at) if isinstance(at, list) else 1
 
 

@@ -74,19 +74,34 @@ class Collector:
             return False
         unknown = [(key, child) for key, child in node.value.items() if key not in valid]
         for key, child in unknown:
-            self.error(
-                child.key or child, f"'{key}' is not a key of {what}{nearest(key, valid)} (valid: {', '.join(valid)})"
-            )
+            self.unknown(Node(key, child.key or child.place), key, valid, f"a key of {what}")
         return not unknown
+
+    def unknown(self, at: Node | None, word: str, valid: Iterable[str], what: str, label: str = "valid") -> None:
+        """Report that a word is not ``what``, with the nearest of the ``valid`` words and all of them."""
+        valid = list(valid)
+        self.error(at, f"'{word}' is not {what}{nearest(word, valid)} ({label}: {', '.join(valid)})")
+
+    def _of_type(self, node: Node | None, type_: type, words: str, what: str, default: Any) -> Any:
+        """Return the value without places if it has this type; the default if there is none."""
+        if node is None or node.value is None:
+            return default
+        if not isinstance(node.value, type_):
+            self.error(node, f"{what} must be {words}, not {_kind(node.value)}")
+            return default
+        return node.plain()
 
     def text(self, node: Node | None, what: str, default: str = "") -> str:
         """Return a text, or the default if there is none."""
-        if node is None or node.value is None:
-            return default
-        if not isinstance(node.value, str):
-            self.error(node, f"{what} must be text, not {_kind(node.value)}")
-            return default
-        return node.value
+        return str(self._of_type(node, str, "text", what, default))
+
+    def mapping(self, node: Node | None, what: str) -> dict[str, Any]:
+        """Return a mapping of any keys, without places; empty if there is none."""
+        return dict(self._of_type(node, dict, "a mapping", what, {}))
+
+    def listed(self, node: Node | None, what: str) -> tuple[Any, ...]:
+        """Return the items of a list, without places; () if there is no list."""
+        return tuple(self._of_type(node, list, "a list", what, ()))
 
     def slug(self, name: str, at: Node | nodes.Place | None, what: str) -> None:
         """Report an error unless files can be named after ``name``."""
@@ -103,9 +118,7 @@ class Collector:
             return default
         valid = list(valid)
         if not isinstance(node.value, str) or node.value not in valid:
-            self.error(
-                node, f"'{node.plain()}' is not a {what}{nearest(node.plain(), valid)} (valid: {', '.join(valid)})"
-            )
+            self.unknown(node, node.plain(), valid, f"a {what}")
             return default
         return node.value
 
@@ -127,24 +140,6 @@ class Collector:
             return tuple(node.value)
         self.error(node, f"{what} must be a list of names")
         return ()
-
-    def mapping(self, node: Node | None, what: str) -> dict[str, Any]:
-        """Return a mapping of any keys, without places; empty if there is none."""
-        if node is None or node.value is None:
-            return {}
-        if not isinstance(node.value, dict):
-            self.error(node, f"{what} must be a mapping, not {_kind(node.value)}")
-            return {}
-        return dict(node.plain())
-
-    def listed(self, node: Node | None, what: str) -> tuple[Any, ...]:
-        """Return the items of a list, without places; () if there is no list."""
-        if node is None or node.value is None:
-            return ()
-        if not isinstance(node.value, list):
-            self.error(node, f"{what} must be a list, not {_kind(node.value)}")
-            return ()
-        return tuple(node.plain())
 
     def items(self, node: Node | None, what: str) -> list[Node]:
         """Return the items of a list; a single mapping or word counts as a list of one."""

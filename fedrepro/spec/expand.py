@@ -15,7 +15,7 @@ from fedrepro.spec import keys
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
-from fedrepro.spec.resolve import Point, Resolved, Resolver, problem_values
+from fedrepro.spec.resolve import Point, Resolved, Resolver, curve_items, problem_values
 
 MOST_ROUNDS = 10_000_000
 MOST_RECORDED = 200_000
@@ -42,8 +42,8 @@ class _Draft:
     setting: Setting
     select: dict[str, Any]
     explicit: dict[str, Any]
-    role: str
-    label: str
+    role: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,12 @@ class Expander:
             return []
         every = (curve for item in listed.value for curve in self._item(panel, item, y))
         drafts = list({repr(curve): curve for curve in every}.values())  # a curve listed twice is one curve
-        called = registry.called(self._named())
+        named = {str(node.plain()) for _, other in curve_items(self.root) for node in other.several("algorithm")}
+        called = registry.called(named & set(registry.methods()))  # in all panels: their legends are read together
         return [
             Curve(label, draft.setting, {**draft.select, "label": label}, draft.role, called[draft.setting.algorithm])
             for label, draft in zip(_labels(drafts, called, _is_table(panel)), drafts, strict=True)
         ]
-
-    def _named(self) -> set[str]:
-        """Return the algorithms that any panel of the figure names, because their legends are read together."""
-        table = self.root.get("panels")
-        curves = [panel.get("curves") for _, panel in table.items()] if table is not None else []
-        items = [item for listed in curves if listed and isinstance(listed.value, list) for item in listed.value]
-        named = [node.plain() for item in items if (node := item.get("algorithm")) is not None]
-        names = {str(name) for value in named for name in (value if isinstance(value, list) else [value])}
-        return names & set(registry.methods())
 
     def _item(self, panel: Node, item: Node, y: str) -> list[_Draft]:
         """Return one curve for each point of the sweep of an item of ``curves``."""
@@ -109,12 +101,11 @@ class Expander:
             return []
         role = self.collect.choice(item.get("role"), keys.ROLES, "role", "")
         label = self.collect.text(item.get("label"), "label")
-        name = item.get("algorithm")
-        if name is None:
+        if item.get("algorithm") is None:
             self.collect.error(item, "a curve needs an 'algorithm'")
             return []
         drafts = []
-        for entry in self._algorithms(name):
+        for entry in self._algorithms(item):
             self.collect.keys(item, [*keys.CURVE, *entry.parameters()], f"a curve of '{entry.name}'")
             zipped = item.get("zip")
             if zipped is not None and isinstance(zipped.value, dict):
@@ -123,15 +114,14 @@ class Expander:
             if not self._few(item):
                 break
             for point in sweep(self.collect, item):
-                resolved = self._point(panel, item, entry, point, y)
-                drafts += [_Draft(*resolved, role, label)] if resolved is not None else []
+                draft = self._point(panel, item, entry, point, y)
+                drafts += [dataclasses.replace(draft, role=role, label=label)] if draft is not None else []
         return drafts
 
     def _few(self, item: Node) -> bool:
         """Return whether the figure, with the points of this sweep, has at most ``MOST_CURVES`` curves."""
         lists = [node.value for key, node in item.items() if key not in UNSWEPT and isinstance(node.value, list)]
-        zipped = item.get("zip")
-        steps = next((node.value for _, node in zipped.items()), ()) if zipped is not None else ()
+        steps = next((node.value for _, node in item.under("zip")), ())
         points = math.prod(map(len, lists)) * (len(steps) if isinstance(steps, list) else 1)
         self.met += points
         if self.met > MOST_CURVES:
@@ -139,9 +129,9 @@ class Expander:
             self.collect.error(item, f"{counts}; a figure has at most {MOST_CURVES:,}")
         return self.met <= MOST_CURVES
 
-    def _algorithms(self, name: Node) -> list[registry.MethodEntry]:
+    def _algorithms(self, item: Node) -> list[registry.MethodEntry]:
         table, entries = registry.methods(), []
-        for node in name.value if isinstance(name.value, list) else [name]:
+        for node in item.several("algorithm"):
             word = str(node.plain())
             if word in table:
                 entries.append(table[word])
@@ -151,10 +141,8 @@ class Expander:
                 )
         return entries
 
-    def _point(
-        self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str
-    ) -> tuple[Setting, dict[str, Any], dict[str, Any]] | None:
-        """Return the setting at one point of a sweep, what selects it, and the parameters it sets; None on errors."""
+    def _point(self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str) -> _Draft | None:
+        """Return the curve at one point of a sweep; None on errors."""
         parts = self._parts(panel, item, point)
         rounds, own_rounds = self._rounds(panel, point)
         given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
@@ -164,7 +152,7 @@ class Expander:
         artifacts = self._artifacts(panel, parts)
         if parts.problem is None or parts.dataset is None or not parts.complete:
             return None
-        self._fit(entry, parts.problem, parts.dataset, point, item)
+        self._check_kinds(entry, parts, point, item)
         facts = self._facts(parts, item)
         if method is None:
             return None
@@ -192,7 +180,7 @@ class Expander:
             names=parts.names,
         )
         select = {**params, **parts.names, **parts.problem_params, "algorithm": entry.name, "series": setting.series}
-        return setting, select, explicit
+        return _Draft(setting, select, explicit)
 
     def _parts(self, panel: Node, item: Node, point: Point) -> _Parts:
         """Resolve the problem, the dataset and the partition of a curve."""
@@ -244,31 +232,23 @@ class Expander:
         known = [name.format(i=i) for name in parts.problem.artifacts for i in (views if "{i}" in name else (0,))]
         for node in asked:
             if node.value not in known:
-                self.collect.error(
-                    node,
-                    f"'{node.value}' is not an array that the problem '{parts.problem.name}' keeps"
-                    f"{nearest(node.value, known)} (artifacts: {', '.join(known)})",
-                )
+                what = f"an array that the problem '{parts.problem.name}' keeps"
+                self.collect.unknown(node, node.value, known, what, "artifacts")
         return tuple(node.value for node in asked)
 
-    def _fit(
-        self,
-        entry: registry.MethodEntry,
-        problem: registry.ProblemEntry,
-        dataset: Resolved,
-        point: Point,
-        item: Node,
-    ) -> None:
+    def _check_kinds(self, entry: registry.MethodEntry, parts: _Parts, point: Point, item: Node) -> None:
         """Check that the method and the dataset are of the problem's kind."""
+        problem, dataset = parts.problem, parts.dataset
+        assert problem is not None
+        assert dataset is not None
         if not registry.runs_on(entry, problem):
             self.collect.error(
                 item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
             )
         kind = dataset.shape.get("kind", dataset.entry.kind)
         if kind != problem.data_kind:
-            others = [
-                p.name for p in registry.problems().values() if p.data_kind == kind and registry.runs_on(entry, p)
-            ]
+            kinds = [p for p in registry.problems().values() if p.data_kind == kind]
+            others = [other.name for other in kinds if registry.runs_on(entry, other)]
             more = f" (for these data use '{others[0]}')" if others else ""
             self.collect.error(
                 point.get("dataset") or item,
@@ -281,14 +261,10 @@ class Expander:
         asked = [node for where in (self.root, panel) for node in self.collect.words(where.get("metrics"), "metrics")]
         for node in asked:
             if node.value not in problem.metrics:
-                self.collect.error(
-                    node,
-                    f"'{node.value}' is not a metric of the problem '{problem.name}'"
-                    f"{nearest(node.value, problem.metrics)} (metrics: {', '.join(problem.metrics)})",
-                )
-        table = self.root.get("panels")
-        panels = [other for _, other in table.items()] if table is not None else []
-        drawn = [getattr(other.get(axis), "value", None) for other in panels for axis in ("x", "y")]
+                what = f"a metric of the problem '{problem.name}'"
+                self.collect.unknown(node, node.value, problem.metrics, what, "metrics")
+        panels = self.root.under("panels")
+        drawn = [getattr(other.get(axis), "value", None) for _, other in panels for axis in ("x", "y")]
         wanted = [y, *problem.default_metrics, *(node.value for node in asked), *drawn]
         return tuple(name for name in problem.metrics if name in wanted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
@@ -99,7 +99,8 @@ def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -
                 figures[path.resolve()] = load(path, tier, sets)
         except SpecErrors as error:
             messages += error.messages
-    messages += _misplaced(figures) + _doubled(figures)
+    messages += _misplaced(figures)
+    messages += _doubled(((figure.paper, figure.figure), figure.path) for figure in figures.values())
     if messages:
         raise SpecErrors(messages)
     return list(figures.values())
@@ -116,19 +117,16 @@ def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
     ]
 
 
-def _doubled(figures: Mapping[Path, Figure]) -> list[str]:
-    named: dict[tuple[str, str], list[str]] = {}
-    for figure in figures.values():
-        named.setdefault((figure.paper, figure.figure), []).append(figure.path)
-    return list(_several(named))
-
-
-def _several(named: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
-    """Yield an error for each name that several files have."""
-    for (paper, figure), paths in named.items():
-        if len(paths) > 1 and figure:
-            both = " and ".join(paths)
-            yield f"{both} are both {paper}/{figure}, and results are stored under that name; give each its own"
+def _doubled(named: Iterable[tuple[tuple[str, str], str]]) -> list[str]:
+    """Return an error for each name that several files have. named : the paper and figure of each path."""
+    paths: dict[tuple[str, str], list[str]] = {}
+    for name, path in named:
+        paths.setdefault(name, []).append(path)
+    return [
+        f"{' and '.join(both)} are both {paper}/{figure}, and results are stored under that name; give each its own"
+        for (paper, figure), both in paths.items()
+        if len(both) > 1 and figure
+    ]
 
 
 def find_some(names: Iterable[str]) -> list[Path]:
@@ -137,9 +135,7 @@ def find_some(names: Iterable[str]) -> list[Path]:
     A file named twice is one spec. Raises UserError if two files are specs of the same figure.
     """
     given = {path.resolve(): path for path in (find_spec(name) for name in names if Path(name).name != DISCREPANCIES)}
-    named: dict[tuple[str, str], list[str]] = {}
-    for path in given.values() if len(given) > 1 else ():
-        named.setdefault(stored_under(read(path)), []).append(str(path))
-    if messages := list(_several(named)):
+    several = given.values() if len(given) > 1 else ()
+    if messages := _doubled((stored_under(read(path)), str(path)) for path in several):
         raise SpecErrors(messages)
     return list(given.values()) or specs(experiments())

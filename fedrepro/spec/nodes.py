@@ -67,6 +67,22 @@ class Node:
         """Yield the entries of a mapping (none for anything else)."""
         yield from self.value.items() if isinstance(self.value, dict) else ()
 
+    def under(self, key: str) -> Iterator[tuple[str, Node]]:
+        """Yield the entries of the mapping under ``key`` (none without one)."""
+        child = self.get(key)
+        yield from child.items() if child is not None else ()
+
+    def several(self, key: str) -> list[Node]:
+        """Return the items of the list under ``key``, or the only value; [] if there is none."""
+        child = self.get(key)
+        if child is None:
+            return []
+        return child.value if isinstance(child.value, list) else [child]
+
+    def named(self) -> Node:
+        """Return the node itself if it is a mapping, else a mapping with the node as its ``name``."""
+        return self if isinstance(self.value, dict) else Node({"name": self}, self.place, self.key)
+
 
 class SpecErrors(UserError):
     """Every error of one or more specs, in the order of their places."""
@@ -290,22 +306,20 @@ def _replace(node: Node, place: Place) -> None:
         _replace(child, place)
 
 
-def put(root: Node, path: list[str], new: Node) -> Node:
-    """Return a copy of ``root`` with the value at ``path`` set; missing keys are made, list items must exist."""
+def put(root: Node, path: list[str], new: Node, replaced: bool = False) -> Node:
+    """Return a copy of ``root`` with the value at ``path`` set; missing keys are made, list items must exist.
+
+    A mapping is merged over the present one, unless that is to be ``replaced``.
+    """
     if not path:
-        return merge(root, new) if isinstance(new.value, dict) else new
+        return new if replaced else merge(root, new)
     head, rest = path[0], path[1:]
     if isinstance(root.value, list):
         if not re.fullmatch("[0-9]{1,6}", head) or int(head) >= len(root.value):
             raise UserError(f"{new.place}: '{head}' is not an item of this list (0 to {len(root.value) - 1})")
         items = list(root.value)
-        items[int(head)] = put(items[int(head)], rest, new)
+        items[int(head)] = put(items[int(head)], rest, new, replaced)
         return Node(items, root.place, root.key)
     value = dict(root.value) if isinstance(root.value, dict) else {}
-    empty = Node({}, new.place, new.place)
-    value[head] = (
-        put(value.get(head, empty), rest, new)
-        if rest
-        else (merge(value[head], new) if head in value and isinstance(new.value, dict) else new)
-    )
+    value[head] = put(value.get(head, Node({}, new.place, new.place)), rest, new, replaced)
     return Node(value, root.place, root.key)

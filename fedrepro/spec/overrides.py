@@ -7,13 +7,14 @@ because the values of the other parameters would be unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.collect import Collector
 from fedrepro.spec.nodes import Node
+from fedrepro.spec.resolve import curve_items
 
 
 def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[str, ...]) -> Node:
@@ -35,18 +36,16 @@ def apply(collect: Collector, root: Node, options: Iterable[str], keys: tuple[st
 
 def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
     """Return the spec with a parameter set in all curves whose methods have it, or in the problem."""
-    curves = [(path, item) for path, item in _curves(root) if name in _parameters(item)]
+    curves = [(path, item) for path, item in curve_items(root) if name in _parameters(item)]
     for path, item in curves:
-        root = _placed(root, path, _with(item, path, name, new))
+        root = nodes.put(root, path, _with(item, path, name, new), replaced=True)
     if curves:
         return root
     problem = _problem(root)
     if problem is not None and name in problem.parameters:
-        here = root.get("problem")
-        assert here is not None
-        named = here if isinstance(here.value, dict) else Node({"name": here}, here.place, here.key)
-        return nodes.put(_replaced(root, "problem", named), ["problem", name], new)
-    known = [*keys, *sorted({parameter for _, item in _curves(root) for parameter in _parameters(item)})]
+        named = Node({**root.value, "problem": root.value["problem"].named()}, root.place, root.key)
+        return nodes.put(named, ["problem", name], new)
+    known = [*keys, *sorted({parameter for _, item in curve_items(root) for parameter in _parameters(item)})]
     known += list(problem.parameters) if problem is not None else []
     raise UserError(
         f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods or its problem"
@@ -54,27 +53,16 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
     )
 
 
-def _curves(root: Node) -> Iterator[tuple[list[str], Node]]:
-    """Yield every item of ``curves`` of every panel, with its path."""
-    panels = root.get("panels")
-    for name, panel in panels.items() if panels is not None else ():
-        listed = panel.get("curves")
-        for i, item in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
-            yield ["panels", name, "curves", str(i)], item
-
-
 def _parameters(item: Node) -> list[str]:
     """Return the parameters that all methods of a curve have."""
-    name = item.get("algorithm")
-    listed = [] if name is None else name.value if isinstance(name.value, list) else [name]
     table = registry.methods()
-    entries = [table[word] for node in listed if (word := str(node.plain())) in table]
+    entries = [table[word] for node in item.several("algorithm") if (word := str(node.plain())) in table]
     return sorted(set.intersection(*(set(entry.parameters()) for entry in entries))) if entries else []
 
 
 def _problem(root: Node) -> registry.ProblemEntry | None:
-    here = root.get("problem")
-    name = here.get("name") if here is not None and isinstance(here.value, dict) else here
+    problem = root.get("problem")
+    name = problem.named().get("name") if problem is not None else None
     return registry.problems().get(str(name.plain())) if name is not None else None
 
 
@@ -102,19 +90,3 @@ def _with(item: Node, path: list[str], name: str, new: Node) -> Node:
     else:
         own[name] = new
     return Node(own, item.place, item.key)
-
-
-def _placed(root: Node, path: list[str], new: Node) -> Node:
-    """Return a copy of ``root`` with the node ``new`` at an existing path."""
-    if not path:
-        return new
-    head, rest = path[0], path[1:]
-    if isinstance(root.value, list):
-        items = list(root.value)
-        items[int(head)] = _placed(items[int(head)], rest, new)
-        return Node(items, root.place, root.key)
-    return _replaced(root, head, _placed(root.value[head], rest, new))
-
-
-def _replaced(root: Node, key: str, new: Node) -> Node:
-    return Node({**root.value, key: new}, root.place, root.key)

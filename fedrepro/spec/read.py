@@ -172,11 +172,7 @@ class _Panels:
         metrics = registry.problems()[problem].metrics if problem else {}
         y = collect.text(node.get("y"), "y", "objective")
         if problem and y not in metrics:
-            collect.error(
-                node.get("y") or node,
-                f"'{y}' is not a metric of the problem '{problem}'{nearest(y, metrics)} "
-                f"(metrics: {', '.join(metrics)})",
-            )
+            collect.unknown(node.get("y") or node, y, metrics, f"a metric of the problem '{problem}'", "metrics")
         curves, valid = collect.clean(lambda: self.expand.curves(node, y))
         if problem and not curves and valid:
             collect.error(node, f"panel '{name}' has no curves")
@@ -226,8 +222,7 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
     if not isinstance(listed.value, list):
         collect.error(listed, "claims must be a list")
         return []
-    table = root.get("panels")
-    named = [name for name, _ in table.items()] if table is not None else []
+    named = [name for name, _ in root.under("panels")]
     claims: list[Claim] = []
     for item in listed.value:
         claim: Claim
@@ -254,8 +249,7 @@ def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> 
     if claim.id and claim.id in ids:
         collect.error(item.get("id"), f"the claim id '{claim.id}' is used twice")
     if claim.theorem and claim.theorem not in keys.THEOREM:
-        known = f"{nearest(claim.theorem, keys.THEOREM)} (one of: {', '.join(keys.THEOREM)})"
-        collect.error(item.get("theorem"), f"'{claim.theorem}' is not a part of a theorem{known}")
+        collect.unknown(item.get("theorem"), claim.theorem, keys.THEOREM, "a part of a theorem", "one of")
     if claim.faster and claim.theorem != "promise":
         collect.error(item.get("faster"), "'faster' is only for a claim with `theorem: promise`")
     if claim.panel and claim.panel not in panels:

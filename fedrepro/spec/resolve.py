@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.data import own
 from fedrepro.datasets.sizes import NAMES
-from fedrepro.errors import nearest
 from fedrepro.parameters import flag
 from fedrepro.spec import keys, nodes
 from fedrepro.spec.collect import Collector
@@ -31,6 +31,13 @@ class Resolved:
     shape: dict[str, Any] = field(default_factory=dict)
 
 
+REGISTRIES: Mapping[str, Callable[[], Mapping[str, Any]]] = {
+    "dataset": lambda: registry.datasets(),
+    "partition": lambda: registry.partitions(),
+}
+"""The registered datasets and partitions."""
+
+
 class Resolver:
     """Looks names up in a spec and in the registry, and reports errors to ``collect``."""
 
@@ -40,19 +47,14 @@ class Resolver:
 
     def tables(self) -> None:
         """Check the spec's own datasets and partitions, including those that no curve uses."""
-        for what, entries in (("dataset", registry.datasets()), ("partition", registry.partitions())):
-            table = self.root.get(f"{what}s")
-            self.collect.mapping(table, f"{what}s")
-            for alias, _ in table.items() if table is not None else ():
-                _, node = self._named(Node(alias, table.place), what, entries)  # type: ignore[union-attr]
-                if node is not None:
-                    self._params(entries[str(node.value["name"].value)], node, what)
+        for what in REGISTRIES:
+            self.collect.mapping(self.root.get(f"{what}s"), f"{what}s")
+            for alias, mapping in self.root.under(f"{what}s"):
+                self._entry(Node(alias, mapping.place), what)
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Return the paper's sizes of the spec's own datasets (``published: {N: 10000}``), by their names."""
-        table = self.root.get("datasets")
-        entries = table.items() if table is not None else ()
-        stated = {alias: (node.get("name"), node.get("published")) for alias, node in entries}
+        stated = {alias: (node.get("name"), node.get("published")) for alias, node in self.root.under("datasets")}
         return {alias: self._sizes(name, node) for alias, (name, node) in stated.items() if node is not None}
 
     def _sizes(self, name: Node | None, node: Node) -> dict[str, int]:
@@ -69,8 +71,7 @@ class Resolver:
     def problem_name(self, *given: Node | None) -> str:
         """Return the problem named by the last of the nodes with a name; a mapping may only change parameters."""
         present = [node for node in given if node is not None]
-        nodes_or_none = [node.get("name") if isinstance(node.value, dict) else node for node in present]
-        names = [name for name in nodes_or_none if name is not None]
+        names = [name for node in present if (name := node.named().get("name")) is not None]
         if names:
             return self.collect.choice(names[-1], registry.problems(), "problem", "")
         if present:
@@ -79,18 +80,14 @@ class Resolver:
 
     def problem(self, panel: Node, point: Point) -> tuple[registry.ProblemEntry | None, dict[str, Any]]:
         """Return the problem of a curve and all its parameters."""
-        node = self.root.get("problem")
-        for over in (panel.get("problem"), point.get("problem")):
-            if over is not None:
-                named = Node({"name": over}, over.place) if not isinstance(over.value, dict) else over
-                base = node if node is None or isinstance(node.value, dict) else Node({"name": node}, node.place)
-                node = nodes.merge(base, named) if base is not None else named
+        given = [self.root.get("problem"), panel.get("problem"), point.get("problem")]
+        named = [node.named() for node in given if node is not None]
+        node = functools.reduce(nodes.merge, named) if named else None
         name = self.problem_name(node)
         if not name or node is None:
             return None, {}
         entry = registry.problems()[name]
-        if isinstance(node.value, dict):
-            self.collect.keys(node, [*keys.PROBLEM, *entry.parameters], f"the problem '{name}'")
+        self.collect.keys(node, [*keys.PROBLEM, *entry.parameters], f"the problem '{name}'")
         return entry, problem_values(node, entry)
 
     # -- datasets and partitions -------------------------------------------------------------------------------------
@@ -101,13 +98,9 @@ class Resolver:
         if node is None:
             self.collect.error(item, "no dataset: give 'dataset:' to the curve, the panel or the spec")
             return None
-        alias, node = self._named(node, "dataset", registry.datasets())
-        if node is None:
+        if (resolved := self._entry(node, "dataset")) is None:
             return None
-        entry = registry.datasets()[str(node.value["name"].value)]
-        params = self._params(entry, node, "dataset")
-        if params is None:
-            return None
+        alias, node, entry, params = resolved
         params = own.named(entry.cls.files, params, str(Path(self.collect.path).resolve().parent))
         shape = self.collect.attempt(
             lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
@@ -117,15 +110,9 @@ class Resolver:
     def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Resolved | None:
         """Return the partition of a curve, checked against the known sizes; None without one or on errors."""
         node = self.given("partition", panel, point)
-        if node is None:
+        if node is None or (resolved := self._entry(node, "partition")) is None:
             return None
-        alias, node = self._named(node, "partition", registry.partitions())
-        if node is None:
-            return None
-        entry = registry.partitions()[str(node.value["name"].value)]
-        params = self._params(entry, node, "partition")
-        if params is None:
-            return None
+        alias, node, entry, params = resolved
         own = {k: v for k, v in params.items() if k != "per_trial"}
         what = f"the partition '{entry.name}'"
         per_trial = params.get("per_trial", False)
@@ -140,6 +127,16 @@ class Resolver:
         """Return the dataset or partition that the curve, its panel or else the spec names."""
         return point.get(what) or panel.get(what) or self.root.get(what)
 
+    def _entry(self, node: Node, what: str) -> tuple[str, Node, Any, dict[str, Any]] | None:
+        """Return the name in the spec, the mapping, the registered entry and its parameters; None on errors."""
+        entries = REGISTRIES[what]()
+        alias, mapping = self._named(node, what, entries)
+        if mapping is None:
+            return None
+        entry = entries[str(mapping.value["name"].value)]
+        params = self._params(entry, mapping, what)
+        return (alias, mapping, entry, params) if params is not None else None
+
     def _named(self, node: Node, what: str, entries: Mapping[str, Any]) -> tuple[str, Node | None]:
         """Resolve a name of the spec's own table, a registered name, or a mapping with a name."""
         if isinstance(node.value, dict):
@@ -149,15 +146,11 @@ class Resolver:
             return "", None
         else:
             alias = str(node.value)
-            table = self.root.get(f"{what}s")
-            own = table.get(alias) if table is not None else None
-            if own is None and alias not in entries:
-                valid = [*(key for key, _ in (table.items() if table is not None else ())), *entries]
-                self.collect.error(
-                    node, f"'{alias}' is not a {what}{nearest(alias, valid)} (valid: {', '.join(valid)})"
-                )
+            table = dict(self.root.under(f"{what}s"))
+            if alias not in table and alias not in entries:
+                self.collect.unknown(node, alias, [*table, *entries], f"a {what}")
                 return alias, None
-            node = own if own is not None else Node({"name": Node(alias, node.place)}, node.place)
+            node = table.get(alias) or Node(alias, node.place).named()
         if not isinstance(node.value, dict):
             example = f"{{name: {next(iter(entries))}}}"
             self.collect.error(node, f"a {what} must be a mapping with a 'name', for instance {example}")
@@ -178,6 +171,14 @@ class Resolver:
         for key in missing:
             self.collect.error(node, f"the {what} '{entry.name}' needs '{key}'")
         return values if valid and not missing else None
+
+
+def curve_items(root: Node) -> Iterator[tuple[list[str], Node]]:
+    """Yield every item of ``curves`` of every panel, with its path."""
+    for name, panel in root.under("panels"):
+        listed = panel.get("curves")
+        for number, item in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
+            yield ["panels", name, "curves", str(number)], item
 
 
 def problem_values(node: Node | None, problem: registry.ProblemEntry) -> dict[str, Any]:
