@@ -36,6 +36,7 @@ class _Entry:
 
     name: str
     cls: type[Any]
+    summary: str
 
     def parameters(self) -> dict[str, Any]:
         """Return every parameter with its default under this name (``dataclasses.MISSING`` if it is required)."""
@@ -50,15 +51,15 @@ class _Entry:
 class MethodEntry(_Entry):
     """A registered method: its class and the parameter values that this name presets.
 
-    ``variant`` distinguishes it from other methods with the same label in one figure. ``look`` is its colour (a name of
-    ``fedrepro.plotting.style.COLOURS`` or ``#RRGGBB``) and its marker (as matplotlib names it) in figures; a method
-    without one is drawn like the method whose variant it is (see ``fedrepro.plotting.style.method``).
+    ``problem`` is the name of the problem that it solves. ``variant`` distinguishes it from other methods with the same
+    label in one figure. ``look`` is its colour (a name of ``fedrepro.plotting.style.COLOURS`` or ``#RRGGBB``) and its
+    marker (as matplotlib names it) in figures; a method without one is drawn like the method whose variant it is (see
+    ``fedrepro.plotting.style.method``).
     """
 
     problem: str
     label: str
     papers: tuple[str, ...]
-    summary: str
     preset: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     look: tuple[str, str] | None = None
@@ -85,8 +86,8 @@ class ProblemEntry:
     """
 
     cls: type[Any]
-    data_kind: str
     summary: str
+    data_kind: str
     artifacts: tuple[str, ...] = ()
 
     @property
@@ -118,8 +119,6 @@ class ProblemEntry:
 class PartitionEntry(_Entry):
     """A registered partition: a class that derives from ``fedrepro.protocols.Partition``."""
 
-    summary: str
-
 
 @dataclass(frozen=True)
 class DatasetEntry(_Entry):
@@ -132,7 +131,6 @@ class DatasetEntry(_Entry):
     """
 
     kind: str
-    summary: str
     source: str | None = None
     stand_in: Callable[[Any, np.random.Generator], Any] | None = None
     stand_in_note: str = ""
@@ -149,30 +147,31 @@ _PARTITIONS: dict[str, PartitionEntry] = {}
 _DATASETS: dict[str, DatasetEntry] = {}
 
 
-def add_method(entry: MethodEntry) -> None:
-    """Register a method."""
-    _put(_METHODS, entry.name, entry)
+def add_method(name: str, cls: type[Any], summary: str, **facts: Any) -> None:
+    """Register a method. facts : other fields of ``MethodEntry``; the folder of the class names the problem."""
+    folder = cls.__module__.rpartition(".methods.")[0].rpartition(".")[2]
+    _put(_METHODS, MethodEntry(name, cls, summary, **{"problem": folder.replace("_", "-"), **facts}))
 
 
-def add_problem(entry: ProblemEntry) -> None:
-    """Register a problem."""
-    _put(_PROBLEMS, entry.name, entry)
+def add_problem(cls: type[Any], summary: str, *, data_kind: str, artifacts: tuple[str, ...] = ()) -> None:
+    """Register a problem; see ``ProblemEntry``."""
+    _put(_PROBLEMS, ProblemEntry(cls, summary, data_kind, artifacts))
 
 
-def add_partition(entry: PartitionEntry) -> None:
-    """Register a partition."""
-    _put(_PARTITIONS, entry.name, entry)
+def add_partition(name: str, cls: type[Any], summary: str) -> None:
+    """Register a partition; see ``PartitionEntry``."""
+    _put(_PARTITIONS, PartitionEntry(name, cls, summary))
 
 
-def add_dataset(entry: DatasetEntry) -> None:
-    """Register a dataset."""
-    _put(_DATASETS, entry.name, entry)
+def add_dataset(name: str, cls: type[Any], summary: str, **facts: Any) -> None:
+    """Register a dataset. facts : other fields of ``DatasetEntry``."""
+    _put(_DATASETS, DatasetEntry(name, cls, summary, **facts))
 
 
-def _put(table: dict[str, Any], name: str, entry: Any) -> None:
-    if name in table:
-        raise RuntimeError(f"the name '{name}' is registered twice")
-    table[name] = entry
+def _put(table: dict[str, Any], entry: Any) -> None:
+    if entry.name in table:
+        raise RuntimeError(f"the name '{entry.name}' is registered twice")
+    table[entry.name] = entry
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedrepro.parameters import Number, Whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 
 @dataclass
@@ -78,10 +78,8 @@ class BiasedRegression(Dataset):
 
 
 add_dataset(
-    DatasetEntry(
-        name="shift",
-        cls=BiasedRegression,
-        kind="shift",
-        summary="Linear regression with a bias for each client that its side information tells",
-    )
+    "shift",
+    BiasedRegression,
+    "Linear regression with a bias for each client that its side information tells",
+    kind="shift",
 )

@@ -14,7 +14,7 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
 from fedrepro.parameters import OneOf, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 TRAIN, TEST = 50_000, 10_000
 SIDE = 32
@@ -128,12 +128,10 @@ def stand_in_100(wanted: CIFAR100, rng: np.random.Generator) -> Images:
 
 for cls, name, stand_in in ((CIFAR10, "cifar10", stand_in_10), (CIFAR100, "cifar100", stand_in_100)):
     add_dataset(
-        DatasetEntry(
-            name=name,
-            cls=cls,
-            kind="images",
-            summary=f"CIFAR-{cls.classes}: 60,000 colour images of 32 x 32 pixels, {cls.classes} classes",
-            source=name,
-            stand_in=stand_in,
-        )
+        name,
+        cls,
+        f"CIFAR-{cls.classes}: 60,000 colour images of 32 x 32 pixels, {cls.classes} classes",
+        kind="images",
+        source=name,
+        stand_in=stand_in,
     )

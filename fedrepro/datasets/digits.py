@@ -14,7 +14,7 @@ import numpy as np
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Number, Whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 COUNT, PIXELS, K = 1797, 64, 10
 
@@ -50,10 +50,8 @@ class Digits(Dataset):
 
 
 add_dataset(
-    DatasetEntry(
-        name="digits",
-        cls=Digits,
-        kind="samples",
-        summary="1,797 handwritten digits of 8 x 8 pixels, which scikit-learn comes with: real, no download",
-    )
+    "digits",
+    Digits,
+    "1,797 handwritten digits of 8 x 8 pixels, which scikit-learn comes with: real, no download",
+    kind="samples",
 )

@@ -20,7 +20,7 @@ from fedrepro.datasets.own_files import Array, OwnFiles, numbered, one_row_each,
 from fedrepro.datasets.own_types import Entries
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ENTRIES = {"client": Array("ids"), "item": Array("ids"), "value": Array("numbers")}
 OTHERS = {"split": Array("marks"), "side": Array("side", aligned=False)}
@@ -78,10 +78,8 @@ class EntriesFile(OwnFiles):
 
 
 add_dataset(
-    DatasetEntry(
-        name="entries-file",
-        cls=EntriesFile,
-        kind="entries",
-        summary="entries of a matrix of your own whose columns are clients, with their side information",
-    )
+    "entries-file",
+    EntriesFile,
+    "entries of a matrix of your own whose columns are clients, with their side information",
+    kind="entries",
 )

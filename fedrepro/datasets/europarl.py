@@ -22,7 +22,7 @@ from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import OneOf, Whole, one_of, several
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 LANGUAGES = (
     "bg", "cs", "da", "de", "el", "en", "es", "et", "fi", "fr", "hu",
@@ -126,12 +126,10 @@ def stand_in(wanted: Europarl, rng: np.random.Generator) -> Views:
 
 
 add_dataset(
-    DatasetEntry(
-        name="europarl",
-        cls=Europarl,
-        kind="views",
-        summary="Europarl: the same sentences in ten languages, hashed word counts",
-        source="europarl",
-        stand_in=stand_in,
-    )
+    "europarl",
+    Europarl,
+    "Europarl: the same sentences in ten languages, hashed word counts",
+    kind="views",
+    source="europarl",
+    stand_in=stand_in,
 )

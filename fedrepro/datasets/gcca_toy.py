@@ -23,7 +23,7 @@ import numpy as np
 from fedrepro.datasets.types import Views
 from fedrepro.parameters import Whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 NOISE = 0.1
 
@@ -85,10 +85,8 @@ def _directions(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 add_dataset(
-    DatasetEntry(
-        name="gcca-toy",
-        cls=ToyViews,
-        kind="views",
-        summary="three 2-D views of two classes: circles, parabolas, a ring around a cloud (10,000 training rows)",
-    )
+    "gcca-toy",
+    ToyViews,
+    "three 2-D views of two classes: circles, parabolas, a ring around a cloud (10,000 training rows)",
+    kind="views",
 )

@@ -23,7 +23,7 @@ from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.parameters import Number, Whole, number
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 DENSITIES = {"paper": (0.05, 0.002, 0.001), "code": (0.01, 0.0005, 0.001)}
 """Densities of Z, A_i, E_i. ``paper``: chosen so that the views have the density of the text, rho = 0.02 (0.0208).
@@ -146,18 +146,14 @@ def _densities(densities: Any) -> tuple[float, float, float]:
 
 
 add_dataset(
-    DatasetEntry(
-        name="gcca-synthetic",
-        cls=DenseViews,
-        kind="views",
-        summary="dense synthetic views Z A_i + nu E_i of the GCCA paper (500 x 25, 3 views, 20 common dimensions)",
-    )
+    "gcca-synthetic",
+    DenseViews,
+    "dense synthetic views Z A_i + nu E_i of the GCCA paper (500 x 25, 3 views, 20 common dimensions)",
+    kind="views",
 )
 add_dataset(
-    DatasetEntry(
-        name="gcca-sparse",
-        cls=SparseViews,
-        kind="views",
-        summary="large sparse synthetic views of the GCCA paper (50,000 x 2,000, 3 views, density 0.02)",
-    )
+    "gcca-sparse",
+    SparseViews,
+    "large sparse synthetic views of the GCCA paper (50,000 x 2,000, 3 views, density 0.02)",
+    kind="views",
 )

@@ -25,7 +25,7 @@ from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, Whole
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ARRAYS = {
     "pixels": Array("any"),
@@ -224,10 +224,8 @@ def _resized(image: np.ndarray, size: int) -> np.ndarray:
 
 
 add_dataset(
-    DatasetEntry(
-        name="images-file",
-        cls=ImagesFile,
-        kind="images",
-        summary="labelled images of your own by client, with side information: .npz, .mat or folders",
-    )
+    "images-file",
+    ImagesFile,
+    "labelled images of your own by client, with side information: .npz, .mat or folders",
+    kind="images",
 )

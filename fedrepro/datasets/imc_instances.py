@@ -22,7 +22,7 @@ import numpy as np
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Number, Whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 _DRAWS = 1000
 """Instances tried; a little under half of the paper's size are well-posed."""
@@ -127,10 +127,8 @@ def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarr
 
 
 add_dataset(
-    DatasetEntry(
-        name="imc",
-        cls=RandomInstance,
-        kind="imc",
-        summary="Random low-rank matrices whose columns are linear in client side information, a few entries seen",
-    )
+    "imc",
+    RandomInstance,
+    "Random low-rank matrices whose columns are linear in client side information, a few entries seen",
+    kind="imc",
 )

@@ -24,7 +24,7 @@ from fedrepro.datasets.own_files import Array, Content, OwnFiles, is_matrix, num
 from fedrepro.datasets.own_types import OwnSamples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ENDINGS = (".npz", ".npy", ".mat", ".csv", ".mtx")
 ARRAYS = {"labels": Array("ids", aligned=False), "client": Array("ids", aligned=False)}
@@ -185,11 +185,4 @@ def _rescaled(X: Any, rescale: str) -> tuple[Any, float]:
     return (X / unit if not isinstance(X, np.memmap) else memory_mapped.divided(X, unit)), unit
 
 
-add_dataset(
-    DatasetEntry(
-        name="file",
-        cls=MatrixFile,
-        kind="samples",
-        summary="a matrix of your own: .npz, .npy, .mat, .csv or .mtx",
-    )
-)
+add_dataset("file", MatrixFile, "a matrix of your own: .npz, .npy, .mat, .csv or .mtx", kind="samples")

@@ -22,7 +22,7 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Number, OneOf, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 K = 10
 QUOTA = np.array([5, 5, 5, 5, 10, 10, 10, 15, 15, 20])  # percent
@@ -104,13 +104,11 @@ def stand_in(wanted: MNIST, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    DatasetEntry(
-        name="mnist",
-        cls=MNIST,
-        kind="samples",
-        summary="MNIST handwritten digits, 784 pixels, 10 classes",
-        source="mnist",
-        stand_in=stand_in,
-        stand_in_note=standins.DIGITS,
-    )
+    "mnist",
+    MNIST,
+    "MNIST handwritten digits, 784 pixels, 10 classes",
+    kind="samples",
+    source="mnist",
+    stand_in=stand_in,
+    stand_in_note=standins.DIGITS,
 )

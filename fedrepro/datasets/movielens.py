@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ONE = Scale(users=6_040, items=3_706, ratings=1_000_209, step=1.0)
 TEN = Scale(users=69_878, items=10_677, ratings=10_000_054, step=0.5)
@@ -49,12 +49,10 @@ def stand_in_10m(wanted: MovieLens10M, rng: np.random.Generator) -> Ratings:
 for cls, size, stand_in in ((MovieLens1M, "1M", stand_in_1m), (MovieLens10M, "10M", stand_in_10m)):
     name, scale = f"movielens-{size.lower()}", cls.scale
     add_dataset(
-        DatasetEntry(
-            name=name,
-            cls=cls,
-            kind="ratings",
-            summary=f"MovieLens {size}: {scale.ratings:,} ratings of {scale.items:,} films by {scale.users:,} users",
-            source=name,
-            stand_in=stand_in,
-        )
+        name,
+        cls,
+        f"MovieLens {size}: {scale.ratings:,} ratings of {scale.items:,} films by {scale.users:,} users",
+        kind="ratings",
+        source=name,
+        stand_in=stand_in,
     )

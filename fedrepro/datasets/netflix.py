@@ -8,7 +8,7 @@ import numpy as np
 
 from fedrepro.datasets.ratings import RatingFile, Scale, drawn
 from fedrepro.datasets.types import Ratings
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 SCALE = Scale(users=480_189, items=17_770, ratings=100_480_507, step=1.0)
 
@@ -31,12 +31,10 @@ def stand_in(wanted: Netflix, rng: np.random.Generator) -> Ratings:
 
 
 add_dataset(
-    DatasetEntry(
-        name="netflix",
-        cls=Netflix,
-        kind="ratings",
-        summary="Netflix Prize: 100,480,507 ratings of 17,770 films by 480,189 users",
-        source="netflix",
-        stand_in=stand_in,
-    )
+    "netflix",
+    Netflix,
+    "Netflix Prize: 100,480,507 ratings of 17,770 films by 480,189 users",
+    kind="ratings",
+    source="netflix",
+    stand_in=stand_in,
 )

@@ -18,7 +18,7 @@ from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
 from fedrepro.parameters import Whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ALPHABETS, CHARACTERS, DRAWINGS = 50, 1623, 20
 SIDE, STORED = 105, 28
@@ -73,12 +73,10 @@ def stand_in(wanted: Omniglot, rng: np.random.Generator) -> Images:
 
 
 add_dataset(
-    DatasetEntry(
-        name="omniglot",
-        cls=Omniglot,
-        kind="images",
-        summary="Omniglot: 1,623 handwritten characters of 50 alphabets, 20 drawings each",
-        source="omniglot",
-        stand_in=stand_in,
-    )
+    "omniglot",
+    Omniglot,
+    "Omniglot: 1,623 handwritten characters of 50 alphabets, 20 drawings each",
+    kind="images",
+    source="omniglot",
+    stand_in=stand_in,
 )

@@ -25,7 +25,7 @@ from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 ENDINGS = (*TABLES, *ARCHIVES, ".mtx")
 RATINGS = {
@@ -174,10 +174,8 @@ def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
 
 
 add_dataset(
-    DatasetEntry(
-        name="ratings-file",
-        cls=RatingsFile,
-        kind="ratings",
-        summary="ratings of your own: user, item, rating as CSV, Parquet, .npz or .mat, or a sparse matrix",
-    )
+    "ratings-file",
+    RatingsFile,
+    "ratings of your own: user, item, rating as CSV, Parquet, .npz or .mat, or a sparse matrix",
+    kind="ratings",
 )

@@ -20,7 +20,7 @@ from fedrepro.datasets.own_files import Array, OwnFiles, numbered, numbers, one_
 from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 SAMPLES = {"y": Array("numbers"), "client": Array("ids"), "split": Array("marks")}
 INPUTS = {"x": Array("numbers", axes=2)}
@@ -100,10 +100,8 @@ def _standard(name: str, values: np.ndarray) -> np.ndarray:
 
 
 add_dataset(
-    DatasetEntry(
-        name="regression-file",
-        cls=RegressionFile,
-        kind="regression",
-        summary="regression data of your own: samples of clients, with the clients' side information",
-    )
+    "regression-file",
+    RegressionFile,
+    "regression data of your own: samples of clients, with the clients' side information",
+    kind="regression",
 )

@@ -22,7 +22,7 @@ from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import OneOf, Whole, several, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 SYMPTOMS, EXTERNAL, FACTORS, OTHER = 15, 17, 18, 19
 LAST = (139, 239, 289, 319, 389, 459, 519, 579, 629, 679, 709, 739, 759, 779, 799, 999)
@@ -149,12 +149,10 @@ def stand_in(wanted: SynPUF, rng: np.random.Generator) -> Views:
 
 
 add_dataset(
-    DatasetEntry(
-        name="synpuf",
-        cls=SynPUF,
-        kind="views",
-        summary="DE-SynPUF outpatient claims: diagnosis by procedure counts in three samples",
-        source="synpuf",
-        stand_in=stand_in,
-    )
+    "synpuf",
+    SynPUF,
+    "DE-SynPUF outpatient claims: diagnosis by procedure counts in three samples",
+    kind="views",
+    source="synpuf",
+    stand_in=stand_in,
 )

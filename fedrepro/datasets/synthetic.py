@@ -22,7 +22,7 @@ from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Number, OneOf, Whole, entries, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 _BLOCK_BYTES = 1 << 22
 SNR_TOLERANCE = 1e-10  # on the power ratio, as in the released generator
@@ -160,10 +160,8 @@ def _at_snr(centres: np.ndarray, cluster: np.ndarray, E: np.ndarray, ratio: floa
 
 
 add_dataset(
-    DatasetEntry(
-        name="synthetic",
-        cls=Synthetic,
-        kind="samples",
-        summary="Gaussian linear model X = W H + E clipped at zero, as the authors generate it or clean",
-    )
+    "synthetic",
+    Synthetic,
+    "Gaussian linear model X = W H + E clipped at zero, as the authors generate it or clean",
+    kind="samples",
 )

@@ -26,7 +26,7 @@ from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Whole, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 GENES, TYPES, SAMPLES = 20_531, 33, 11_069
 
@@ -121,12 +121,10 @@ def stand_in(wanted: TCGA, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    DatasetEntry(
-        name="tcga",
-        cls=TCGA,
-        kind="samples",
-        summary="TCGA pan-cancer gene expression, genes chosen by chi-squared, 20 cancer types",
-        source="tcga",
-        stand_in=stand_in,
-    )
+    "tcga",
+    TCGA,
+    "TCGA pan-cancer gene expression, genes chosen by chi-squared, 20 cancer types",
+    kind="samples",
+    source="tcga",
+    stand_in=stand_in,
 )

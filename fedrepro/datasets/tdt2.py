@@ -19,7 +19,7 @@ from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import OneOf, Whole, whole
 from fedrepro.protocols import Cost, Dataset, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 TERMS = 36_771
 CLASS_SIZES = (
@@ -109,12 +109,10 @@ def stand_in(wanted: TDT2, rng: np.random.Generator) -> Samples:
 
 
 add_dataset(
-    DatasetEntry(
-        name="tdt2",
-        cls=TDT2,
-        kind="samples",
-        summary="TDT2 news documents, term counts chosen by chi-squared, 30 classes",
-        source="tdt2",
-        stand_in=stand_in,
-    )
+    "tdt2",
+    TDT2,
+    "TDT2 news documents, term counts chosen by chi-squared, 30 classes",
+    kind="samples",
+    source="tdt2",
+    stand_in=stand_in,
 )

@@ -23,7 +23,7 @@ from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf, check, several
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import DatasetEntry, add_dataset
+from fedrepro.registry import add_dataset
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,8 @@ class ViewsFile(OwnFiles):
 
 
 add_dataset(
-    DatasetEntry(
-        name="views-file",
-        cls=ViewsFile,
-        kind="views",
-        summary="views of your own: several matrices with the same rows, dense or sparse",
-    )
+    "views-file",
+    ViewsFile,
+    "views of your own: several matrices with the same rows, dense or sparse",
+    kind="views",
 )

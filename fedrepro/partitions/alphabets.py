@@ -18,7 +18,7 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Whole
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,4 @@ class Alphabets(Partition):
         return found
 
 
-add_partition(
-    PartitionEntry("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character")
-)
+add_partition("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character")

@@ -15,7 +15,7 @@ from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Number, Whole, clients_fit
 from fedrepro.partitions.sharing import fill_empty, labels_of
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ class Dirichlet(Partition):
         return fill_empty(client, self.P)
 
 
-add_partition(PartitionEntry("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class"))
+add_partition("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class")

@@ -14,7 +14,7 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Number
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -50,4 +50,4 @@ class Given(Partition):
         return part
 
 
-add_partition(PartitionEntry("given", Given, "Clients as the data name them; nothing is drawn"))
+add_partition("given", Given, "Clients as the data name them; nothing is drawn")

@@ -11,7 +11,7 @@ from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Whole
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ class IidImages(Partition):
         return found
 
 
-add_partition(PartitionEntry("iid_images", IidImages, "Train and test images dealt out at random in equal numbers"))
+add_partition("iid_images", IidImages, "Train and test images dealt out at random in equal numbers")

@@ -18,7 +18,7 @@ from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Whole, clients_fit
 from fedrepro.partitions.sharing import fill_empty
 from fedrepro.protocols import Cost, Partition, Work
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -74,4 +74,4 @@ def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.n
         return np.asarray(model.fit_predict(X), dtype=np.intp)
 
 
-add_partition(PartitionEntry("similarity", Similarity, "K-means clusters of the samples, one a client"))
+add_partition("similarity", Similarity, "K-means clusters of the samples, one a client")

@@ -27,7 +27,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.parameters import Number, OneOf, Whole, clients_fit
 from fedrepro.partitions.sharing import labels_of, shares
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 _SWAPS = 20
 """Swaps tried per client; each is refused where it would give a client the same class twice."""
@@ -106,4 +106,4 @@ def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
     return pairs
 
 
-add_partition(PartitionEntry("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards"))
+add_partition("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards")

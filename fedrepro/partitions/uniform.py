@@ -10,7 +10,7 @@ import numpy as np
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Whole, clients_fit
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ class Uniform(Partition):
         return client
 
 
-add_partition(PartitionEntry("uniform", Uniform, "Equal random split, sizes differ by at most one"))
+add_partition("uniform", Uniform, "Equal random split, sizes differ by at most one")

@@ -18,7 +18,7 @@ from fedrepro.datasets.types import Ratings
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import OneOf, Whole
 from fedrepro.protocols import Partition
-from fedrepro.registry import PartitionEntry, add_partition
+from fedrepro.registry import add_partition
 
 RULES = ("equal", "released")
 
@@ -51,4 +51,4 @@ class Users(Partition):
         return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
 
 
-add_partition(PartitionEntry("users", Users, "Users in random order, dealt out to clients in equal numbers"))
+add_partition("users", Users, "Users in random order, dealt out to clients in equal numbers")

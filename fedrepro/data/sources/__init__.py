@@ -7,7 +7,7 @@ contract tests):
    never an invented one), licence, which files of a copy are wanted, and ``parse``, which turns any usual layout into
    arrays, refuses what cannot be this dataset and lists how a variant differs;
 2. a module in ``fedrepro.datasets`` with a frozen dataclass (``fedrepro.protocols.Dataset``) and, beside it, a function
-   ``stand_in(wanted, rng)``, registered with ``add_dataset(Dataset(..., source=NAME, stand_in=stand_in))``;
+   ``stand_in(wanted, rng)``, registered with ``add_dataset(..., source=NAME, stand_in=stand_in)``;
 3. its surrogate in ``fedrepro.datasets.standins``, saying what it imitates and what it does not;
 4. tests on small files in the official format, made by ``tests/data_copies.py``.
 """

@@ -53,7 +53,7 @@ from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.sample_rows import Rows
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 from fedrepro.seeds import Rng, streams
 
 METRICS = by_name(
@@ -498,10 +498,8 @@ def _round(values: Mapping[str, np.ndarray], index: int) -> int:
 
 
 add_problem(
-    ProblemEntry(
-        cls=Clustering,
-        data_kind="samples",
-        summary="Clustering by non-negative matrix factorization, samples partitioned over clients",
-        artifacts=ARTIFACTS,
-    )
+    Clustering,
+    "Clustering by non-negative matrix factorization, samples partitioned over clients",
+    data_kind="samples",
+    artifacts=ARTIFACTS,
 )

@@ -56,7 +56,7 @@ from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one
 from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 from fedrepro.seeds import Rng, generator
 
 METRICS = by_name(
@@ -507,10 +507,8 @@ def _arrange(data: Any, client: Any, values: Mapping[str, Any], rng: Rng | None)
 
 
 add_problem(
-    ProblemEntry(
-        cls=Completion,
-        data_kind="ratings",
-        summary="Matrix completion with private user factors and shared item factors, users partitioned over clients",
-        artifacts=ARTIFACTS,
-    )
+    Completion,
+    "Matrix completion with private user factors and shared item factors, users partitioned over clients",
+    data_kind="ratings",
+    artifacts=ARTIFACTS,
 )

@@ -20,7 +20,7 @@ from fedrepro.problems.completion import problem as completion
 from fedrepro.problems.completion import rating_buckets
 from fedrepro.problems.completion.problem import Completion
 from fedrepro.problems.completion.rating_buckets import _columns, _select
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 ARTIFACTS = completion.ARTIFACTS
 PARAMETERS = {name: default for name, default in completion.PARAMETERS.items() if name not in ("train", "items")}
@@ -90,10 +90,8 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
 
 
 add_problem(
-    ProblemEntry(
-        cls=SplitCompletion,
-        data_kind="split-ratings",
-        summary="Matrix completion with training and test ratings given by the data",
-        artifacts=ARTIFACTS,
-    )
+    SplitCompletion,
+    "Matrix completion with training and test ratings given by the data",
+    data_kind="split-ratings",
+    artifacts=ARTIFACTS,
 )

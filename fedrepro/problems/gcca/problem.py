@@ -29,7 +29,7 @@ from fedrepro.multiview.aligned_views import View, check_columns, check_views, d
 from fedrepro.multiview.maxvar import Optimum, solve
 from fedrepro.parameters import Flag, Range, Whole, all_of, check
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 
 @dataclass(frozen=True)
@@ -487,10 +487,8 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
 
 
 add_problem(
-    ProblemEntry(
-        cls=GCCA,
-        data_kind="views",
-        summary="MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
-        artifacts=("G", "M"),
-    )
+    GCCA,
+    "MAX-VAR generalized CCA: a common representation G of aligned views, min sum_i 1/2 ||X_i Q_i - G||^2",
+    data_kind="views",
+    artifacts=("G", "M"),
 )

@@ -33,7 +33,7 @@ from fedrepro.numerics.embedding import embed
 from fedrepro.parameters import Number, OneOf, Range, Whole, check, one_of
 from fedrepro.problems.gcca import problem as gcca
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 PARTS = ("validation", "test", "cluster")
 
@@ -401,10 +401,8 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
 
 
 add_problem(
-    ProblemEntry(
-        cls=DeepGCCA,
-        data_kind="views",
-        summary="deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
-        artifacts=("view{i}", "G", "labels", "embedding", "groups"),
-    )
+    DeepGCCA,
+    "deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
+    data_kind="views",
+    artifacts=("view{i}", "G", "labels", "embedding", "groups"),
 )

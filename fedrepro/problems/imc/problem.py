@@ -28,7 +28,7 @@ from fedrepro.datasets.imc_instances import Instance, conditioning
 from fedrepro.errors import UserError
 from fedrepro.parameters import Flag, Number, Range, all_of, whole
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 from fedrepro.seeds import Rng
 
 METRICS = by_name(
@@ -190,10 +190,8 @@ class IMC(Problem):
 
 
 add_problem(
-    ProblemEntry(
-        cls=IMC,
-        data_kind="imc",
-        summary="Inductive matrix completion: each client sees a few entries of its column and its side information",
-        artifacts=("U", "V"),
-    )
+    IMC,
+    "Inductive matrix completion: each client sees a few entries of its column and its side information",
+    data_kind="imc",
+    artifacts=("U", "V"),
 )

@@ -31,7 +31,7 @@ from fedrepro.numerics import held_back
 from fedrepro.parameters import Number, Range, Whole, all_of
 from fedrepro.problems.imc.problem import IMC, State
 from fedrepro.protocols import Metric, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 CHANCES = 50
 
@@ -191,10 +191,8 @@ def _even(client: np.ndarray, item: np.ndarray, counts: np.ndarray) -> np.ndarra
 
 
 add_problem(
-    ProblemEntry(
-        cls=ObservedIMC,
-        data_kind="entries",
-        summary="Inductive matrix completion from observed entries of the user's own, true factors unknown",
-        artifacts=("U", "V"),
-    )
+    ObservedIMC,
+    "Inductive matrix completion from observed entries of the user's own, true factors unknown",
+    data_kind="entries",
+    artifacts=("U", "V"),
 )

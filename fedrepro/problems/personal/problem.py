@@ -40,7 +40,7 @@ from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, o
 from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 from fedrepro.seeds import Rng
 
 METRICS = by_name(
@@ -415,10 +415,8 @@ def _room(most: int) -> int:
 
 
 add_problem(
-    ProblemEntry(
-        cls=Personal,
-        data_kind="images",
-        summary="Federated image classification with personalised clients and side information",
-        artifacts=ARTIFACTS,
-    )
+    Personal,
+    "Federated image classification with personalised clients and side information",
+    data_kind="images",
+    artifacts=ARTIFACTS,
 )

@@ -20,7 +20,7 @@ from fedrepro.arrays import unmasked
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.personal import problem as personal
 from fedrepro.problems.personal.problem import _FILES, ARTIFACTS, Personal, _Arrays, _arrays
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 PARAMETERS = {name: default for name, default in personal.PARAMETERS.items() if name not in ("side", "side_epochs")}
 
@@ -85,10 +85,8 @@ def _with_side(images: Any, client: Any, parameters: Mapping[str, Any]) -> _Arra
 
 
 add_problem(
-    ProblemEntry(
-        cls=PersonalSide,
-        data_kind="images",
-        summary="Federated image classification with side information from the data",
-        artifacts=ARTIFACTS,
-    )
+    PersonalSide,
+    "Federated image classification with side information from the data",
+    data_kind="images",
+    artifacts=ARTIFACTS,
 )

@@ -28,7 +28,7 @@ from fedrepro.datasets.biased_regression import Biased
 from fedrepro.errors import UserError
 from fedrepro.parameters import Number, Range, all_of, whole
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 METRICS = by_name(
     Metric("excess_risk", "excess risk", "lower", "mean over clients of the excess risk"),
@@ -170,10 +170,8 @@ class Shift(Problem):
 
 
 add_problem(
-    ProblemEntry(
-        cls=Shift,
-        data_kind="shift",
-        summary="Linear regression whose clients differ in a bias that side information determines",
-        artifacts=("b", "c"),
-    )
+    Shift,
+    "Linear regression whose clients differ in a bias that side information determines",
+    data_kind="shift",
+    artifacts=("b", "c"),
 )

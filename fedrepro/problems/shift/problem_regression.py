@@ -31,7 +31,7 @@ from fedrepro.numerics import held_back
 from fedrepro.parameters import Number, Range, all_of
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Metric, by_name
-from fedrepro.registry import ProblemEntry, add_problem
+from fedrepro.registry import add_problem
 
 METRICS = by_name(
     Metric("mse", "mean squared error, held-back samples", "lower", "mean over clients, on samples held back"),
@@ -168,10 +168,8 @@ def _check(data: Measured) -> None:
 
 
 add_problem(
-    ProblemEntry(
-        cls=Regression,
-        data_kind="regression",
-        summary="Linear regression of the user's own data, clients with side information",
-        artifacts=("c",),
-    )
+    Regression,
+    "Linear regression of the user's own data, clients with side information",
+    data_kind="regression",
+    artifacts=("c",),
 )

@@ -40,7 +40,7 @@ from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -146,24 +146,19 @@ class BEL(lloyd.OneShot):
         return w_S, np.where(over, 0.0, w_B)
 
 
-for _name, _label, _preset, _summary in (
-    ("bel", "BEL", {}, "K-means of a coreset sampled in proportion to the clients' K-means costs"),
-    (
-        "bel-released",
-        "BEL (released)",
-        {"negative": "keep", "seeding": "plain", "variant": "released"},
-        "BEL as the released program of fedmf computes it, with negative weights",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=BEL,
-            problem="clustering",
-            label=_label,
-            look=("grey", "<"),
-            papers=("fedmf",),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "bel",
+    BEL,
+    "K-means of a coreset sampled in proportion to the clients' K-means costs",
+    label="BEL",
+    papers=("fedmf",),
+    look=("grey", "<"),
+)
+add_method(
+    "bel-released",
+    BEL,
+    "BEL as the released program of fedmf computes it, with negative weights",
+    label="BEL (released)",
+    papers=("fedmf",),
+    preset={"negative": "keep", "seeding": "plain", "variant": "released"},
+)

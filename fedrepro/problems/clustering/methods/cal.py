@@ -39,7 +39,7 @@ from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.clustering import lloyd
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 _MOST_STEPS = 300
@@ -178,24 +178,19 @@ def kmeans_minus(points: Any, weights: np.ndarray, K: int, z: float, seed: int, 
     return centres
 
 
-for _name, _label, _preset, _summary in (
-    ("cal", "CAL", {}, "K-means with outliers of summaries that the clients make by growing balls"),
-    (
-        "cal-released",
-        "CAL (released)",
-        {"second": "k-means", "seeding": "plain", "variant": "released"},
-        "CAL as the released program of fedmf computes it, with plain K-means at the server",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=CAL,
-            problem="clustering",
-            label=_label,
-            look=("orange", ">"),
-            papers=("fedmf",),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "cal",
+    CAL,
+    "K-means with outliers of summaries that the clients make by growing balls",
+    label="CAL",
+    papers=("fedmf",),
+    look=("orange", ">"),
+)
+add_method(
+    "cal-released",
+    CAL,
+    "CAL as the released program of fedmf computes it, with plain K-means at the server",
+    label="CAL (released)",
+    papers=("fedmf",),
+    preset={"second": "k-means", "seeding": "plain", "variant": "released"},
+)

@@ -42,7 +42,7 @@ from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -176,26 +176,27 @@ class FedMAvg(Method):
         return growth * L_W if L_W > 0 else 1.0
 
 
-for _name, _label, _paper, _preset, _summary in (
-    ("fedmavg", "FedMAvg", "fedmf", {}, "Model averaging after Q1 H steps and Q2 local W steps, m uploads per round"),
-    ("fedcavg", "FedCAvg", "fedc", {"m": None}, "FedMAvg with full participation, the 2021 paper's method"),
-    (
-        "fedcavg-literal",
-        "FedCAvg (d as printed)",
-        "fedc",
-        {"m": None, "gamma2": 1.0},
-        "FedCAvg with d = L_W exactly as printed; unstable where clients differ",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=FedMAvg,
-            problem="clustering",
-            label=_label,
-            look=("blue", "o"),
-            papers=(_paper,),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "fedmavg",
+    FedMAvg,
+    "Model averaging after Q1 H steps and Q2 local W steps, m uploads per round",
+    label="FedMAvg",
+    papers=("fedmf",),
+    look=("blue", "o"),
+)
+add_method(
+    "fedcavg",
+    FedMAvg,
+    "FedMAvg with full participation, the 2021 paper's method",
+    label="FedCAvg",
+    papers=("fedc",),
+    preset={"m": None},
+)
+add_method(
+    "fedcavg-literal",
+    FedMAvg,
+    "FedCAvg with d = L_W exactly as printed; unstable where clients differ",
+    label="FedCAvg (d as printed)",
+    papers=("fedc",),
+    preset={"m": None, "gamma2": 1.0},
+)

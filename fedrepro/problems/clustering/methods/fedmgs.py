@@ -32,7 +32,7 @@ from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -120,23 +120,11 @@ class FedMGS(Method):
 
 
 add_method(
-    MethodEntry(
-        name="fedmgs",
-        cls=FedMGS,
-        problem="clustering",
-        label="FedMGS",
-        look=("vermillion", "s"),
-        papers=("fedmf",),
-        summary="Gradient sharing with Q1 client and Q2 server steps, m clients per round",
-    )
+    "fedmgs",
+    FedMGS,
+    "Gradient sharing with Q1 client and Q2 server steps, m clients per round",
+    label="FedMGS",
+    papers=("fedmf",),
+    look=("vermillion", "s"),
 )
-add_method(
-    MethodEntry(
-        name="fedcgds",
-        cls=FedMGS,
-        problem="clustering",
-        label="FedCGds",
-        papers=("fedc",),
-        summary="FedMGS under the name of the 2021 paper",
-    )
-)
+add_method("fedcgds", FedMGS, "FedMGS under the name of the 2021 paper", label="FedCGds", papers=("fedc",))

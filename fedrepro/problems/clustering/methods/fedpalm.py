@@ -33,7 +33,7 @@ from fedrepro.problems.clustering.problem import Clustering, passing
 from fedrepro.problems.clustering.sample_rows import take
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -134,15 +134,18 @@ class FedPALM(Method):
         return V, d * step
 
 
-for _name, _label, _paper in (("fedpalm", "FedPALM", "fedmf"), ("fedcpalm", "FedCPALM", "fedc")):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=FedPALM,
-            problem="clustering",
-            label=_label,
-            look=("green", "^"),
-            papers=(_paper,),
-            summary="Naive: Q/2 alternating steps on each client's own problem, then the average",
-        )
-    )
+add_method(
+    "fedpalm",
+    FedPALM,
+    "Naive: Q/2 alternating steps on each client's own problem, then the average",
+    label="FedPALM",
+    papers=("fedmf",),
+    look=("green", "^"),
+)
+add_method(
+    "fedcpalm",
+    FedPALM,
+    "Naive: Q/2 alternating steps on each client's own problem, then the average",
+    label="FedCPALM",
+    papers=("fedc",),
+)

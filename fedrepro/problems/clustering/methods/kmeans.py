@@ -24,7 +24,7 @@ from fedrepro.parameters import Whole
 from fedrepro.problems.clustering.lloyd import EXPECTED_ITERATIONS, OneShot, holding, kmeans, random_state, visiting
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -62,13 +62,10 @@ class KMeansPlusPlus(OneShot):
 
 
 add_method(
-    MethodEntry(
-        name="kmeans++",
-        cls=KMeansPlusPlus,
-        problem="clustering",
-        label="K-means++",
-        look=("purple", "P"),
-        papers=("fedmf", "fedc"),
-        summary="K-means on all samples in one place from one k-means++ start",
-    )
+    "kmeans++",
+    KMeansPlusPlus,
+    "K-means on all samples in one place from one k-means++ start",
+    label="K-means++",
+    papers=("fedmf", "fedc"),
+    look=("purple", "P"),
 )

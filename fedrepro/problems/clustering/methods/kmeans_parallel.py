@@ -45,7 +45,7 @@ from fedrepro.problems.clustering.lloyd import (
 )
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -142,24 +142,19 @@ def _send_points(ledger: Ledger, points: int, M: int, P: int) -> None:
     ledger.down(M * points, kind="points", clients=P)
 
 
-for _name, _label, _preset, _summary in (
-    ("kmeans||", "KM||", {}, "K-means seeded by candidates sampled in a few passes over the clients"),
-    (
-        "kmeans||-released",
-        "KM|| (released)",
-        {"oversampling": 20.0, "passes": 10, "sampling": "exact", "lloyd": 0, "seeding": "plain"},
-        "K-means|| with the choices of the released program of fedmf",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=KMeansParallel,
-            problem="clustering",
-            label=_label,
-            look=("sky", "v"),
-            papers=("fedmf",),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "kmeans||",
+    KMeansParallel,
+    "K-means seeded by candidates sampled in a few passes over the clients",
+    label="KM||",
+    papers=("fedmf",),
+    look=("sky", "v"),
+)
+add_method(
+    "kmeans||-released",
+    KMeansParallel,
+    "K-means|| with the choices of the released program of fedmf",
+    label="KM|| (released)",
+    papers=("fedmf",),
+    preset={"oversampling": 20.0, "passes": 10, "sampling": "exact", "lloyd": 0, "seeding": "plain"},
+)

@@ -38,7 +38,7 @@ from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -212,17 +212,17 @@ class FedMGSQuantized(Quantized, FedMGS):
             yield int(p), H.T @ H - before.T @ before, np.asarray(X.T @ (H - before))
 
 
-for _name, _cls, _label, _summary in (
-    ("fedmavg-quantized", FedMAvgQuantized, "FedMAvg", "FedMAvg whose clients send their steps in q bits per entry"),
-    ("fedmgs-quantized", FedMGSQuantized, "FedMGS", "FedMGS whose clients send their changes in q bits per entry"),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=_cls,
-            problem="clustering",
-            label=f"{_label}, quantized",
-            papers=("beyond",),
-            summary=_summary,
-        )
-    )
+add_method(
+    "fedmavg-quantized",
+    FedMAvgQuantized,
+    "FedMAvg whose clients send their steps in q bits per entry",
+    label="FedMAvg, quantized",
+    papers=("beyond",),
+)
+add_method(
+    "fedmgs-quantized",
+    FedMGSQuantized,
+    "FedMGS whose clients send their changes in q bits per entry",
+    label="FedMGS, quantized",
+    papers=("beyond",),
+)

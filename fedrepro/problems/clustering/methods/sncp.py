@@ -36,7 +36,7 @@ from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -165,47 +165,48 @@ class CentralizedSNCP(SNCP, PALM):
     raises: ClassVar[bool] = True
 
 
-_AVG: dict[str, Any] = {"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000}
-_GS: dict[str, Any] = {"tol": 5e-5, "period": 200, "cap": 1.0, "limit": 1000}
-
-for _name, _cls, _label, _papers, _preset, _summary in (
-    ("fedmavg-sncp", FedMAvgSNCP, "FedMAvg", ("fedmf",), _AVG, "FedMAvg with rho raised by SNCP, for clustering"),
-    ("fedmgs-sncp", FedMGSSNCP, "FedMGS", ("fedmf",), _GS, "FedMGS with rho raised by SNCP, for clustering"),
-    (
-        "fedcavg-sncp",
-        FedMAvgSNCP,
-        "FedCAvg",
-        ("fedc",),
-        {**_AVG, "m": None, "tol": 2e-5},
-        "FedCAvg with rho raised by SNCP, at the 2021 paper's tolerance",
-    ),
-    (
-        "fedcgds-sncp",
-        FedMGSSNCP,
-        "FedCGds",
-        ("fedc",),
-        {**_GS, "Q1": 100, "tol": 2e-5},
-        "FedCGds with rho raised by SNCP, at the 2021 paper's tolerance",
-    ),
-    (
-        "sncp",
-        CentralizedSNCP,
-        "SNCP (centralized)",
-        ("fedmf", "fedc"),
-        {"tol": 1e-5, "period": 500, "cap": 100.0, "limit": 2000},
-        "SNCP on all data in one place, one H and one W step per iteration",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=_cls,
-            problem="clustering",
-            label=_label,
-            look=("black", "D") if _cls is CentralizedSNCP else None,
-            papers=_papers,
-            summary=_summary,
-            preset=_preset,
-            variant="" if _cls is CentralizedSNCP else "SNCP",
-        )
-    )
+add_method(
+    "fedmavg-sncp",
+    FedMAvgSNCP,
+    "FedMAvg with rho raised by SNCP, for clustering",
+    label="FedMAvg",
+    papers=("fedmf",),
+    preset={"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000},
+    variant="SNCP",
+)
+add_method(
+    "fedmgs-sncp",
+    FedMGSSNCP,
+    "FedMGS with rho raised by SNCP, for clustering",
+    label="FedMGS",
+    papers=("fedmf",),
+    preset={"tol": 5e-5, "period": 200, "cap": 1.0, "limit": 1000},
+    variant="SNCP",
+)
+add_method(
+    "fedcavg-sncp",
+    FedMAvgSNCP,
+    "FedCAvg with rho raised by SNCP, at the 2021 paper's tolerance",
+    label="FedCAvg",
+    papers=("fedc",),
+    preset={"tol": 2e-5, "period": 200, "cap": 100.0, "limit": 2000, "m": None},
+    variant="SNCP",
+)
+add_method(
+    "fedcgds-sncp",
+    FedMGSSNCP,
+    "FedCGds with rho raised by SNCP, at the 2021 paper's tolerance",
+    label="FedCGds",
+    papers=("fedc",),
+    preset={"tol": 2e-5, "period": 200, "cap": 1.0, "limit": 1000, "Q1": 100},
+    variant="SNCP",
+)
+add_method(
+    "sncp",
+    CentralizedSNCP,
+    "SNCP on all data in one place, one H and one W step per iteration",
+    label="SNCP (centralized)",
+    papers=("fedmf", "fedc"),
+    preset={"tol": 1e-5, "period": 500, "cap": 100.0, "limit": 2000},
+    look=("black", "D"),
+)

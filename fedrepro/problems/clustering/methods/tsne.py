@@ -33,7 +33,7 @@ from fedrepro.problems.clustering.lloyd import holding
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -137,13 +137,10 @@ def match(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
 
 
 add_method(
-    MethodEntry(
-        name="tsne",
-        cls=TSNE,
-        problem="clustering",
-        label="t-SNE",
-        look=("grey", "*"),
-        papers=("fedmf",),
-        summary="The samples as points of the plane, for pictures of the clusters",
-    )
+    "tsne",
+    TSNE,
+    "The samples as points of the plane, for pictures of the clusters",
+    label="t-SNE",
+    papers=("fedmf",),
+    look=("grey", "*"),
 )

@@ -26,7 +26,7 @@ from fedrepro.problems.completion.problem import Completion, bucketing
 from fedrepro.problems.completion.rating_buckets import Buckets
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -92,13 +92,10 @@ def _solve(
 
 
 add_method(
-    MethodEntry(
-        name="als",
-        cls=ALS,
-        problem="completion",
-        label="ALS (centralised)",
-        look=("grey", "s"),
-        papers=("fedmc",),
-        summary="Alternating least squares on all ratings in one place, a reference without communication",
-    )
+    "als",
+    ALS,
+    "Alternating least squares on all ratings in one place, a reference without communication",
+    label="ALS (centralised)",
+    papers=("fedmc",),
+    look=("grey", "s"),
 )

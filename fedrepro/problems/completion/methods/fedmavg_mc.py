@@ -41,7 +41,7 @@ from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -175,29 +175,26 @@ def _lambda_max(A: np.ndarray) -> float:
     return max(float(np.linalg.eigvalsh(G)[-1]), 1e-12) if np.isfinite(G).all() else float("nan")
 
 
-for _name, _label, _preset, _summary in (
-    ("fedmavg-mc", "FedMAvg", {}, "Model averaging for completion, step sizes as the paper prints them"),
-    (
-        "fedmavg-mc-scaled",
-        "FedMAvg (scaled steps)",
-        {"reading": "scaled"},
-        "Model averaging for completion, W steps scaled like their gradient",
-    ),
-    (
-        "fedmavg-mc-released",
-        "FedMAvg (released program)",
-        {"reading": "released", "broadcast": False},
-        "Model averaging as the released program runs it: no broadcast, U steps divided by p",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=FedMAvgMC,
-            problem="completion",
-            label=_label,
-            papers=("fedmc",),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "fedmavg-mc",
+    FedMAvgMC,
+    "Model averaging for completion, step sizes as the paper prints them",
+    label="FedMAvg",
+    papers=("fedmc",),
+)
+add_method(
+    "fedmavg-mc-scaled",
+    FedMAvgMC,
+    "Model averaging for completion, W steps scaled like their gradient",
+    label="FedMAvg (scaled steps)",
+    papers=("fedmc",),
+    preset={"reading": "scaled"},
+)
+add_method(
+    "fedmavg-mc-released",
+    FedMAvgMC,
+    "Model averaging as the released program runs it: no broadcast, U steps divided by p",
+    label="FedMAvg (released program)",
+    papers=("fedmc",),
+    preset={"reading": "released", "broadcast": False},
+)

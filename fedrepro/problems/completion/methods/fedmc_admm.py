@@ -41,7 +41,7 @@ from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 T = TypeVar("T")
@@ -225,30 +225,27 @@ def _server(problem: Completion, total: np.ndarray, beta: float) -> np.ndarray:
     return np.sign(mean) * np.maximum(np.abs(mean) - tau, 0.0)  # (73), (72)
 
 
-for _name, _label, _preset, _summary in (
-    ("fedmc-admm", "FedMC-ADMM", {}, "Linearized ADMM on clients drawn at random, as the paper states it"),
-    (
-        "fedmc-admm-exact",
-        "FedMC-ADMM, exact W step",
-        {"W_step": "exact"},
-        "FedMC-ADMM with the W step of Remark 4.1, solved item by item",
-    ),
-    (
-        "fedmc-admm-released",
-        "FedMC-ADMM (released program)",
-        {"beta": 1e4, "Y0": "zero", "eps": 1e-4},
-        "FedMC-ADMM with the released program's penalty, dual start and floor",
-    ),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=FedMCADMM,
-            problem="completion",
-            label=_label,
-            look=("orange", "D"),
-            papers=("fedmc",),
-            summary=_summary,
-            preset=_preset,
-        )
-    )
+add_method(
+    "fedmc-admm",
+    FedMCADMM,
+    "Linearized ADMM on clients drawn at random, as the paper states it",
+    label="FedMC-ADMM",
+    papers=("fedmc",),
+    look=("orange", "D"),
+)
+add_method(
+    "fedmc-admm-exact",
+    FedMCADMM,
+    "FedMC-ADMM with the W step of Remark 4.1, solved item by item",
+    label="FedMC-ADMM, exact W step",
+    papers=("fedmc",),
+    preset={"W_step": "exact"},
+)
+add_method(
+    "fedmc-admm-released",
+    FedMCADMM,
+    "FedMC-ADMM with the released program's penalty, dual start and floor",
+    label="FedMC-ADMM (released program)",
+    papers=("fedmc",),
+    preset={"beta": 10000.0, "Y0": "zero", "eps": 0.0001},
+)

@@ -25,7 +25,7 @@ from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -86,13 +86,10 @@ class AltMaxVar(Method):
 
 
 add_method(
-    MethodEntry(
-        name="altmaxvar",
-        cls=AltMaxVar,
-        problem="gcca",
-        label="AltMaxVar",
-        look=("blue", "v"),
-        papers=("gcca",),
-        summary="federated MAX-VAR GCCA by alternating minimization, every message in full precision",
-    )
+    "altmaxvar",
+    AltMaxVar,
+    "federated MAX-VAR GCCA by alternating minimization, every message in full precision",
+    label="AltMaxVar",
+    papers=("gcca",),
+    look=("blue", "v"),
 )

@@ -29,7 +29,7 @@ from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -108,13 +108,10 @@ class CuteMaxVar(Method):
 
 
 add_method(
-    MethodEntry(
-        name="cutemaxvar",
-        cls=CuteMaxVar,
-        problem="gcca",
-        label="CuteMaxVar",
-        look=("vermillion", "^"),
-        papers=("gcca",),
-        summary="federated MAX-VAR GCCA; quantized changes both ways, error feedback, proximal server step",
-    )
+    "cutemaxvar",
+    CuteMaxVar,
+    "federated MAX-VAR GCCA; quantized changes both ways, error feedback, proximal server step",
+    label="CuteMaxVar",
+    papers=("gcca",),
+    look=("vermillion", "^"),
 )

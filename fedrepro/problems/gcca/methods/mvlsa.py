@@ -25,7 +25,7 @@ from fedrepro.multiview.federated import State
 from fedrepro.parameters import Number, Whole
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -113,13 +113,10 @@ class MVLSA(Method):
 
 
 add_method(
-    MethodEntry(
-        name="mvlsa",
-        cls=MVLSA,
-        problem="gcca",
-        label="MVLSA",
-        look=("green", "P"),
-        papers=("gcca",),
-        summary="closed-form MAX-VAR GCCA of views truncated to rank m",
-    )
+    "mvlsa",
+    MVLSA,
+    "closed-form MAX-VAR GCCA of views truncated to rank m",
+    label="MVLSA",
+    papers=("gcca",),
+    look=("green", "P"),
 )

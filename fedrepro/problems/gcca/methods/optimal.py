@@ -16,7 +16,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview.federated import State
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.protocols import Cost, Method
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -56,13 +56,10 @@ class Optimal(Method):
 
 
 add_method(
-    MethodEntry(
-        name="optimal",
-        cls=Optimal,
-        problem="gcca",
-        label="Optimal",
-        look=("black", "_"),
-        papers=("gcca",),
-        summary="the exact optimum of MAX-VAR GCCA from thin SVDs of all views",
-    )
+    "optimal",
+    Optimal,
+    "the exact optimum of MAX-VAR GCCA from thin SVDs of all views",
+    label="Optimal",
+    papers=("gcca",),
+    look=("black", "_"),
 )

@@ -21,7 +21,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -47,13 +47,10 @@ class AltMaxVarDeep(deep_nodes.DeepParameters):
 
 
 add_method(
-    MethodEntry(
-        name="altmaxvar-deep",
-        cls=AltMaxVarDeep,
-        problem="gcca-deep",
-        label="AltMaxVar-Deep",
-        look=("blue", "v"),
-        papers=("gcca",),
-        summary="federated deep MAX-VAR GCCA by alternating minimization, every message in full precision",
-    )
+    "altmaxvar-deep",
+    AltMaxVarDeep,
+    "federated deep MAX-VAR GCCA by alternating minimization, every message in full precision",
+    label="AltMaxVar-Deep",
+    papers=("gcca",),
+    look=("blue", "v"),
 )

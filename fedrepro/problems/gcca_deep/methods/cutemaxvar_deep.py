@@ -28,7 +28,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.problems.gcca_deep import deep_nodes
 from fedrepro.problems.gcca_deep.problem import DeepGCCA
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -75,13 +75,10 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
 
 
 add_method(
-    MethodEntry(
-        name="cutemaxvar-deep",
-        cls=CuteMaxVarDeep,
-        problem="gcca-deep",
-        label="CuteMaxVar-Deep",
-        look=("vermillion", "^"),
-        papers=("gcca",),
-        summary="federated deep MAX-VAR GCCA; quantized changes both ways, error feedback, a network at every node",
-    )
+    "cutemaxvar-deep",
+    CuteMaxVarDeep,
+    "federated deep MAX-VAR GCCA; quantized changes both ways, error feedback, a network at every node",
+    label="CuteMaxVar-Deep",
+    papers=("gcca",),
+    look=("vermillion", "^"),
 )

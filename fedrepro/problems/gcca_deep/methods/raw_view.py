@@ -17,7 +17,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.parameters import Whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, Raw
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 
@@ -59,13 +59,10 @@ class RawView(Method):
 
 
 add_method(
-    MethodEntry(
-        name="raw-view",
-        cls=RawView,
-        problem="gcca-deep",
-        label="raw view",
-        look=("grey", "X"),
-        papers=("gcca",),
-        summary="one view without any method, for comparison with learned representations",
-    )
+    "raw-view",
+    RawView,
+    "one view without any method, for comparison with learned representations",
+    label="raw view",
+    papers=("gcca",),
+    look=("grey", "X"),
 )

@@ -19,7 +19,7 @@ import numpy as np
 from fedrepro.ledger import Ledger
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -65,12 +65,9 @@ class IMCPerFedSI(FactorAveraging):
 
 
 add_method(
-    MethodEntry(
-        name="imc-perfedsi",
-        cls=IMCPerFedSI,
-        problem="imc",
-        label="PerFedSI",
-        papers=("perfedsi",),
-        summary="FedAvg on the factors of M*, with the clients' side information",
-    )
+    "imc-perfedsi",
+    IMCPerFedSI,
+    "FedAvg on the factors of M*, with the clients' side information",
+    label="PerFedSI",
+    papers=("perfedsi",),
 )

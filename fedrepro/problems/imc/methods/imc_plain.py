@@ -24,7 +24,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.parameters import OneOf
 from fedrepro.problems.imc.factor_averaging import FactorAveraging, local_steps
 from fedrepro.problems.imc.problem import IMC, State
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 READINGS = ("N1", "N2", "N3")
@@ -92,13 +92,10 @@ class IMCPlain(FactorAveraging):
 
 
 add_method(
-    MethodEntry(
-        name="imc-plain",
-        cls=IMCPlain,
-        problem="imc",
-        label="FedAvg without side information",
-        look=("blue", "p"),
-        papers=("perfedsi",),
-        summary="FedAvg on the factors of L* itself, in three readings of the paper",
-    )
+    "imc-plain",
+    IMCPlain,
+    "FedAvg on the factors of L* itself, in three readings of the paper",
+    label="FedAvg without side information",
+    papers=("perfedsi",),
+    look=("blue", "p"),
 )

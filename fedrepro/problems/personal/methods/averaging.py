@@ -25,7 +25,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, own_names, run
 from fedrepro.problems.personal.problem import Personal, State
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -82,33 +82,39 @@ class PersonalAveraging(LocalTraining):
         yield from run(problem, self, state, state.shared, visit, draws, ledger, clients)
 
 
-for _name, _label, _look, _personal, _summary in (
-    ("personal-fedavg", "FedAvg", ("blue", "p"), "none", "One model for all clients, averaged over the clients drawn"),
-    (
-        "sr-ph",
-        "SR-PH",
-        ("orange", "h"),
-        "head",
-        "Shared representation, personal head: each client keeps its linear layer",
-    ),
-    (
-        "pr-sh",
-        "PR-SH",
-        ("purple", "X"),
-        "block1 block2",
-        "Personal representation, shared head: each client keeps its first two blocks",
-    ),
-    ("local", "Local", ("grey", "o"), "all", "Every client trains alone"),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=PersonalAveraging,
-            problem="personal",
-            label=_label,
-            look=_look,
-            papers=("perfedsi",),
-            summary=_summary,
-            preset={"personal": _personal},
-        )
-    )
+add_method(
+    "personal-fedavg",
+    PersonalAveraging,
+    "One model for all clients, averaged over the clients drawn",
+    label="FedAvg",
+    papers=("perfedsi",),
+    preset={"personal": "none"},
+    look=("blue", "p"),
+)
+add_method(
+    "sr-ph",
+    PersonalAveraging,
+    "Shared representation, personal head: each client keeps its linear layer",
+    label="SR-PH",
+    papers=("perfedsi",),
+    preset={"personal": "head"},
+    look=("orange", "h"),
+)
+add_method(
+    "pr-sh",
+    PersonalAveraging,
+    "Personal representation, shared head: each client keeps its first two blocks",
+    label="PR-SH",
+    papers=("perfedsi",),
+    preset={"personal": "block1 block2"},
+    look=("purple", "X"),
+)
+add_method(
+    "local",
+    PersonalAveraging,
+    "Every client trains alone",
+    label="Local",
+    papers=("perfedsi",),
+    preset={"personal": "all"},
+    look=("grey", "o"),
+)

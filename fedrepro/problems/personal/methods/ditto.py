@@ -26,7 +26,7 @@ from fedrepro.nets.training import stacks, train
 from fedrepro.parameters import Number
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -78,13 +78,10 @@ class Ditto(LocalTraining):
 
 
 add_method(
-    MethodEntry(
-        name="ditto",
-        cls=Ditto,
-        problem="personal",
-        label="Ditto",
-        look=("green", "d"),
-        papers=("perfedsi",),
-        summary="Each client's own model, pulled towards FedAvg's with strength mu",
-    )
+    "ditto",
+    Ditto,
+    "Each client's own model, pulled towards FedAvg's with strength mu",
+    label="Ditto",
+    papers=("perfedsi",),
+    look=("green", "d"),
 )

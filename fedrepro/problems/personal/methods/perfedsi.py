@@ -29,7 +29,7 @@ from fedrepro.parameters import OneOf
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
 from fedrepro.protocols import Cost
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -121,25 +121,19 @@ class PerFedSIMask(_PerFedSI):
 
 
 add_method(
-    MethodEntry(
-        name="perfedsi",
-        cls=PerFedSIConcat,
-        problem="personal",
-        label="PerFedSI",
-        look=("vermillion", "D"),
-        papers=("perfedsi",),
-        summary="FedAvg with side information concatenated to the last layer's input (Model 1)",
-        variant="concat",
-    )
+    "perfedsi",
+    PerFedSIConcat,
+    "FedAvg with side information concatenated to the last layer's input (Model 1)",
+    label="PerFedSI",
+    papers=("perfedsi",),
+    variant="concat",
+    look=("vermillion", "D"),
 )
 add_method(
-    MethodEntry(
-        name="perfedsi-mask",
-        cls=PerFedSIMask,
-        problem="personal",
-        label="PerFedSI",
-        papers=("perfedsi",),
-        summary="FedAvg with side information masking the channels of block 3 (Model 2)",
-        variant="mask",
-    )
+    "perfedsi-mask",
+    PerFedSIMask,
+    "FedAvg with side information masking the channels of block 3 (Model 2)",
+    label="PerFedSI",
+    papers=("perfedsi",),
+    variant="mask",
 )

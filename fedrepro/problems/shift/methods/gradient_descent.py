@@ -23,7 +23,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.parameters import Number, Whole, clients_at_most
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
 
@@ -101,18 +101,19 @@ class ShiftAveraging(Method):
             yield draw.permutation(M)[:m]
 
 
-for _name, _label, _side, _summary in (
-    ("shift-fedavg", "FedAvg", False, "FedAvg on the regression toy, one model for all clients"),
-    ("shift-perfedsi", "PerFedSI", True, "FedAvg on the regression toy, with side information as inputs (Model 1)"),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=ShiftAveraging,
-            problem="shift",
-            label=_label,
-            papers=("perfedsi",),
-            summary=_summary,
-            preset={"side": _side},
-        )
-    )
+add_method(
+    "shift-fedavg",
+    ShiftAveraging,
+    "FedAvg on the regression toy, one model for all clients",
+    label="FedAvg",
+    papers=("perfedsi",),
+    preset={"side": False},
+)
+add_method(
+    "shift-perfedsi",
+    ShiftAveraging,
+    "FedAvg on the regression toy, with side information as inputs (Model 1)",
+    label="PerFedSI",
+    papers=("perfedsi",),
+    preset={"side": True},
+)

@@ -24,7 +24,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.parameters import OneOf
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
-from fedrepro.registry import MethodEntry, add_method
+from fedrepro.registry import add_method
 from fedrepro.seeds import Rng
 
 SOLUTIONS = ("global", "side", "local", "theory")
@@ -71,21 +71,36 @@ class ShiftExact(Method):
             yield problem.state(np.linalg.lstsq(A.reshape(-1, A.shape[2]), problem.y.ravel(), rcond=None)[0])
 
 
-for _name, _label, _solution, _summary in (
-    ("shift-fedavg-exact", "FedAvg, least squares", "global", "The best model for all clients' samples"),
-    ("shift-perfedsi-exact", "PerFedSI, least squares", "side", "The same, with side information as inputs"),
-    ("shift-local", "Local", "local", "Each client's own least squares"),
-    ("shift-theory", "½ Var(b)", "theory", "The best global model for infinitely many samples"),
-):
-    add_method(
-        MethodEntry(
-            name=_name,
-            cls=ShiftExact,
-            problem="shift",
-            label=_label,
-            look=("black", "|") if _solution == "theory" else None,
-            papers=("perfedsi",),
-            summary=_summary,
-            preset={"solution": _solution},
-        )
-    )
+add_method(
+    "shift-fedavg-exact",
+    ShiftExact,
+    "The best model for all clients' samples",
+    label="FedAvg, least squares",
+    papers=("perfedsi",),
+    preset={"solution": "global"},
+)
+add_method(
+    "shift-perfedsi-exact",
+    ShiftExact,
+    "The same, with side information as inputs",
+    label="PerFedSI, least squares",
+    papers=("perfedsi",),
+    preset={"solution": "side"},
+)
+add_method(
+    "shift-local",
+    ShiftExact,
+    "Each client's own least squares",
+    label="Local",
+    papers=("perfedsi",),
+    preset={"solution": "local"},
+)
+add_method(
+    "shift-theory",
+    ShiftExact,
+    "The best global model for infinitely many samples",
+    label="½ Var(b)",
+    papers=("perfedsi",),
+    preset={"solution": "theory"},
+    look=("black", "|"),
+)
