@@ -7,6 +7,7 @@ A field of a method, dataset or partition declares its range once, in its annota
     participation: Annotated[str, OneOf("pcc", "pcp")] = "pcc"
 
 The check of a new object, the error message, ``fedrepro describe`` and the reference pages use this declaration.
+``AtMost`` beside a range bounds a field by a size of the data, which is known later.
 """
 
 from __future__ import annotations
@@ -114,6 +115,14 @@ class Flag:
         return "true or false"
 
 
+@dataclass(frozen=True)
+class AtMost:
+    """A bound by a size of the data: ``size`` is its name (``P``), and ``what`` is what it counts (``clients``)."""
+
+    size: str
+    what: str
+
+
 def _is_word(value: Any, words: Sequence[str]) -> bool:
     return isinstance(value, str) and value in words
 
@@ -123,19 +132,25 @@ def _or(words: Sequence[str]) -> str:
 
 
 @functools.cache
+def _annotations(cls: Any) -> Mapping[str, tuple[Any, list[Any]]]:
+    """The type of each field of a class, and what is declared beside it."""
+    hints = get_type_hints(cls, include_extras=True)
+    declared: dict[str, tuple[Any, list[Any]]] = {}
+    for field in dataclasses.fields(cls):
+        kind, *marks = get_args(hint) if get_origin(hint := hints[field.name]) is Annotated else (hint,)
+        declared[field.name] = kind, marks
+    return declared
+
+
+@functools.cache
 def ranges(cls: Any) -> Mapping[str, tuple[Range, bool]]:
     """The declared range of each field of a class, and whether the field may be None. bool fields are flags."""
     declared: dict[str, tuple[Range, bool]] = {}
-    hints = get_type_hints(cls, include_extras=True)
-    for field in dataclasses.fields(cls):
-        kind: Any = hints[field.name]
-        marks: list[Any] = []
-        if get_origin(kind) is Annotated:
-            kind, *marks = get_args(kind)
+    for name, (kind, marks) in _annotations(cls).items():
         may_be_none = get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind)
         range_ = Flag() if kind is bool else next((mark for mark in marks if hasattr(mark, "allows")), None)
         if range_ is not None:
-            declared[field.name] = range_, may_be_none
+            declared[name] = range_, may_be_none
     return declared
 
 
@@ -161,6 +176,23 @@ def check_fields(parameters: Any) -> None:
         value = getattr(parameters, name)
         if not (value is None and may_be_none):
             check(name, value, range_)
+
+
+def check_sizes(parameters: Any, sizes: Mapping[str, Any]) -> None:
+    """Raise ParameterError if a field of a dataclass instance exceeds the size of the data that bounds it.
+
+    sizes : known sizes by name; a size that is missing or None bounds nothing.
+    """
+    cls: Any = type(parameters)
+    for name, (_, marks) in _annotations(cls).items():
+        for bound in (mark for mark in marks if isinstance(mark, AtMost)):
+            at_most(name, getattr(parameters, name), sizes.get(bound.size), f"{bound.what} {bound.size}")
+
+
+def at_most(name: str, value: int | None, size: int | None, what: str) -> None:
+    """Raise ParameterError if ``value`` is more than a size of the data (None: not given, or not known yet)."""
+    if value is not None and size is not None and value > size:
+        raise ParameterError(name, f"must be at most the number of {what} = {size}, not {value}")
 
 
 def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
@@ -212,21 +244,3 @@ def several(name: str, value: Any) -> None:
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     if not listed or len(value) < 2 or any(item in value[:i] for i, item in enumerate(value)):
         raise ParameterError(name, f"must be a list of two or more distinct {name}, not {value!r}")
-
-
-def clients_at_most(m: int | None, P: int | None) -> None:
-    """Raise ParameterError if a round draws more clients than there are (``P`` None: not known yet)."""
-    if m is not None and P is not None and m > P:
-        raise ParameterError("m", f"must be at most the number of clients P = {P}, not {m}")
-
-
-def clients_fit(P: int, N: int | None) -> None:
-    """Raise ParameterError if there are more clients than samples (``N`` None: not known yet)."""
-    if N is not None and P > N:
-        raise ParameterError("P", f"must be at most the number of samples N = {N}, not {P}")
-
-
-def clusters_fit(K: int | None, N: int | None) -> None:
-    """Raise ParameterError if there are more clusters than samples (None: not known yet)."""
-    if K is not None and N is not None and K > N:
-        raise ParameterError("K", f"must be at most the number of samples N = {N}, not {K}")

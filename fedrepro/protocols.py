@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Range, all_of, check, check_fields
+from fedrepro.parameters import Range, all_of, check, check_fields, check_sizes
 from fedrepro.seeds import Rng
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
@@ -120,7 +120,11 @@ class Method(Protocol):
         ...
 
     def check(self, **facts: Any) -> None:
-        """Raise ParameterError if the parameters cannot work for data with these ``facts``."""
+        """Raise ParameterError if the parameters cannot work for data with these ``facts``.
+
+        This compares fields with the sizes that their annotations name (``AtMost``).
+        """
+        check_sizes(self, facts)
 
     def collapsed(self, **facts: Any) -> bool:
         """Whether the local steps of a round are computed at once, by a map formed before round 1.
@@ -304,3 +308,4 @@ class Partition(Protocol):
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError if N samples of K classes cannot be partitioned so (None: not known yet)."""
+        check_sizes(self, {"N": N, "K": K})

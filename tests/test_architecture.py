@@ -121,6 +121,20 @@ def test_modules_share_a_name_only_for_a_reason() -> None:
     assert [sorted(group) for group in allowed if group not in shared] == []
 
 
-def test_every_folder_says_what_it_is() -> None:
+def test_only_methods_and_the_registry_know_methods() -> None:
+    for name, path in MODULES.items():
+        if name.startswith("problems.") and ".methods." not in name:
+            assert [origin for origin, _ in imports(path) if ".methods." in origin] == [], name
+
+
+PUBLIC = {"", "results", "plotting"}
+"""Packages that give users a name without loading it before its first use: ``fedrepro.results.load`` and such."""
+
+
+def test_a_package_describes_itself_and_re_exports_nothing() -> None:
     for path in ROOT.rglob("__init__.py"):
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), path
+        rest = [s for s in tree.body[1:] if not (isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == "IN_RUNS")]
+        package = ".".join(path.relative_to(ROOT).parts[:-1])
+        assert not rest or package in PUBLIC, f"{path} defines or imports {ast.unparse(rest[0])}"

@@ -18,7 +18,9 @@ from click.testing import CliRunner, Result
 
 from fedrepro import files
 from fedrepro.cli.main import main
-from fedrepro.data import adopt, fingerprint, folder
+from fedrepro.data.content import fingerprint
+from fedrepro.data.copies import folder
+from fedrepro.data.imports import adopt
 from fedrepro.errors import Unwritable, UserError, is_full
 from fedrepro.results.read import frame
 from fedrepro.results.schema import COLUMNS

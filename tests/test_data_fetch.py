@@ -9,7 +9,7 @@ import multiprocessing
 
 import pytest
 
-from fedrepro import data
+from fedrepro.data import copies, imports, loading
 from fedrepro.data.fetch import Patience, fetch
 from fedrepro.data.source import Remote, sources
 from fedrepro.errors import UserError
@@ -78,7 +78,7 @@ def leftovers(home):
 def refused(home):
     with pytest.raises(UserError) as caught:
         quietly()
-    assert data.state("mnist").state == "absent"
+    assert copies.state("mnist").state == "absent"
     return str(caught.value)
 
 
@@ -87,7 +87,7 @@ def test_the_files_are_fetched_checked_and_taken_in(server, official, body, home
     server.routes["/images"] = data_server.whole(body)
     found, _ = quietly()
     assert found.state == "variant"  # 200 images are not the 10,000
-    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
+    assert loading.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
     assert not (home / ".downloads" / "mnist").exists()
     record = json.loads((home / "mnist" / "manifest.json").read_text())
     assert record["how"] == "fetched"
@@ -109,9 +109,9 @@ def test_what_is_here_is_not_fetched_again(server, official, body):
 def test_an_imported_part_does_not_stop_the_fetch_of_the_rest(server, official, body, tmp_path):
     official()
     server.routes["/images"] = data_server.whole(body)
-    data.adopt("mnist", [data_copies.mnist(tmp_path / "other", n=30)])
+    imports.adopt("mnist", [data_copies.mnist(tmp_path / "other", n=30)])
     quietly()
-    assert data.load("mnist", {"n": 200, "split": "test"}).X.shape == (784, 200)
+    assert loading.load("mnist", {"n": 200, "split": "test"}).X.shape == (784, 200)
 
 
 def test_the_second_mirror_is_used_when_the_first_fails(server, official, body):
@@ -185,7 +185,7 @@ def test_without_a_hash_only_the_same_version_is_gone_on_with(server, official, 
         data_server.truncated(b"y" * len(body), 300, tag='"old"'), data_server.whole(body, tag='"new"')
     )
     quietly(accept=True)
-    assert data.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
+    assert loading.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
 
 
 def test_redirects_are_followed_but_not_for_ever(server, official, body, home):
@@ -238,9 +238,9 @@ def test_a_file_without_published_hash_must_be_accepted_once(server, official, b
     found, _ = quietly(accept=True)
     assert found.state == "variant"
     assert len(server.requests) == asked
-    data.remove("mnist")
+    copies.remove("mnist")
     quietly()  # the accepted hash is remembered
-    data.remove("mnist")
+    copies.remove("mnist")
     server.routes["/images"] = data_server.whole(body + b"more")
     assert "wrong sha256" in refused(home)
 
@@ -260,7 +260,7 @@ def test_processes_that_fetch_at_once_download_once(server, official, body, monk
         worker.join(30)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert sorted(path for path, _ in server.requests) == ["/images", "/labels"]
-    assert data.state("mnist").state == "variant"
+    assert copies.state("mnist").state == "variant"
     assert {path.split("/")[0] for path in leftovers(home)} == {"mnist"}
 
 

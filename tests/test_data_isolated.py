@@ -18,8 +18,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from fedrepro import data
-from fedrepro.data import isolated
+from fedrepro.data import imports, isolated
 from fedrepro.data.formats.rating_text import compact
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import DataAbsent, ParameterError, UserError
@@ -208,7 +207,7 @@ def test_a_matlab_matrix_that_points_outside_itself(tmp_path: Path) -> None:
     )
     (tmp_path / "x.mat").rename(tmp_path / "TDT2.mat")
     with pytest.raises(UserError, match=r"TDT2.mat, variable 'fea': is damaged: indices of the sparse matrix must be"):
-        data.adopt("tdt2", [tmp_path / "TDT2.mat"])
+        imports.adopt("tdt2", [tmp_path / "TDT2.mat"])
 
 
 @pytest.mark.usefixtures("here")
@@ -228,7 +227,7 @@ def test_nine_bytes_of_pickle_take_no_memory(tmp_path: Path) -> None:
     for name in ("data_batch_1", "test_batch"):
         (tmp_path / name).write_bytes(b"\x80\x02Nr\xff\xff\xff\x7f.")
     with pytest.raises(UserError, match=r"needs more than 1\.5 GB of memory to read, the limit"):
-        data.adopt("cifar10", [tmp_path])
+        imports.adopt("cifar10", [tmp_path])
 
 
 def test_huge_ids_take_no_memory_and_come_out_the_same(tmp_path: Path) -> None:
@@ -239,18 +238,18 @@ def test_huge_ids_take_no_memory_and_come_out_the_same(tmp_path: Path) -> None:
         assert raw[place].tolist() == ids.tolist()
         assert (place.dtype, raw.dtype) == (np.int32, np.int32)
     (tmp_path / "ratings.dat").write_text("1::2147483647::5::0\n2147483647::1::4::0\n")
-    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).state == "variant"
+    assert imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).state == "variant"
 
 
 def test_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ratings.dat")
     why = "is a pipe or a device, not a file; write its content to a file$"
     with pytest.raises(UserError, match=f"ratings.dat {why}"):
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+        imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     with pytest.raises(UserError, match=f"^/dev/zero {why}"):
-        data.adopt("movielens-1m", [Path("/dev/zero")], variant=True)
+        imports.adopt("movielens-1m", [Path("/dev/zero")], variant=True)
     with pytest.raises(UserError, match="contains nothing of movielens-1m"):
-        data.adopt("movielens-1m", [tmp_path], variant=True)  # a folder's pipes are passed over
+        imports.adopt("movielens-1m", [tmp_path], variant=True)  # a folder's pipes are passed over
     os.mkfifo(tmp_path / "x.csv")
     with pytest.raises(ParameterError, match="does not exist"):
         MatrixFile(str(tmp_path / "x.csv"))
@@ -263,7 +262,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "ratings.dat").write_text("1::1::5::0\n")
     monkeypatch.setattr("fedrepro.data.imports.is_web_page", refuse)  # the superuser may read anything
     with pytest.raises(UserError, match=r"ratings.dat cannot be read \(Permission denied\)$"):
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+        imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
 
 
 def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_path: Path) -> None:
@@ -273,10 +272,10 @@ def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_p
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
     with pytest.raises(UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"):
-        data.adopt("movielens-1m", [path], variant=True)
+        imports.adopt("movielens-1m", [path], variant=True)
     path.write_bytes(whole.replace(b"ml-1m/ratings.dat", b"../../ratings.dat"))
     with pytest.raises(UserError, match=r"ml-1m.zip: the archive holds '../../ratings.dat', a path that leaves it"):
-        data.adopt("movielens-1m", [path], variant=True)
+        imports.adopt("movielens-1m", [path], variant=True)
 
 
 def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:

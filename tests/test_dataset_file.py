@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fedrepro import data
+from fedrepro.data import content, loading
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import ParameterError
@@ -137,7 +137,7 @@ def test_parameters_are_checked_before_reading(folder):
     ):
         load(path="a.h5")
     with pytest.raises(ParameterError, match=r"^path: file needs it$"):
-        data.load("file", {"key": "X"})
+        loading.load("file", {"key": "X"})
     with pytest.raises(ParameterError, match=r"path: a.npy does not exist \(relative paths start in "):
         load(path="a.npy")
     np.save("a.npy", X)
@@ -150,12 +150,12 @@ def test_parameters_are_checked_before_reading(folder):
 def test_fingerprint_follows_the_bytes_of_matrix_and_labels(folder):
     np.save("x.npy", X)
     (folder / "y.txt").write_text("1\n2\n1\n2\n")
-    alone = data.fingerprint("file", {"path": "x.npy"})
-    both = data.fingerprint("file", {"path": "x.npy", "labels": "y.txt"})
+    alone = content.fingerprint("file", {"path": "x.npy"})
+    both = content.fingerprint("file", {"path": "x.npy", "labels": "y.txt"})
     assert alone == hashlib.sha256(hashlib.sha256((folder / "x.npy").read_bytes()).hexdigest().encode()).hexdigest()
     assert alone != both
     (folder / "y.txt").write_text("1\n2\n1\n1\n0\n")
-    assert data.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both
+    assert content.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both
 
 
 def test_how_a_matlab_file_is_read_is_part_of_a_run():

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedrepro import data, registry
+from fedrepro import registry
+from fedrepro.data import copies, imports, loading
 from fedrepro.data.formats.images import shrunk
 from fedrepro.data.sources import cifar as cifar_files
 from fedrepro.errors import ParameterError, UserError
@@ -27,31 +28,31 @@ def home(tmp_path, monkeypatch):
 
 
 def test_omniglot_labels_groups_and_order(tmp_path):
-    now = data.adopt("omniglot", [data_copies.omniglot(tmp_path / "copy")])
+    now = imports.adopt("omniglot", [data_copies.omniglot(tmp_path / "copy")])
     assert (now.state, now.note) == ("variant", "2 alphabets with 6 characters in place of 50 with 1,623")
-    found = data.load("omniglot", {})
+    found = loading.load("omniglot", {})
     assert found.pixels.shape == (120, 28, 28, 1)
     assert found.pixels.dtype == np.uint8
     np.testing.assert_array_equal(found.labels, np.repeat(np.arange(6), 20))
     np.testing.assert_array_equal(found.group, np.repeat([0, 1], 60))
     assert found.facts == {"alphabets": ["Greek", "Latin"], "characters": 6}
     assert found.split is None
-    one = data.load("omniglot", {"alphabets": 1})
+    one = loading.load("omniglot", {"alphabets": 1})
     np.testing.assert_array_equal(one.pixels, found.pixels[:60])
 
 
 def test_omniglot_drawings_that_stand_in_two_archives_count_once(tmp_path):
     copy = data_copies.omniglot(tmp_path / "copy")
-    alone = data.adopt("omniglot", [copy]).fingerprint
+    alone = imports.adopt("omniglot", [copy]).fingerprint
     archives = []
     for k in (1, 2):
         archives.append(tmp_path / f"images_background_small{k}.zip")
         shutil.make_archive(str(archives[-1].with_suffix("")), "zip", copy)
-    assert data.adopt("omniglot", archives).fingerprint == alone
+    assert imports.adopt("omniglot", archives).fingerprint == alone
     other = next((copy / "images_background").rglob("*_01.png"))
     Image.new("1", (105, 105), 0).save(other)
     with pytest.raises(UserError, match="this drawing comes twice and differs"):
-        data.adopt("omniglot", [copy, archives[0]])
+        imports.adopt("omniglot", [copy, archives[0]])
 
 
 def test_shrinking_averages_areas():
@@ -71,17 +72,17 @@ def test_omniglot_images_that_are_not(tmp_path):
     file = next((copy / "images_background").rglob("*_07.png"))
     Image.new("1", (90, 105)).save(file)
     with pytest.raises(UserError, match=r"_07.png has 90 x 105 pixels, 105 x 105 are expected"):
-        data.adopt("omniglot", [copy])
+        imports.adopt("omniglot", [copy])
     file.write_bytes(b"<html>")
     with pytest.raises(UserError, match=r"_07.png is not a readable image"):
-        data.adopt("omniglot", [copy])
+        imports.adopt("omniglot", [copy])
 
 
 def test_an_image_that_unpacks_without_end_is_refused_before_decoding(tmp_path):
     copy = data_copies.omniglot(tmp_path / "copy", characters=1)
     Image.new("1", (20_000, 20_000)).save(next((copy / "images_background").rglob("*_07.png")))
     with pytest.raises(UserError, match=r"has 20000 x 20000 pixels, 105 x 105 are expected|not a readable image"):
-        data.adopt("omniglot", [copy])
+        imports.adopt("omniglot", [copy])
 
 
 @pytest.fixture(params=["folder", "tar.gz", "zip"])
@@ -99,43 +100,43 @@ def cifar(request, tmp_path):
 def test_cifar_batches_from_any_container(cifar):
     from pathlib import Path
 
-    now = data.adopt("cifar10", [Path(cifar)])
+    now = imports.adopt("cifar10", [Path(cifar)])
     assert "data_batch_1 is not the published file" in now.note
     assert "100 train and 20 test images in place of 50,000 and 10,000" in now.note
-    found = data.load("cifar10", {})
+    found = loading.load("cifar10", {})
     assert found.pixels.shape == (120, 32, 32, 3)
     np.testing.assert_array_equal(found.split, np.repeat([0, 1], [100, 20]))
     np.testing.assert_array_equal(found.labels, np.tile(np.arange(20) % 10, 6))
     np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], np.add.outer(40 * np.arange(6), np.arange(20)).ravel())
     assert (found.pixels[:, 2, 5, 1] == 7).all()  # planes of red, green, blue, rows first
     assert (found.pixels[:, 2, 5, 0] != 7).sum() >= 119
-    some = data.load("cifar10", {"train": 10, "test": 15})
+    some = loading.load("cifar10", {"train": 10, "test": 15})
     np.testing.assert_array_equal(some.pixels[:10], found.pixels[:10])
     np.testing.assert_array_equal(some.pixels[10:], found.pixels[100:115])
     assert (some.facts["train"], some.facts["test"]) == (10, 15)
 
 
 def test_cifar_in_a_smaller_size_has_the_mean_of_each_square(tmp_path):
-    data.adopt("cifar10", [data_copies.cifar10(tmp_path / "copy")])
-    full = data.load("cifar10", {}).pixels.astype(float)
-    small = data.load("cifar10", {"size": 16}).pixels
+    imports.adopt("cifar10", [data_copies.cifar10(tmp_path / "copy")])
+    full = loading.load("cifar10", {}).pixels.astype(float)
+    small = loading.load("cifar10", {"size": 16}).pixels
     mean = (full[:, ::2, ::2] + full[:, 1::2, ::2] + full[:, ::2, 1::2] + full[:, 1::2, 1::2]) / 4
     np.testing.assert_array_equal(small, np.rint(mean))
-    made = data.load("cifar100", {"train": 100, "test": 100, "size": 8}, rng=np.random.default_rng(0), stand_in=True)
+    made = loading.load("cifar100", {"train": 100, "test": 100, "size": 8}, rng=np.random.default_rng(0), stand_in=True)
     assert made.pixels.shape == (200, 8, 8, 3)
     with pytest.raises(ParameterError, match="size: must be one of 32, 16, 8, 4, not 30"):
-        data.load("cifar10", {"size": 30})
+        loading.load("cifar10", {"size": 30})
 
 
 def test_cifar_binary_version_is_the_same_images(tmp_path):
     folder = data_copies.cifar10(tmp_path / "copy")
-    pickled = data.adopt("cifar10", [folder]).fingerprint
+    pickled = imports.adopt("cifar10", [folder]).fingerprint
     (tmp_path / "bin").mkdir()
     for file in folder.iterdir():
         batch = pickle.loads(file.read_bytes(), encoding="bytes")
         rows = np.column_stack([np.array(batch[b"labels"], dtype=np.uint8), batch[b"data"]])
         (tmp_path / "bin" / f"{file.name}.bin").write_bytes(rows.tobytes())
-    now = data.adopt("cifar10", [tmp_path / "bin"])
+    now = imports.adopt("cifar10", [tmp_path / "bin"])
     assert now.fingerprint == pickled
     assert "data_batch_1.bin is not the published file" in now.note
 
@@ -154,10 +155,10 @@ def test_cifar_whose_every_batch_has_its_published_hash_is_the_published_content
     monkeypatch.setattr(cifar_files, "TEST", 20)
     for name, md5 in hashes.items():
         monkeypatch.setitem(cifar_files.TEN.binaries, name, md5)
-    now = data.adopt("cifar10", [tmp_path / "bin"])
+    now = imports.adopt("cifar10", [tmp_path / "bin"])
     assert (now.state, now.note) == ("present", "the published content in other files")
     monkeypatch.setitem(cifar_files.TEN.binaries, "test_batch.bin", "0" * 32)
-    now = data.adopt("cifar10", [tmp_path / "bin"])
+    now = imports.adopt("cifar10", [tmp_path / "bin"])
     assert (now.state, now.note) == ("variant", "test_batch.bin is not the published file")
 
 
@@ -171,15 +172,15 @@ def class_folders(root, classes=10, each=3):
 
 
 def test_cifar_class_folders_come_class_by_class_in_turn(tmp_path):
-    now = data.adopt("cifar10", [class_folders(tmp_path / "copy")])
+    now = imports.adopt("cifar10", [class_folders(tmp_path / "copy")])
     assert now.note.startswith("images in class folders: the order of the batches is lost, their pixels cannot be")
-    found = data.load("cifar10", {})
+    found = loading.load("cifar10", {})
     np.testing.assert_array_equal(found.labels, np.tile(np.arange(10), 6))
     np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], found.labels)
     np.testing.assert_array_equal(found.pixels[:30, 0, 0, 1], np.repeat([0, 1, 2], 10))
     np.testing.assert_array_equal(found.pixels[:, 9, 9, 2], found.split)
     with pytest.raises(UserError, match="10 class folders in place of 100"):
-        data.adopt("cifar100", [tmp_path / "copy"])
+        imports.adopt("cifar100", [tmp_path / "copy"])
 
 
 def test_cifar100_has_coarse_classes_as_groups(tmp_path):
@@ -192,8 +193,8 @@ def test_cifar100_has_coarse_classes_as_groups(tmp_path):
             b"coarse_labels": [i % 20 for i in range(n)],
         }
         (folder / name).write_bytes(pickle.dumps(content, protocol=2))
-    data.adopt("cifar100", [folder])
-    found = data.load("cifar100", {"train": 150, "test": 100})
+    imports.adopt("cifar100", [folder])
+    found = loading.load("cifar100", {"train": 150, "test": 100})
     np.testing.assert_array_equal(found.labels, np.concatenate([np.arange(150) % 100, np.arange(100)]))
     np.testing.assert_array_equal(found.group, np.concatenate([np.arange(150) % 20, np.arange(100) % 20]))
 
@@ -212,8 +213,8 @@ def test_cifar100_has_coarse_classes_as_groups(tmp_path):
 def test_bad_batches(tmp_path, content, message):
     (tmp_path / "data_batch_1").write_bytes(pickle.dumps(content, protocol=2))
     with pytest.raises(UserError, match=message):
-        data.adopt("cifar10", [tmp_path / "data_batch_1"])
-    assert data.state("cifar10").state == "absent"
+        imports.adopt("cifar10", [tmp_path / "data_batch_1"])
+    assert copies.state("cifar10").state == "absent"
 
 
 def test_parameters_are_checked():
@@ -224,7 +225,7 @@ def test_parameters_are_checked():
         ("cifar100", {"test": 20_000}, "test: must be an integer from 100 to 10,000, not 20000"),
     ):
         with pytest.raises(ParameterError) as caught:
-            data.load(name, params)
+            loading.load(name, params)
         assert str(caught.value) == message
 
 
@@ -232,7 +233,7 @@ def test_parameters_are_checked():
     ("name", "params"), [("cifar10", {"train": 200, "test": 100}), ("cifar100", {"train": 300, "test": 100})]
 )
 def test_cifar_stand_ins(name, params):
-    found = data.load(name, params, stand_in=True)
+    found = loading.load(name, params, stand_in=True)
     shape = registry.datasets()[name].make(**params).shape()
     assert found.pixels.shape == (shape["images"], 32, 32, 3)
     assert len(set(found.labels.tolist())) == shape["classes"]
@@ -240,12 +241,12 @@ def test_cifar_stand_ins(name, params):
     assert (found.split == 1).sum() == 100
     assert found.facts["stand_in"]
     assert 40 < found.pixels.std() < 80
-    again = data.load(name, params, stand_in=True)
+    again = loading.load(name, params, stand_in=True)
     np.testing.assert_array_equal(found.pixels, again.pixels)
 
 
 def test_omniglot_stand_in():
-    found = data.load("omniglot", {"alphabets": 4}, stand_in=True)
+    found = loading.load("omniglot", {"alphabets": 4}, stand_in=True)
     assert found.pixels.shape == (4 * 33 * 20, 28, 28, 1)
     np.testing.assert_array_equal(np.bincount(found.labels), np.full(132, 20))
     assert sorted(set(found.group.tolist())) == [0, 1, 2, 3]
@@ -264,9 +265,9 @@ REAL = data_copies.SHARED
 
 @pytest.mark.skipif(not (REAL / "omniglot").exists(), reason="no copy of Omniglot beside the repository")
 def test_the_real_omniglot():
-    now = data.adopt("omniglot", [REAL / "omniglot"])  # the official drawings, packed again
+    now = imports.adopt("omniglot", [REAL / "omniglot"])  # the official drawings, packed again
     assert (now.state, now.note) == ("present", "the published content in other files")
-    found = data.load("omniglot", {})
+    found = loading.load("omniglot", {})
     assert found.pixels.shape == (32_460, 28, 28, 1)
     assert (np.bincount(found.labels) == 20).all()
     assert found.facts["alphabets"][:3] == ["Alphabet_of_the_Magi", "Angelic", "Anglo-Saxon_Futhorc"]
@@ -286,9 +287,9 @@ def test_a_piece_of_the_real_cifar10(tmp_path):
                 first = t.extractfile(member).read()
                 break
         some.writestr("test/class0/y.jpg", first)
-    note = data.adopt("cifar10", [tmp_path / "some.zip"]).note
+    note = imports.adopt("cifar10", [tmp_path / "some.zip"]).note
     assert note.startswith("JPEG images in class folders: pixels differ from the published ones, the order of the")
-    found = data.load("cifar10", {})
+    found = loading.load("cifar10", {})
     np.testing.assert_array_equal(found.pixels[10], np.asarray(Image.open(io.BytesIO(first)).convert("RGB")))
 
 

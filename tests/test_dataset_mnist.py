@@ -8,7 +8,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from fedrepro import data, registry
+from fedrepro import registry
+from fedrepro.data import content, copies, imports, loading
 from fedrepro.data.sources import mnist
 from fedrepro.datasets.mnist import COUNTS, select
 from fedrepro.datasets.sizes import size
@@ -26,12 +27,12 @@ def home(tmp_path, monkeypatch):
 
 
 def test_images_are_columns_in_file_order_scaled(tmp_path):
-    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    found = data.load("mnist", {"n": 30, "split": "test"})
+    imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
+    found = loading.load("mnist", {"n": 30, "split": "test"})
     assert found.X.shape == (784, 30)
     np.testing.assert_array_equal(found.X[5], np.arange(30) / 255)
     np.testing.assert_array_equal(found.labels, np.arange(30) % 10)
-    raw = data.load("mnist", {"n": 30, "scale": 1, "split": "test"})
+    raw = loading.load("mnist", {"n": 30, "scale": 1, "split": "test"})
     np.testing.assert_allclose(found.X * 255, raw.X)
 
 
@@ -97,7 +98,7 @@ def test_every_figure_on_mnist_is_among_these():
 def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, split):
     entry = registry.datasets()["mnist"]
     params = {"n": n, "selection": selection, "split": split}
-    found = data.load("mnist", params, stand_in=True)
+    found = loading.load("mnist", params, stand_in=True)
     assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
     assert "stand_in" in found.facts
     assert found.X.min() >= 0
@@ -105,7 +106,7 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, sp
     assert 0.1 < (found.X > 0).mean() < 0.3
     if selection == "balanced":
         assert len(set(np.bincount(found.labels, minlength=10))) == 1
-    again = data.load("mnist", params, stand_in=True)
+    again = loading.load("mnist", params, stand_in=True)
     assert again.X.tobytes() == found.X.tobytes()
 
 
@@ -122,7 +123,7 @@ def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, sp
 )
 def test_bad_parameters(params, message):
     with pytest.raises(ParameterError) as caught:
-        data.load("mnist", params)
+        loading.load("mnist", params)
     assert str(caught.value).startswith(message)
 
 
@@ -130,40 +131,40 @@ def test_copies_that_are_not_mnist(tmp_path):
     folder = data_copies.mnist(tmp_path / "copy")
     (folder / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(UserError, match="the test images and their labels are needed together"):
-        data.adopt("mnist", [folder])
+        imports.adopt("mnist", [folder])
     (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.zeros(39)))
     with pytest.raises(UserError, match="39 labels do not match 40 test images"):
-        data.adopt("mnist", [folder])
+        imports.adopt("mnist", [folder])
     (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.full(40, 12)))
     with pytest.raises(UserError, match="labels are not digits 0 to 9"):
-        data.adopt("mnist", [folder])
+        imports.adopt("mnist", [folder])
     (folder / "t10k-labels-idx1-ubyte").write_bytes(b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00")
     with pytest.raises(UserError, match="is not an IDX file of unsigned bytes"):
-        data.adopt("mnist", [folder])
+        imports.adopt("mnist", [folder])
     with pytest.raises(UserError, match=r"contains nothing of mnist, it looks like tdt2; pass the IDX files"):
-        data.adopt("mnist", [data_copies.tdt2(tmp_path / "t")])
-    assert data.state("mnist").state == "absent"
+        imports.adopt("mnist", [data_copies.tdt2(tmp_path / "t")])
+    assert copies.state("mnist").state == "absent"
 
 
 def test_npz_and_csv_hold_the_same_images(tmp_path):
-    from_idx = data.adopt("mnist", [data_copies.mnist(tmp_path / "copy", n=25)]).fingerprint
+    from_idx = imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy", n=25)]).fingerprint
     pixels = np.repeat(np.arange(25, dtype=np.uint8), 784).reshape(25, 28, 28)
     labels = np.arange(25) % 10
     np.savez(tmp_path / "mnist.npz", x_test=pixels, y_test=labels)
-    assert data.adopt("mnist", [tmp_path / "mnist.npz"]).fingerprint == from_idx
+    assert imports.adopt("mnist", [tmp_path / "mnist.npz"]).fingerprint == from_idx
     table = np.column_stack([labels, pixels.reshape(25, -1)])
     for header in ("", "label," + ",".join(f"pixel{i}" for i in range(784))):
         np.savetxt(tmp_path / "mnist_test.csv", table, fmt="%d", delimiter=",", header=header, comments="")
-        assert data.adopt("mnist", [tmp_path / "mnist_test.csv"]).fingerprint == from_idx
+        assert imports.adopt("mnist", [tmp_path / "mnist_test.csv"]).fingerprint == from_idx
     np.savetxt(tmp_path / "mnist_test.csv", table[:, :100], fmt="%d", delimiter=",")
     with pytest.raises(UserError, match=r"mnist_test.csv has 100 columns, a label and 784 pixels are expected"):
-        data.adopt("mnist", [tmp_path / "mnist_test.csv"])
+        imports.adopt("mnist", [tmp_path / "mnist_test.csv"])
     np.savez(tmp_path / "mnist.npz", x_test=pixels + 0.5, y_test=labels)
     with pytest.raises(UserError, match=r"x_test.npy must hold whole numbers 0 to 255"):
-        data.adopt("mnist", [tmp_path / "mnist.npz"])
+        imports.adopt("mnist", [tmp_path / "mnist.npz"])
     np.savez(tmp_path / "mnist.npz", x_test=np.array([{}], dtype=object), y_test=labels)
     with pytest.raises(UserError, match=r"x_test.npy cannot be read \(Object arrays cannot be loaded"):
-        data.adopt("mnist", [tmp_path / "mnist.npz"])
+        imports.adopt("mnist", [tmp_path / "mnist.npz"])
 
 
 def official(monkeypatch, folder):
@@ -181,33 +182,33 @@ def test_a_copy_compressed_again_is_the_published_content_and_one_with_another_p
     official(monkeypatch, folder)
     for file in folder.iterdir():
         file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()), compresslevel=1, mtime=7))
-    now = data.adopt("mnist", [folder])
+    now = imports.adopt("mnist", [folder])
     assert (now.state, now.note) == ("present", "without the test images; the published content in other files")
     file = folder / "train-images-idx3-ubyte.gz"
     raw = bytearray(gzip.decompress(file.read_bytes()))
     raw[-1] ^= 1
     file.write_bytes(gzip.compress(bytes(raw)))
-    now = data.adopt("mnist", [folder])
+    now = imports.adopt("mnist", [folder])
     assert now.state == "variant"
     assert now.note.startswith("the train pixels are not the published ones")
 
 
 @pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
 def test_the_real_images():
-    now = data.adopt("mnist", [data_copies.SHARED / "mnist"])
+    now = imports.adopt("mnist", [data_copies.SHARED / "mnist"])
     assert (now.state, now.note) == ("present", "the published content in other files")
     prints = {
         "test": "54b5be7f2ef37c1d86702aeb436c0d8add3fd0450a507518068fe182f001ba8f",
         "train": "afbe4a9c40347015f13e90e4017fe71d2201ab1ee684ab2f1e76f529f26ebbe1",
     }
     for split, fingerprint in prints.items():
-        assert data.fingerprint("mnist", {"split": split}) == fingerprint
-    assert data.fingerprint("mnist", {}) == prints["train"]
-    found = data.load("mnist", {"split": "test"})
+        assert content.fingerprint("mnist", {"split": split}) == fingerprint
+    assert content.fingerprint("mnist", {}) == prints["train"]
+    found = loading.load("mnist", {"split": "test"})
     assert found.X.shape == (784, 10_000)
     assert np.bincount(found.labels).tolist() == COUNTS["test"].tolist()
     assert found.X.max() == 1
-    fewer = data.load("mnist", {"selection": "quota", "split": "test"})
+    fewer = loading.load("mnist", {"selection": "quota", "split": "test"})
     assert fewer.facts["fewer"] == "5,040 of 10,000 images: more would break the proportions of 'quota'"
     assert fewer.facts["class_sizes"] == [252] * 4 + [504] * 3 + [756] * 2 + [1008]
 
@@ -215,10 +216,10 @@ def test_the_real_images():
 @pytest.mark.skipif(not (data_copies.SHARED / "mnist").exists(), reason="no copy of MNIST beside the repository")
 @pytest.mark.parametrize("selection", ["balanced", "quota"])
 def test_the_published_10000_come_from_the_real_training_images(selection):
-    data.adopt("mnist", [data_copies.SHARED / "mnist"])
-    everything = data.load("mnist", {"n": 60_000, "split": "train"})
+    imports.adopt("mnist", [data_copies.SHARED / "mnist"])
+    everything = loading.load("mnist", {"n": 60_000, "split": "train"})
     assert np.bincount(everything.labels).tolist() == COUNTS["train"].tolist()
-    found = data.load("mnist", {"n": 10_000, "split": "train", "selection": selection})
+    found = loading.load("mnist", {"n": 10_000, "split": "train", "selection": selection})
     assert size(found) == {"M": 784, "N": 10_000, "K": 10}
     assert "fewer" not in found.facts
     taken = (

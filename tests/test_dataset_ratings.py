@@ -7,7 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from fedrepro import data, registry
+from fedrepro import registry
+from fedrepro.data import copies, imports, loading
 from fedrepro.data.formats.rating_text import compact
 from fedrepro.data.source import sources
 from fedrepro.errors import ParameterError, UserError
@@ -38,10 +39,10 @@ LAYOUTS = {
 def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / name).write_text(LAYOUTS[name]())
-    now = data.adopt("movielens-1m", [tmp_path / "copy"], variant=True)
+    now = imports.adopt("movielens-1m", [tmp_path / "copy"], variant=True)
     assert now.state == "variant"
     assert "300 ratings in place of 1,000,209; 20 users in place of 6,040; 15 items in place of 3,706" in now.note
-    found = data.load("movielens-1m", {})
+    found = loading.load("movielens-1m", {})
     np.testing.assert_array_equal(2 * found.user + 1, ROWS[:, 0])
     np.testing.assert_array_equal(3 * found.item + 2, ROWS[:, 1])
     np.testing.assert_array_equal(found.value, ROWS[:, 2])
@@ -53,15 +54,15 @@ def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
 def test_columns_are_found_by_their_names(tmp_path):
     swapped = ROWS[:, [2, 1, 0]]
     (tmp_path / "ratings.csv").write_text('"rating","movieId","userId"\n' + lines(",", swapped))
-    data.adopt("movielens-1m", [tmp_path / "ratings.csv"], variant=True)
-    np.testing.assert_array_equal(data.load("movielens-1m", {}).value, ROWS[:, 2])
+    imports.adopt("movielens-1m", [tmp_path / "ratings.csv"], variant=True)
+    np.testing.assert_array_equal(loading.load("movielens-1m", {}).value, ROWS[:, 2])
 
 
 def test_blocks_do_not_change_what_is_read(tmp_path, monkeypatch):
     (tmp_path / "ratings.dat").write_text(LAYOUTS["ratings.dat"]())
-    one = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint
+    one = imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint
     monkeypatch.setattr("fedrepro.data.formats.rating_text.ROWS", 7)
-    assert data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint == one
+    assert imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).fingerprint == one
 
 
 def edited(row, text):
@@ -88,10 +89,10 @@ def edited(row, text):
 def test_bad_tables(tmp_path, text, message):
     (tmp_path / "ratings.dat").write_text(text)
     with pytest.raises(UserError) as caught:
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+        imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     assert message in str(caught.value)
     assert str(tmp_path / "ratings.dat") in str(caught.value)
-    assert data.state("movielens-1m").state == "absent"
+    assert copies.state("movielens-1m").state == "absent"
 
 
 @pytest.mark.usefixtures("here")
@@ -99,31 +100,31 @@ def test_another_movielens_is_recognised(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("fedrepro.data.sources.movielens", fromlist=["x"]).OTHERS, 300, "MovieLens Small")
     (tmp_path / "ratings.dat").write_text(LAYOUTS["ratings.dat"]())
     with pytest.raises(UserError, match=r"ratings.dat is MovieLens Small \(300 ratings\)"):
-        data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+        imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
 
 
 def test_repeated_pairs_and_half_stars_are_noted(tmp_path):
     rows = np.vstack([ROWS, ROWS[:2]]).astype(float)
     rows[3, 2] = 2.5
     (tmp_path / "ratings.dat").write_text(lines("::", rows))
-    note = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).note
+    note = imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True).note
     assert "2 ratings repeat a user and item" in note
     assert "ratings are not all 1, 2 ... 5" in note
 
 
 def test_users_and_rare_items_can_be_left_out(tmp_path):
     (tmp_path / "ratings.dat").write_text(lines("::", ROWS[ROWS[:, 1] != 2], tail=["0"]) + "1::2::3::0\n")
-    data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
-    everything = data.load("movielens-1m", {})
-    some = data.load("movielens-1m", {"users": 5})
+    imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+    everything = loading.load("movielens-1m", {})
+    some = loading.load("movielens-1m", {"users": 5})
     assert some.users == 5
     np.testing.assert_array_equal(some.value, everything.value[np.isin(everything.user, [0, 4, 8, 12, 16])])
     assert sorted(set(some.user)) == list(range(5))
-    often = data.load("movielens-1m", {"min_item_ratings": 2})
+    often = loading.load("movielens-1m", {"min_item_ratings": 2})
     assert often.items == 14
     assert len(often.value) == len(everything.value) - 1
     with pytest.raises(ParameterError, match="min_item_ratings: no item has 100 ratings"):
-        data.load("movielens-1m", {"min_item_ratings": 100})
+        loading.load("movielens-1m", {"min_item_ratings": 100})
 
 
 def test_compact_is_unique_with_inverse():
@@ -174,9 +175,9 @@ def netflix(folder, layout):
 
 @pytest.mark.parametrize("layout", ["folder", "windows", "combined", "csv", "official"])
 def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
-    now = data.adopt("netflix", [netflix(tmp_path / "copy", layout)], variant=True)
+    now = imports.adopt("netflix", [netflix(tmp_path / "copy", layout)], variant=True)
     assert "300 ratings in place of 100,480,507" in now.note
-    found = data.load("netflix", {})
+    found = loading.load("netflix", {})
     by_film = ROWS[np.argsort(ROWS[:, 1], kind="stable")]
     np.testing.assert_array_equal(2 * found.user + 1, by_film[:, 0])
     np.testing.assert_array_equal(3 * found.item + 2, by_film[:, 1])
@@ -186,9 +187,9 @@ def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
 
 @pytest.mark.parametrize("block", [16, 33, 64, 1000])
 def test_netflix_blocks_are_cut_at_whole_lines(tmp_path, monkeypatch, block):
-    whole = data.adopt("netflix", [netflix(tmp_path / "copy", "combined")], variant=True).fingerprint
+    whole = imports.adopt("netflix", [netflix(tmp_path / "copy", "combined")], variant=True).fingerprint
     monkeypatch.setattr("fedrepro.data.sources.netflix.BLOCK", block)
-    assert data.adopt("netflix", [tmp_path / "copy"], variant=True).fingerprint == whole
+    assert imports.adopt("netflix", [tmp_path / "copy"], variant=True).fingerprint == whole
 
 
 @pytest.mark.parametrize(
@@ -206,20 +207,20 @@ def test_netflix_blocks_are_cut_at_whole_lines(tmp_path, monkeypatch, block):
 def test_bad_netflix_lines(tmp_path, text, line, shown):
     (tmp_path / "mv_0000001.txt").write_text(text)
     with pytest.raises(UserError) as caught:
-        data.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
+        imports.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
     assert f"mv_0000001.txt, line {line}: '{shown}' is neither 'film:' nor 'user,rating,date'" in str(caught.value)
 
 
 def test_a_last_line_without_newline_counts(tmp_path):
     (tmp_path / "mv_0000001.txt").write_text("1:\n5,3,2005-09-06\n\n8,2,2005-09-06")
-    data.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
-    assert data.load("netflix", {}).value.tolist() == [3, 2]
+    imports.adopt("netflix", [tmp_path / "mv_0000001.txt"], variant=True)
+    assert loading.load("netflix", {}).value.tolist() == [3, 2]
 
 
 @pytest.mark.parametrize(("name", "users"), [("movielens-1m", 400), ("movielens-10m", 300), ("netflix", 300)])
 def test_stand_ins(name, users):
     entry = registry.datasets()[name]
-    found = data.load(name, {"users": users}, stand_in=True)
+    found = loading.load(name, {"users": users}, stand_in=True)
     assert found.users == users == entry.make(users=users).shape()["users"]
     assert found.user.max() < users
     assert found.item.max() == found.items - 1
@@ -233,15 +234,15 @@ def test_stand_ins(name, users):
     popularity = np.sort(np.bincount(found.item))[::-1]
     assert popularity[: len(popularity) // 10].sum() > 0.3 * popularity.sum()
     assert found.facts["stand_in"]
-    again = data.load(name, {"users": users}, stand_in=True)
+    again = loading.load(name, {"users": users}, stand_in=True)
     np.testing.assert_array_equal(again.value, found.value)
 
 
 def test_parameters_are_checked():
     with pytest.raises(ParameterError, match="users: must be an integer from 1 to 6,040, not 10000"):
-        data.load("movielens-1m", {"users": 10_000})
+        loading.load("movielens-1m", {"users": 10_000})
     with pytest.raises(ParameterError, match="min_item_ratings: must be an integer of at least 1, not 0"):
-        data.load("netflix", {"min_item_ratings": 0})
+        loading.load("netflix", {"min_item_ratings": 0})
 
 
 REAL = data_copies.SHARED / "movielens" / "ml-1m.zip"
@@ -249,9 +250,9 @@ REAL = data_copies.SHARED / "movielens" / "ml-1m.zip"
 
 @pytest.mark.skipif(not REAL.exists(), reason="no copy of MovieLens 1M beside the repository")
 def test_the_real_ratings():
-    now = data.adopt("movielens-1m", [REAL])  # whose timestamps are not the official ones
+    now = imports.adopt("movielens-1m", [REAL])  # whose timestamps are not the official ones
     assert (now.state, now.note) == ("present", "the published content in other files")
-    found = data.load("movielens-1m", {})
+    found = loading.load("movielens-1m", {})
     assert (len(found.value), found.users, found.items) == (1_000_209, 6040, 3706)
     with zipfile.ZipFile(REAL) as archive, archive.open("ml-1m/ratings.dat") as file:
         lines = file.readlines()
@@ -259,7 +260,7 @@ def test_the_real_ratings():
         for i, line in enumerate(lines[:1000]):
             user, item, value, _ = map(int, line.decode().split("::"))
             assert (found.user[i] + 1, ids[found.item[i]], found.value[i]) == (user, item, value)
-    assert data.load("movielens-1m", {"min_item_ratings": 5}).items == 3416
+    assert loading.load("movielens-1m", {"min_item_ratings": 5}).items == 3416
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="no copy of MovieLens 1M beside the repository")
@@ -273,7 +274,7 @@ def test_of_the_real_ratings_all_but_the_timestamps_count(tmp_path, harm):
         user, item, value, _ = lines[7].split(b"::")
         lines[7] = b"::".join([user, item, value if harm == "timestamp" else b"%d" % (6 - int(value)), b"1"])
     (tmp_path / "ratings.dat").write_bytes(b"\n".join(lines) + b"\n")
-    now = data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+    now = imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
     if harm == "timestamp":
         assert (now.state, now.note) == ("present", "the published content in other files")
     else:
@@ -291,6 +292,6 @@ def test_a_recorded_size_is_never_invented():
 def test_a_table_of_other_size_is_not_the_catalogue_s(tmp_path, name, file):
     (tmp_path / file).write_text("userId,movieId,rating\n" + lines(","))
     with pytest.raises(UserError, match=rf"{file} is not .*: 300 ratings instead of .* use the dataset ratings-file"):
-        data.adopt(name, [tmp_path / file])
-    assert data.state(name).state == "absent"
-    assert data.adopt(name, [tmp_path / file], variant=True).state == "variant"
+        imports.adopt(name, [tmp_path / file])
+    assert copies.state(name).state == "absent"
+    assert imports.adopt(name, [tmp_path / file], variant=True).state == "variant"

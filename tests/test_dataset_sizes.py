@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fedrepro import data, registry
+from fedrepro import registry
+from fedrepro.data import imports, loading
 from fedrepro.datasets.sizes import NAMES, size
 from fedrepro.datasets.types import Images, Ratings, Samples, Views
 from tests import data_copies, own_examples
@@ -54,7 +55,7 @@ def test_what_is_loaded_has_the_shape_that_was_promised(name, params, tmp_path, 
     for example in ("ratings", "views", "images", "entries", "regression"):
         own_examples.module(example).write(tmp_path)
     entry = registry.datasets()[name]
-    loaded = data.load(name, params, stand_in=entry.source is not None)
+    loaded = loading.load(name, params, stand_in=entry.source is not None)
     found, promised = size(loaded), dict(entry.make(**params).shape())
     assert found, f"say the size of such data in fedrepro/datasets/sizes.py: {type(loaded)}"
     assert set(found) <= set(NAMES[entry.kind]), "a spec may state the size of whatever is measured"
@@ -82,15 +83,15 @@ def test_the_size_of_a_copy_is_its_own_and_not_the_published_one(tmp_path):
         ),
     }
     for name, (copy, expected) in copies.items():
-        data.adopt(name, [copy])
-        assert size(data.load(name, {})) == expected, name
-    data.adopt("europarl", [data_copies.europarl(tmp_path / "e")])
+        imports.adopt(name, [copy])
+        assert size(loading.load(name, {})) == expected, name
+    imports.adopt("europarl", [data_copies.europarl(tmp_path / "e")])
     few = {"languages": ["de", "fr", "it"], "train": 30, "test": 5, "features": 64}
-    assert size(data.load("europarl", few)) == {"I": 3, "J": 30, "N": 64, "test": 5}
+    assert size(loading.load("europarl", few)) == {"I": 3, "J": 30, "N": 64, "test": 5}
     rows = "\n".join("::".join(map(str, row)) for row in data_copies.ratings().tolist())
     (tmp_path / "ratings.dat").write_text(rows + "\n")
-    data.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
-    assert size(data.load("movielens-1m", {})) == {"users": 20, "items": 15, "ratings": 300}
+    imports.adopt("movielens-1m", [tmp_path / "ratings.dat"], variant=True)
+    assert size(loading.load("movielens-1m", {})) == {"users": 20, "items": 15, "ratings": 300}
 
 
 def test_every_kind_of_data_says_its_size():

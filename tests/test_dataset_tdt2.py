@@ -7,7 +7,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fedrepro import data, registry
+from fedrepro import registry
+from fedrepro.data import copies, imports, loading
 from fedrepro.datasets.subsets import top_by_chi2
 from fedrepro.datasets.tdt2 import CLASS_SIZES, prepared
 from fedrepro.errors import ParameterError, UserError
@@ -58,13 +59,13 @@ def test_weightings_by_hand():
 
 
 def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
-    now = data.adopt("tdt2", [data_copies.tdt2(tmp_path)])
+    now = imports.adopt("tdt2", [data_copies.tdt2(tmp_path)])
     assert now.state == "variant"
     assert "60 documents of 30 terms in place of 9,394 of 36,771" in now.note
-    found = data.load("tdt2", {"features": 5, "classes": 3})
+    found = loading.load("tdt2", {"features": 5, "classes": 3})
     assert found.X.shape == (5, 60)
     assert found.X.dtype == np.float64
-    two = data.load("tdt2", {"features": 5, "classes": 2})
+    two = loading.load("tdt2", {"features": 5, "classes": 2})
     assert two.X.shape == (5, 40)
     assert set(two.labels) == {0, 1}
 
@@ -82,8 +83,8 @@ def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
 def test_bad_matrices(tmp_path, content, message):
     scipy.io.savemat(tmp_path / "TDT2.mat", content)
     with pytest.raises(UserError, match=message):
-        data.adopt("tdt2", [tmp_path / "TDT2.mat"])
-    assert data.state("tdt2").state == "absent"
+        imports.adopt("tdt2", [tmp_path / "TDT2.mat"])
+    assert copies.state("tdt2").state == "absent"
 
 
 @pytest.mark.usefixtures("here")
@@ -91,24 +92,24 @@ def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
     scipy.io.savemat(tmp_path / "TDT2.mat", {"fea": np.zeros((500, 500)), "gnd": np.ones(500)}, do_compression=True)
     monkeypatch.setattr("fedrepro.data.formats.matlab.LIMIT", 100_000)
     with pytest.raises(UserError, match=r"TDT2.mat unpacks to more than 100,000 bytes; it is not read"):
-        data.adopt("tdt2", [tmp_path / "TDT2.mat"])
+        imports.adopt("tdt2", [tmp_path / "TDT2.mat"])
 
 
 def test_parameters_are_checked():
     with pytest.raises(ParameterError, match="features: must be an integer from 1 to 36,771, not 0"):
-        data.load("tdt2", {"features": 0})
+        loading.load("tdt2", {"features": 0})
     with pytest.raises(
         ParameterError, match="weighting: must be one of counts, tfidf, not 'idf', did you mean 'tfidf'"
     ):
-        data.load("tdt2", {"weighting": "idf"})
+        loading.load("tdt2", {"weighting": "idf"})
     with pytest.raises(ParameterError, match="n: must be an integer from 2 to 3,672, not 5000"):
-        data.load("tdt2", {"classes": 2, "n": 5000})
+        loading.load("tdt2", {"classes": 2, "n": 5000})
 
 
 def test_stand_in_has_the_shape_and_the_counted_statistics():
     entry = registry.datasets()["tdt2"]
     params = {"features": 1000, "n": 1500}
-    found = data.load("tdt2", params, stand_in=True)
+    found = loading.load("tdt2", params, stand_in=True)
     assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
     assert sp.issparse(found.X)
     assert "stand_in" in found.facts
@@ -120,9 +121,9 @@ def test_stand_in_has_the_shape_and_the_counted_statistics():
 
 @pytest.mark.skipif(not (data_copies.SHARED / "tdt2").exists(), reason="no copy of TDT2 beside the repository")
 def test_the_real_matrix():
-    now = data.adopt("tdt2", [data_copies.SHARED / "tdt2" / "TDT2.mat"])
+    now = imports.adopt("tdt2", [data_copies.SHARED / "tdt2" / "TDT2.mat"])
     assert now.state == "present"
-    found = data.load("tdt2", {})
+    found = loading.load("tdt2", {})
     assert found.X.shape == (5000, 9394)
     assert tuple(np.bincount(found.labels)) == CLASS_SIZES
     assert found.X.nnz == 668_763

@@ -14,7 +14,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from fedrepro import GCCA, AltMaxVar, data, registry, run
+from fedrepro import GCCA, AltMaxVar, registry, run
+from fedrepro.data import imports, loading
 from fedrepro.datasets.synpuf import chapter, orders
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 from tests import data_copies
@@ -29,12 +30,12 @@ THREE = ["de", "fr", "it"]
 
 
 def test_europarl_rows_are_the_same_sentence_in_every_language(tmp_path):
-    now = data.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
+    now = imports.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
     assert now.state == "variant"
     assert "de: 46 sentences, over a million are in the release" in now.note
     assert "without da, el, es, fi, nl, pt, sv" in now.note
     common = [i for i in range(50) if i % 10 > 2]
-    found = data.load("europarl", {"languages": THREE, "train": 30, "test": 5, "features": 2**12})
+    found = loading.load("europarl", {"languages": THREE, "train": 30, "test": 5, "features": 2**12})
     for language, view in zip(THREE, found.views, strict=True):
         expected = HashingVectorizer(n_features=2**12).transform([f"{language}satz wort{i}" for i in common])
         assert sp.issparse(view)
@@ -44,8 +45,8 @@ def test_europarl_rows_are_the_same_sentence_in_every_language(tmp_path):
 
 
 def test_europarl_english_is_a_view_too(tmp_path):
-    data.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
-    found = data.load(
+    imports.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
+    found = loading.load(
         "europarl", {"languages": ["it", "en"], "train": 40, "test": 0, "features": 2**12, "norm": "none"}
     )
     kept = [i for i in range(50) if i % 10 != 2][:40]
@@ -55,22 +56,22 @@ def test_europarl_english_is_a_view_too(tmp_path):
 
 def test_europarl_order_of_import_does_not_matter(tmp_path):
     folder = data_copies.europarl(tmp_path / "copy")
-    one = data.adopt("europarl", [folder]).fingerprint
-    assert data.adopt("europarl", sorted(folder.iterdir(), reverse=True)).fingerprint == one
+    one = imports.adopt("europarl", [folder]).fingerprint
+    assert imports.adopt("europarl", sorted(folder.iterdir(), reverse=True)).fingerprint == one
     (tmp_path / "plain").mkdir()
     for archive in folder.iterdir():
         with tarfile.open(archive) as tar:
             for member in tar:
                 (tmp_path / "plain" / member.name).write_bytes(tar.extractfile(member).read())
-    assert data.adopt("europarl", [tmp_path / "plain"]).fingerprint == one
+    assert imports.adopt("europarl", [tmp_path / "plain"]).fingerprint == one
 
 
 def test_europarl_languages_not_here_and_too_few_sentences(tmp_path):
-    data.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
+    imports.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
     with pytest.raises(DataAbsent, match=r"the copy of europarl lacks pt \(it has de, en, fr, it\)"):
-        data.load("europarl", {"languages": ["de", "pt"]})
+        loading.load("europarl", {"languages": ["de", "pt"]})
     with pytest.raises(ParameterError, match="train: 36 sentences are common to de, fr, it; 170,000 are asked for"):
-        data.load("europarl", {"languages": THREE})
+        loading.load("europarl", {"languages": THREE})
 
 
 def test_europarl_bad_copies(tmp_path):
@@ -78,22 +79,22 @@ def test_europarl_bad_copies(tmp_path):
     folder.mkdir()
     (folder / "europarl-v7.de-en.de").write_text("eins\nzwei\n")
     with pytest.raises(UserError, match="of the pair de-en only one of the two files is there"):
-        data.adopt("europarl", [folder])
+        imports.adopt("europarl", [folder])
     (folder / "europarl-v7.de-en.en").write_text("one\n")
     with pytest.raises(UserError, match="the two files of de-en have 2 and 3 lines; they are not aligned"):
-        data.adopt("europarl", [folder])
+        imports.adopt("europarl", [folder])
     (folder / "europarl-v7.de-en.en").write_text("\n\n")
     with pytest.raises(UserError, match="the files of de-en hold no sentences"):
-        data.adopt("europarl", [folder])
+        imports.adopt("europarl", [folder])
     with tarfile.open(tmp_path / "europarl.tgz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("txt/de/ep-00-01-17.txt"), io.BytesIO())
     with pytest.raises(UserError, match=r"contains nothing of europarl; pass a folder of xx-en.tgz archives"):
-        data.adopt("europarl", [tmp_path / "europarl.tgz"])
+        imports.adopt("europarl", [tmp_path / "europarl.tgz"])
 
 
 def test_europarl_stand_in_is_aligned():
     params = {"languages": THREE, "train": 900, "test": 100, "features": 2**14}
-    found = data.load("europarl", params, stand_in=True)
+    found = loading.load("europarl", params, stand_in=True)
     shape = registry.datasets()["europarl"].make(**params).shape()
     assert len(found.views) == shape["I"]
     assert {view.shape for view in found.views} == {(shape["J"] + shape["test"], shape["N"])}
@@ -107,7 +108,7 @@ def test_europarl_stand_in_is_aligned():
 
 def test_europarl_stand_in_has_to_be_learnt():
     """What languages share is not their largest directions, with which the warm start begins (Fig. 9)."""
-    found = data.load("europarl", {"languages": THREE, "train": 4000, "test": 400, "features": 1024}, stand_in=True)
+    found = loading.load("europarl", {"languages": THREE, "train": 4000, "test": 400, "features": 1024}, stand_in=True)
     problem = GCCA(found.views, K=10, test=400)
     history = run(AltMaxVar(T=20, b=300, m=50), problem, rounds=60, metrics=["cost", "ac"], record_every=60)
     assert history["cost"][-1] < history["cost"][0] / 3
@@ -142,9 +143,9 @@ def top(counter, n):
 
 def test_synpuf_counts_claim_by_claim(tmp_path):
     folder = data_copies.synpuf(tmp_path / "copy")
-    now = data.adopt("synpuf", [folder])
+    now = imports.adopt("synpuf", [folder])
     assert "sample 1: 400 claims, about 790,000 are in the release" in now.note
-    found = data.load("synpuf", {**SMALL, "order": "sorted"})
+    found = loading.load("synpuf", {**SMALL, "order": "sorted"})
     tops = [naive_counts(folder, s, None, None) for s in (1, 2, 3)]
     columns = sorted(set().union(*(top(px, 6) for _, px in tops)))
     codes = sorted(set().union(*(top(dx, 30) for dx, _ in tops)))
@@ -158,12 +159,12 @@ def test_synpuf_counts_claim_by_claim(tmp_path):
 
 
 def test_synpuf_orders_shuffle_inside_groups_only(tmp_path):
-    data.adopt("synpuf", [data_copies.synpuf(tmp_path / "copy")])
-    plain = data.load("synpuf", {**SMALL, "order": "sorted"})
+    imports.adopt("synpuf", [data_copies.synpuf(tmp_path / "copy")])
+    plain = loading.load("synpuf", {**SMALL, "order": "sorted"})
     rng = np.random.default_rng
-    apart = data.load("synpuf", SMALL, rng=rng(0))
-    together = data.load("synpuf", {**SMALL, "order": "common"}, rng=rng(0))
-    again = data.load("synpuf", SMALL, rng=rng(0))
+    apart = loading.load("synpuf", SMALL, rng=rng(0))
+    together = loading.load("synpuf", {**SMALL, "order": "common"}, rng=rng(0))
+    again = loading.load("synpuf", SMALL, rng=rng(0))
     for k in np.unique(plain.labels):
         mine = plain.labels == k
         for other in (apart, together):
@@ -192,17 +193,17 @@ def test_orders_is_a_permutation_inside_each_group():
 def test_synpuf_bad_and_missing(tmp_path):
     (tmp_path / "DE1_0_2008_to_2010_Outpatient_Claims_Sample_1.csv").write_text("CLM_ID,HCPCS_CD_1\n1,99213\n")
     with pytest.raises(UserError, match="is not a table of outpatient claims with ICD9_DGNS_CD_1"):
-        data.adopt("synpuf", [tmp_path / "DE1_0_2008_to_2010_Outpatient_Claims_Sample_1.csv"])
-    data.adopt("synpuf", [data_copies.synpuf(tmp_path / "copy", samples=(1, 2))])
+        imports.adopt("synpuf", [tmp_path / "DE1_0_2008_to_2010_Outpatient_Claims_Sample_1.csv"])
+    imports.adopt("synpuf", [data_copies.synpuf(tmp_path / "copy", samples=(1, 2))])
     with pytest.raises(DataAbsent, match="the copy of synpuf lacks 3"):
-        data.load("synpuf", SMALL)
-    assert len(data.load("synpuf", {**SMALL, "samples": [1, 2]}).views) == 2
+        loading.load("synpuf", SMALL)
+    assert len(loading.load("synpuf", {**SMALL, "samples": [1, 2]}).views) == 2
     with pytest.raises(ParameterError, match="least: no chapter has 1000 codes"):
-        data.load("synpuf", {**SMALL, "samples": [1, 2], "least": 1000})
+        loading.load("synpuf", {**SMALL, "samples": [1, 2], "least": 1000})
 
 
 def test_synpuf_stand_in_has_the_papers_sizes():
-    found = data.load("synpuf", {}, stand_in=True)
+    found = loading.load("synpuf", {}, stand_in=True)
     assert [view.shape for view in found.views] == [(727, 511)] * 3
     assert len(np.unique(found.labels)) == 6
     assert np.bincount(found.labels).min() >= 40
@@ -226,12 +227,12 @@ def test_synpuf_stand_in_has_the_papers_sizes():
 )
 def test_parameters_are_checked(name, params, message):
     with pytest.raises(ParameterError) as caught:
-        data.load(name, params)
+        loading.load(name, params)
     assert str(caught.value).startswith(message)
 
 
 def test_a_remembered_folder_is_not_needed_any_more(tmp_path):
     folder = data_copies.europarl(tmp_path / "copy")
-    data.adopt("europarl", [folder])
+    imports.adopt("europarl", [folder])
     shutil.rmtree(folder)
-    assert data.load("europarl", {"languages": THREE, "train": 5, "test": 1}).views[0].shape == (6, 2**19)
+    assert loading.load("europarl", {"languages": THREE, "train": 5, "test": 1}).views[0].shape == (6, 2**19)

@@ -26,8 +26,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from fedrepro import data
-from fedrepro.data import isolated, parsed
+from fedrepro.data import copies, imports, isolated, parsed
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import UserError
 from fedrepro.problems.clustering.problem import Clustering
@@ -348,10 +347,10 @@ def _loaded(original: Original, folder: Path, content: bytes) -> str:
 def _taken(original: Original, folder: Path) -> str:
     assert original.dataset is not None
     whole = folder if original.beside else folder / original.inside
-    now = data.adopt(original.dataset, [whole], variant=True)
+    now = imports.adopt(original.dataset, [whole], variant=True)
     assert now.state == "variant", "a damaged copy passes for the published one"
     if original.inside in ("ratings.dat", "ratings.csv"):
-        arrays = parsed.read(data.folder(original.dataset), "all")
+        arrays = parsed.read(copies.folder(original.dataset), "all")
         user, item, value = _naive_ratings(whole.read_bytes()).T
         np.testing.assert_array_equal(arrays["user_id"][arrays["user"]], user)
         np.testing.assert_array_equal(arrays["item_id"][arrays["item"]], item)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fedrepro import registry, seeds
-from fedrepro.data import load as load_data
+from fedrepro.data.loading import load as load_data
 from fedrepro.datasets.gcca_views import DENSITIES, DenseViews, SparseViews, sparse_normal
 from fedrepro.errors import ParameterError
 from fedrepro.problems.gcca.problem import GCCA

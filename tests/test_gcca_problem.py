@@ -14,9 +14,9 @@ from fedrepro.multiview import maxvar
 from fedrepro.plotting import tables
 from fedrepro.problems.gcca import problem as gcca
 from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
-from fedrepro.problems.gcca.methods.mvlsa import mvlsa
 from fedrepro.problems.gcca.methods.optimal import Optimal
 from fedrepro.problems.gcca.problem import GCCA, RandomStart
+from fedrepro.problems.gcca.truncated_views import mvlsa
 from fedrepro.spec.read import load as load_spec
 
 from .conftest import ROOT

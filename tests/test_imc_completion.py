@@ -376,7 +376,7 @@ def test_a_step_too_large_ends_as_diverged() -> None:
         (lambda: IMCPerFedSI(eta=0.0), "eta: must be a number greater than 0, not 0.0"),
         (lambda: IMCPerFedSI(tau=0), "tau: must be an integer of at least 1, not 0"),
         (lambda: IMCPlain(reading="N4"), "reading: must be one of N1, N2, N3, not 'N4', did you mean 'N3'?"),
-        (lambda: IMCPerFedSI(m=30).check(M=20), "m: must be at most the number of clients P = 20, not 30"),
+        (lambda: IMCPerFedSI(m=30).check(M=20), "m: must be at most the number of clients M = 20, not 30"),
         (lambda: IMC(instance(), init=0), "init: must be a number greater than 0, not 0"),
         (
             lambda: IMCPlain(reading="N2", replacement=True),

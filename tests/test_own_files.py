@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from PIL import Image
 
 import fedrepro as package
-from fedrepro import data, registry
-from fedrepro.data import own
+from fedrepro import registry
+from fedrepro.data import content, loading, own
 from fedrepro.errors import ParameterError
 from fedrepro.runs.identity import plan
 from fedrepro.spec.read import load
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 def refused(dataset, message, **params):
     with pytest.raises(ParameterError, match=message):
-        data.load(dataset, params)
+        loading.load(dataset, params)
     with pytest.raises(ParameterError, match=message):  # before anything runs, too
         registry.datasets()[dataset].make(**params).shape()
 
@@ -64,7 +64,7 @@ def test_every_form_gives_the_same_ratings(folder, form):
         scipy.io.mmwrite(path, MATRIX)
     else:
         np.savez(path, R=np.array([[5.0, 1.0, np.nan], [np.nan, 4.0, np.nan], [np.nan, np.nan, 2.5]]))
-    found = data.load("ratings-file", {"path": path})
+    found = loading.load("ratings-file", {"path": path})
     order = np.lexsort((found.item, found.user))
     assert found.user[order].tolist() == [0, 0, 1, 2]
     assert found.item[order].tolist() == [0, 1, 1, 2]
@@ -77,16 +77,16 @@ def test_every_form_gives_the_same_ratings(folder, form):
 
 def test_a_split_and_clients_may_be_given(folder):
     (folder / "r.csv").write_text("user,item,rating,part,shop\n1,1,5,train,b\n1,2,4,test,b\n2,1,3,train,a\n")
-    found = data.load("ratings-file", {"path": "r.csv", "split": "part", "client": "shop"})
+    found = loading.load("ratings-file", {"path": "r.csv", "split": "part", "client": "shop"})
     assert found.test.tolist() == [False, True, False]
     assert found.client.tolist() == [1, 0]
     (folder / "t.csv").write_text("user,item,rating,shop\n2,2,1,a\n")
-    found = data.load("ratings-file", {"path": "r.csv", "test": "t.csv", "client": "shop"})
+    found = loading.load("ratings-file", {"path": "r.csv", "test": "t.csv", "client": "shop"})
     assert found.test.tolist() == [False, False, False, True]
     assert (found.value[-1], found.client.tolist()) == (1.0, [1, 0])
     sp.save_npz("m.npz", MATRIX)
     (folder / "who.txt").write_text("x\ny\nx\n")
-    assert data.load("ratings-file", {"path": "m.npz", "client": "who.txt"}).client.tolist() == [0, 1, 0]
+    assert loading.load("ratings-file", {"path": "m.npz", "client": "who.txt"}).client.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_parquet_says_what_to_install(folder, monkeypatch):
     monkeypatch.setattr(
         pandas, "read_parquet", lambda path: pandas.DataFrame({"user": USER, "item": ITEM, "rating": RATING})
     )
-    assert data.load("ratings-file", {"path": "r.parquet"}).value.tolist() == RATING.tolist()
+    assert loading.load("ratings-file", {"path": "r.parquet"}).value.tolist() == RATING.tolist()
 
 
 # -- views, entries, regression, images --------------------------------------------------------------------------------
@@ -147,20 +147,20 @@ def test_views_stand_in_one_archive_or_in_a_file_each(folder):
     sp.save_npz("b.npz", other)
     (folder / "y.txt").write_text("x\ny\nx\ny\n")
     for params in ({"path": "v.mat", "labels": "gnd"}, {"path": ["a.npy", "b.npz"], "labels": "y.txt"}):
-        found = data.load("views-file", params)
+        found = loading.load("views-file", params)
         np.testing.assert_array_equal(found.views[0], one)
         assert sp.issparse(found.views[1])
         np.testing.assert_array_equal(found.views[1].toarray(), other.toarray())
         assert found.labels.tolist() == [0, 1, 0, 1]
-    assert not sp.issparse(data.load("views-file", {"path": "v.mat", "dense": True}).views[1])
-    assert data.load("views-file", {"path": "v.mat", "views": ["b", "a"]}).views[1].shape == (4, 3)
+    assert not sp.issparse(loading.load("views-file", {"path": "v.mat", "dense": True}).views[1])
+    assert loading.load("views-file", {"path": "v.mat", "views": ["b", "a"]}).views[1].shape == (4, 3)
 
 
 def test_views_that_are_not_aligned(folder):
     np.savez("v.npz", a=np.ones((3, 4)), b=np.ones((5, 4)))
     message = r"numbers of rows differ \(a: 3 x 4; b: 5 x 4\). They agree if .* set orientation: columns"
     refused("views-file", message, path="v.npz")
-    assert [view.shape for view in data.load("views-file", {"path": "v.npz", "orientation": "columns"}).views] == [
+    assert [view.shape for view in loading.load("views-file", {"path": "v.npz", "orientation": "columns"}).views] == [
         (4, 3),
         (4, 5),
     ]
@@ -172,12 +172,12 @@ def test_entries_in_a_table_or_a_matrix(folder):
     Z = np.array([[1.0, 0.0], [3.0, 4.0]])
     np.savetxt("z.csv", Z, delimiter=",")
     (folder / "e.csv").write_text("client,item,value,part\nb,i1,2.5,0\na,i2,1.0,0\nb,i2,3.0,1\n")
-    found = data.load("entries-file", {"path": "e.csv", "side": "z.csv", "split": "part", "rows": "unit"})
+    found = loading.load("entries-file", {"path": "e.csv", "side": "z.csv", "split": "part", "rows": "unit"})
     assert (found.client.tolist(), found.item.tolist(), found.items) == ([1, 0, 1], [0, 1, 1], 2)
     assert found.test.tolist() == [False, False, True]
     np.testing.assert_allclose(found.Z, [[1.0, 0.0], [0.6, 0.8]])
     np.savez("e.npz", L=np.array([[np.nan, 2.5], [1.0, 3.0]]), Z=Z)
-    same = data.load("entries-file", {"path": "e.npz"})
+    same = loading.load("entries-file", {"path": "e.npz"})
     assert sorted(zip(same.client.tolist(), same.item.tolist(), same.value.tolist(), strict=True)) == [
         (0, 1, 1.0),
         (1, 0, 2.5),
@@ -191,12 +191,12 @@ def test_regression_tables_and_archives_agree(folder):
     x, y, client, z = own_examples.module("regression").arrays()
     own_examples.module("regression").write(folder)
     np.savez("r.npz", x=x, y=y, client=client, z=z)
-    table = data.load("regression-file", {"path": "regression.csv", "z": ["z0", "z1"]})
-    archive = data.load("regression-file", {"path": "r.npz"})
+    table = loading.load("regression-file", {"path": "regression.csv", "z": ["z0", "z1"]})
+    archive = loading.load("regression-file", {"path": "r.npz"})
     for name in ("x", "y", "client", "z"):
         np.testing.assert_allclose(getattr(table, name), getattr(archive, name), rtol=1e-8)
     refused("regression-file", "differs between samples of one client", path="regression.csv", z=["x0"])
-    standard = data.load("regression-file", {"path": "r.npz", "rescale": "standard"})
+    standard = loading.load("regression-file", {"path": "r.npz", "rescale": "standard"})
     np.testing.assert_allclose(standard.x.std(axis=0), 1.0)
 
 
@@ -210,16 +210,16 @@ def test_images_in_folders(folder):
                     folder / "p" / client / kind / f"{i}.png"
                 )
     (folder / "p" / "side.csv").write_text("1,0\n0,1\n")
-    found = data.load("images-file", {"path": "p", "size": 16})
+    found = loading.load("images-file", {"path": "p", "size": 16})
     assert found.pixels.shape == (8, 16, 16, 1)
     assert found.pixels.dtype == np.uint8
     assert (found.client.tolist(), found.labels.tolist()) == ([0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1])
     np.testing.assert_array_equal(found.side, np.eye(2))
     known = registry.datasets()["images-file"].make(path="p").shape()
     assert (known["size"], known["P"], known["side"]) == (20, 2, 2)
-    before = data.fingerprint("images-file", {"path": "p"})
+    before = content.fingerprint("images-file", {"path": "p"})
     Image.new("L", (20, 20)).save(folder / "p" / "bob" / "dog" / "1.png")
-    assert data.fingerprint("images-file", {"path": "p"}) != before
+    assert content.fingerprint("images-file", {"path": "p"}) != before
     Image.new("L", (30, 20)).save(folder / "p" / "bob" / "dog" / "1.png")
     refused("images-file", r"images differ in size \(0.png 20 x 20, 1.png 30 x 20 pixels\)", path="p")
     (folder / "p" / "bob" / "dog" / "1.png").write_bytes(b"no image")
@@ -323,35 +323,35 @@ def test_rescaled_samples_are_those_of_another_unit(folder):
     for unit in (1.0, 1e4):
         np.savez("x.npz", X=X * unit)
         for rescale in ("none", "max", "mean"):
-            made = data.load("file", {"path": "x.npz", "rescale": rescale})
+            made = loading.load("file", {"path": "x.npz", "rescale": rescale})
             problem = package.Clustering(made.X, client, K=3, rho=1e-4, labels=group)
             ends.append(package.run(package.FedMGS(m=5, Q1=5, Q2=20), problem, 20)["objective"][-1])
     assert ends[1] == pytest.approx(ends[4], rel=1e-9)
     assert ends[2] == pytest.approx(ends[5], rel=1e-9)
     assert ends[0] != pytest.approx(ends[3], rel=1e-2)
     np.save("x.npy", np.asfortranarray(X))
-    mapped = data.load("file", {"path": "x.npy", "rescale": "max"})
+    mapped = loading.load("file", {"path": "x.npy", "rescale": "max"})
     np.testing.assert_allclose(mapped.X, X / np.abs(X).max(), rtol=1e-15)
     sp.save_npz("s.npz", sp.csr_matrix(X))
-    assert data.load("file", {"path": "s.npz", "rescale": "mean"}).X.sum() == pytest.approx(X.size)
+    assert loading.load("file", {"path": "s.npz", "rescale": "mean"}).X.sum() == pytest.approx(X.size)
 
 
 def test_digits_are_real_and_need_no_download():
-    found = data.load("digits", {})
+    found = loading.load("digits", {})
     assert found.X.shape == (64, 1797)
     assert (found.X.max(), found.K) == (1.0, 10)
     assert np.bincount(found.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     with pytest.raises(ParameterError, match="n: must be an integer from 10 to 1,797, not 1798"):
-        data.load("digits", {"n": 1798})
+        loading.load("digits", {"n": 1798})
 
 
 def test_mnist_s_stand_in_takes_every_small_digit_before_any_again():
-    few = data.load("mnist", {"n": 1000}, stand_in=True)
-    many = data.load("mnist", {"n": 9000, "selection": "balanced"}, stand_in=True)
+    few = loading.load("mnist", {"n": 1000}, stand_in=True)
+    many = loading.load("mnist", {"n": 9000, "selection": "balanced"}, stand_in=True)
     assert len(np.unique(few.X, axis=1).T) == 1000
     assert few.X.reshape(28, 28, -1)[:4].max() == 0, "the middle 20 x 20 pixels, as in MNIST"
     assert len(np.unique(many.X, axis=1).T) > 0.9 * many.X.shape[1], "those taken again are shifted"
-    small = data.load("digits", {})
+    small = loading.load("digits", {})
     shrunk = few.X.reshape(28, 28, -1)[4:24, 4:24].reshape(4, 5, 4, 5, -1).mean(axis=(1, 3)).reshape(16, -1)
     blocks = small.X.reshape(4, 2, 4, 2, -1).mean(axis=(1, 3)).reshape(16, -1)
     for k in range(10):  # every enlarged digit looks like a small one of its class

@@ -16,8 +16,7 @@ from fedrepro.parameters import (
     OneOf,
     Whole,
     all_of,
-    clients_at_most,
-    clients_fit,
+    at_most,
     entries,
     flag,
     number,
@@ -25,6 +24,8 @@ from fedrepro.parameters import (
     several,
     whole,
 )
+from fedrepro.partitions.uniform import Uniform
+from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.protocols import Method
 
 
@@ -43,11 +44,13 @@ from fedrepro.protocols import Method
         lambda: flag("yes", False),
         lambda: several("codes", ("a", "b")),
         lambda: several("numbers", [1, 2, 3]),
-        lambda: clients_at_most(None, 3),
-        lambda: clients_at_most(3, 3),
-        lambda: clients_at_most(9, None),
-        lambda: clients_fit(3, 3),
-        lambda: clients_fit(9, None),
+        lambda: at_most("m", None, 3, "clients P"),
+        lambda: at_most("m", 3, 3, "clients P"),
+        lambda: at_most("m", 9, None, "clients P"),
+        lambda: FedMGS(m=3).check(P=3, N=2),
+        lambda: FedMGS(m=9).check(N=2),
+        lambda: Uniform(P=3).check(N=3),
+        lambda: Uniform(P=9).check(),
     ],
 )
 def test_what_fits_passes_and_nothing_is_returned(check: Callable[[], Any]) -> None:
@@ -84,8 +87,9 @@ def test_what_fits_passes_and_nothing_is_returned(check: Callable[[], Any]) -> N
         (lambda: several("codes", ["a"]), "codes: must be a list of two or more distinct codes, not ['a']"),
         (lambda: several("codes", [[1], [1]]), "codes: must be a list of two or more distinct codes, not [[1], [1]]"),
         (lambda: several("codes", 3), "codes: must be a list of two or more distinct codes, not 3"),
-        (lambda: clients_at_most(4, 3), "m: must be at most the number of clients P = 3, not 4"),
-        (lambda: clients_fit(4, 3), "P: must be at most the number of samples N = 3, not 4"),
+        (lambda: at_most("m", 4, 3, "clients P"), "m: must be at most the number of clients P = 3, not 4"),
+        (lambda: FedMGS(m=4).check(P=3), "m: must be at most the number of clients P = 3, not 4"),
+        (lambda: Uniform(P=4).check(N=3), "P: must be at most the number of samples N = 3, not 4"),
     ],
 )
 def test_what_does_not_fit_is_named_with_what_would(check: Callable[[], None], message: str) -> None:

@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from fedrepro import __version__, cpu, data
+from fedrepro import __version__, cpu
+from fedrepro.data import imports
+from fedrepro.data.home import home
 from fedrepro.errors import UserError
 from fedrepro.runs.compute import execute
 from fedrepro.runs.identity import plan as planning
@@ -89,7 +91,7 @@ def ask(cluster: Any) -> Iterator[Any]:
 @pytest.fixture
 def images(small: Path, tmp_path: Path) -> Path:
     """The small spec on images that this data home has."""
-    data.adopt("mnist", [data_copies.mnist(tmp_path / "copy", n=120, train=True)])
+    imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy", n=120, train=True)])
     text = small.read_text(encoding="utf-8")
     text = text.replace("{name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "{name: mnist, n: 100}")
     small.write_text(text, encoding="utf-8")
@@ -152,7 +154,7 @@ def test_the_same_bytes_as_here_with_arrays_sent_once_or_made_there(
     assert csv(tmp_path) == csv(tmp_path, "here")
     assert len(packed) == 1
     assert (house / "dask-scratch-space" / "fedrepro" / packed[0].name / "problem.json").exists()
-    home_of_workers(ask, data.home())
+    home_of_workers(ask, home())
     made = fedrepro("run", images, "--scheduler", cluster.scheduler_address, "--set", "datasets.syn.n=90", "--jobs", 1)
     home_of_workers(ask, house / "data")
     assert made.exit_code == 0, made.output
@@ -171,7 +173,7 @@ def test_of_another_copy_a_worker_makes_nothing(images: Path, tmp_path: Path, mo
     other = tmp_path / "other"
     monkeypatch.setenv("FEDREPRO_DATA", str(other))
     assert not task._at_hand(job, tmp_path / "scratch")
-    data.adopt("mnist", [data_copies.mnist(tmp_path / "more", n=110, train=True)])
+    imports.adopt("mnist", [data_copies.mnist(tmp_path / "more", n=110, train=True)])
     assert not task._at_hand(job, tmp_path / "scratch")
     monkeypatch.undo()
 

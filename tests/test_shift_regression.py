@@ -156,7 +156,7 @@ def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:
     ("call", "message"),
     [
         (lambda: ShiftAveraging(eta=-1), "eta: must be a number greater than 0, not -1"),
-        (lambda: ShiftAveraging(m=101).check(M=100), "m: must be at most the number of clients P = 100, not 101"),
+        (lambda: ShiftAveraging(m=101).check(M=100), "m: must be at most the number of clients M = 100, not 101"),
         (lambda: ShiftExact("best"), "solution: must be one of global, side, local, theory, not 'best'"),
         (lambda: Shift(data(), sigma_b=-1.0), "sigma_b: must be a number of at least 0, not -1.0"),
         (lambda: data(M=1), "M: must be an integer of at least 2, not 1"),

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from fedrepro.cli.options import json_option
-from fedrepro.data import home, remove
-from fedrepro.data.copies import CopyState, source, state
-from fedrepro.data.home import human
+from fedrepro.data.copies import CopyState, remove, source, state
+from fedrepro.data.home import home, human
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.errors import UserError

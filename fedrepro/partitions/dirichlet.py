@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import Number, Whole, clients_fit
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.partitions.sharing import fill_empty, labels_of
 from fedrepro.protocols import Partition
 from fedrepro.registry import add_partition
@@ -25,12 +25,12 @@ class Dirichlet(Partition):
     P : clients, 1 .. N. alpha : concentration, above 0; the smaller, the fewer classes a client has.
     """
 
-    P: Annotated[int, Whole()] = 100
+    P: Annotated[int, Whole(), AtMost("N", "samples")] = 100
     alpha: Annotated[float, Number(above=0.0)] = 0.5
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients are too many for N samples, or where there are no labels (K = 0)."""
-        clients_fit(self.P, N)
+        super().check(N=N, K=K)
         if K == 0:
             labels_of(None, "dirichlet")
 

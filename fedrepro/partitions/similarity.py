@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import Whole, clients_fit
+from fedrepro.parameters import AtMost, Whole
 from fedrepro.partitions.sharing import fill_empty
 from fedrepro.protocols import Cost, Partition, Work
 from fedrepro.registry import add_partition
@@ -29,7 +29,7 @@ class Similarity(Partition):
     too large for it, the size of the batches of mini-batch K-means, at least 1.
     """
 
-    P: Annotated[int, Whole()] = 100
+    P: Annotated[int, Whole(), AtMost("N", "samples")] = 100
     n_init: Annotated[int, Whole()] = 10
     batch: Annotated[int | None, Whole()] = None
 
@@ -44,10 +44,6 @@ class Similarity(Partition):
         return Cost(
             self.n_init * (15.0 + seeds) * each, holds=copied + 16.0 * facts["N"] * self.P, libraries=("sklearn",)
         )
-
-    def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where P clients are too many for N samples."""
-        clients_fit(self.P, N)
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
         """The client of each sample, (N,).

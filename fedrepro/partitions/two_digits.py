@@ -24,7 +24,7 @@ import numpy as np
 
 from fedrepro.datasets.types import Samples
 from fedrepro.errors import ParameterError
-from fedrepro.parameters import Number, OneOf, Whole, clients_fit
+from fedrepro.parameters import AtMost, Number, OneOf, Whole
 from fedrepro.partitions.sharing import labels_of, shares
 from fedrepro.protocols import Partition
 from fedrepro.registry import add_partition
@@ -41,14 +41,14 @@ class TwoDigits(Partition):
     size) or powerlaw (client sizes fall as a power of their rank). exponent : of the power law, 0 .. 10.
     """
 
-    P: Annotated[int, Whole()] = 100
+    P: Annotated[int, Whole(), AtMost("N", "samples")] = 100
     balance: Annotated[str, OneOf("quota", "balanced", "powerlaw")] = "quota"
     exponent: Annotated[float, Number(least=0.0, most=10.0)] = 1.0
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
         """Raise ParameterError where P clients cannot hold K classes two by two, or N samples are too few."""
         P = self.P
-        clients_fit(P, N)
+        super().check(N=N, K=K)
         if K is not None and K < 2:
             raise ParameterError("partition", f"'two_digits' needs at least two classes, and this dataset has {K}")
         if K is not None and 2 * P < K:

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from fedrepro.datasets.types import Samples
-from fedrepro.parameters import Whole, clients_fit
+from fedrepro.parameters import AtMost, Whole
 from fedrepro.protocols import Partition
 from fedrepro.registry import add_partition
 
@@ -20,11 +20,7 @@ class Uniform(Partition):
     P : clients, 1 .. N.
     """
 
-    P: Annotated[int, Whole()] = 100
-
-    def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where P clients are too many for N samples."""
-        clients_fit(self.P, N)
+    P: Annotated[int, Whole(), AtMost("N", "samples")] = 100
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
         """The client of each sample, (N,)."""

@@ -46,7 +46,7 @@ import numpy as np
 from scipy import sparse
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import Flag, Number, OneOf, Range, Whole, all_of, clusters_fit, one_of, whole
+from fedrepro.parameters import Flag, Number, OneOf, Range, Whole, all_of, at_most, one_of, whole
 from fedrepro.problems.clustering import passes, sample_rows, stationarity
 from fedrepro.problems.clustering.labels import SCORES, from_rows
 from fedrepro.problems.clustering.passes import Pass
@@ -205,7 +205,7 @@ class Clustering(Problem):
         self.sizes = np.diff(self.starts)
         self.omega = self.sizes / self.N
         self.K = _clusters(parameters["K"], data.facts["K"])
-        clusters_fit(self.K, self.N)
+        at_most("K", self.K, self.N, "samples N")
         self.norm2, self.abs_mean = data.facts["norm2"], data.facts["abs_mean"]
         scale = 1.0 if parameters["relative"] else self.N / self.norm2
         self.rho, self.nu = float(parameters["rho"] * scale), float(parameters["nu"] * scale)
@@ -417,7 +417,7 @@ class Clustering(Problem):
     def check(cls, parameters: Mapping[str, Any], facts: Mapping[str, int | None]) -> None:
         """Raise ParameterError if a parameter cannot work; ``facts`` may contain N of the data, or None."""
         super().check(parameters, facts)
-        clusters_fit(parameters.get("K"), facts.get("N"))
+        at_most("K", parameters.get("K"), facts.get("N"), "samples N")
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

@@ -16,8 +16,8 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.multiview.aligned_views import View
 from fedrepro.parameters import OneOf
-from fedrepro.problems.gcca.methods.mvlsa import mvlsa, truncating
 from fedrepro.problems.gcca.problem import GCCA, Factors, RandomStart, multiplying
+from fedrepro.problems.gcca.truncated_views import mvlsa, truncating
 from fedrepro.protocols import Cost, Work
 from fedrepro.seeds import Rng, streams
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.errors import UserError
-from fedrepro.parameters import Number, Whole, clients_at_most
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.problems.imc.problem import IMC
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.seeds import Rng, Streams
@@ -39,12 +39,8 @@ class FactorAveraging(Method):
 
     eta: Annotated[float, Number(above=0.0)] = 1.0
     tau: Annotated[int, Whole()] = 20
-    m: Annotated[int | None, Whole()] = 4
+    m: Annotated[int | None, Whole(), AtMost("M", "clients")] = 4
     replacement: bool = False
-
-    def check(self, *, M: int | None = None, **_: Any) -> None:
-        """Raise ParameterError if a round draws more clients than there are."""
-        clients_at_most(self.m, M)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

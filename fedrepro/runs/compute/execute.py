@@ -21,8 +21,8 @@ from filelock import FileLock
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.data import load as load_data
-from fedrepro.data import reading
+from fedrepro.data.content import reading
+from fedrepro.data.loading import load as load_data
 from fedrepro.datasets.sizes import size
 from fedrepro.errors import Unwritable, is_full
 from fedrepro.files import nameless_in, writing

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fedrepro import registry
-from fedrepro.data import fingerprint as data_fingerprint
 from fedrepro.data import own
-from fedrepro.data import state as data_state
+from fedrepro.data.content import fingerprint as data_fingerprint
+from fedrepro.data.copies import state as data_state
 from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper
 from fedrepro.runs.identity.identify import identify, source_key

@@ -36,7 +36,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, Whole, clients_at_most, whole
+from fedrepro.parameters import AtMost, Number, OneOf, Whole, whole
 from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.passes import Pass
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
@@ -70,7 +70,7 @@ class FedMAvg(Method):
     30
     """
 
-    m: Annotated[int | None, Whole()] = None
+    m: Annotated[int | None, Whole(), AtMost("P", "clients")] = None
     Q1: Annotated[int, Whole()] = 10
     Q2: int | None = None
     Qhat: Annotated[int | None, Whole()] = None
@@ -90,10 +90,6 @@ class FedMAvg(Method):
             whole("Q2", self.Q2)
         elif self.Qhat is None:
             object.__setattr__(self, "Qhat", 10)
-
-    def check(self, *, P: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the method cannot run with P clients."""
-        clients_at_most(self.m, P)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

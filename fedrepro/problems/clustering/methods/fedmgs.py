@@ -27,7 +27,7 @@ import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, Whole, clients_at_most
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering.problem import Clustering, parts, passing
 from fedrepro.problems.clustering.state import State
@@ -57,15 +57,11 @@ class FedMGS(Method):
     48
     """
 
-    m: Annotated[int | None, Whole()] = None
+    m: Annotated[int | None, Whole(), AtMost("P", "clients")] = None
     Q1: Annotated[int, Whole()] = 10
     Q2: Annotated[int, Whole()] = 100
     gamma1: Annotated[float, Number(least=1.0)] = 1.02
     gamma2: Annotated[float, Number(least=1.0)] = 1.002
-
-    def check(self, *, P: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the method cannot run with P clients."""
-        clients_at_most(self.m, P)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

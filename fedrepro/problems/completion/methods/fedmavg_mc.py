@@ -37,7 +37,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
+from fedrepro.parameters import AtMost, Number, OneOf, Whole
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
@@ -67,17 +67,13 @@ class FedMAvgMC(Method):
     True
     """
 
-    m: Annotated[int, Whole()] = 10
+    m: Annotated[int, Whole(), AtMost("P", "clients")] = 10
     Q1: Annotated[int, Whole()] = 10
     Q2: Annotated[int, Whole()] = 10
     reading: Annotated[str, OneOf("literal", "scaled", "released")] = "literal"
     c: Annotated[float, Number(above=0.0)] = 0.51
     d: Annotated[float, Number(above=0.0)] = 5.0
     broadcast: bool = True
-
-    def check(self, *, P: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the method cannot run with P clients."""
-        clients_at_most(self.m, P)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

@@ -37,7 +37,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, OneOf, Whole, clients_at_most
+from fedrepro.parameters import AtMost, Number, OneOf, Whole
 from fedrepro.problems.completion.problem import Completion, bucketing, client_draws
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Method, Work
@@ -71,7 +71,7 @@ class FedMCADMM(Method):
     True
     """
 
-    m: Annotated[int, Whole()] = 10
+    m: Annotated[int, Whole(), AtMost("P", "clients")] = 10
     N: Annotated[int, Whole()] = 10
     beta: Annotated[float | str, Number(above=0.0, words=("auto",))] = 1.0
     c: Annotated[float, Number(above=0.0)] = 0.3
@@ -79,10 +79,6 @@ class FedMCADMM(Method):
     Y0: Annotated[str, OneOf("gradient", "zero")] = "gradient"
     eps: Annotated[float, Number(above=0.0)] = 1e-12
     sends: Annotated[str, OneOf("pair", "sum")] = "pair"
-
-    def check(self, *, P: int | None = None, **_: Any) -> None:
-        """Raise ParameterError where the method cannot run with P clients."""
-        clients_at_most(self.m, P)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

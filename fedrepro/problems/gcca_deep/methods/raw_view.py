@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Whole
+from fedrepro.parameters import AtMost, Whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, Raw
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import add_method
@@ -38,12 +37,7 @@ class RawView(Method):
     one_shot: ClassVar[bool] = True
     silent: ClassVar[bool] = True
 
-    view: Annotated[int, Whole()] = 1
-
-    def check(self, *, I: int | None = None, **_: Any) -> None:  # noqa: E741 (the paper's symbol)
-        """Raise ParameterError if there is no such view."""
-        if I is not None and self.view > I:
-            raise ParameterError("view", f"must be at most the number of views I = {I}, not {self.view}")
+    view: Annotated[int, Whole(), AtMost("I", "views")] = 1
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:

@@ -20,7 +20,7 @@ import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Number, Whole, clients_at_most
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.problems.shift.problem import Shift, State
 from fedrepro.protocols import Cost, Method, Work
 from fedrepro.registry import add_method
@@ -48,11 +48,7 @@ class ShiftAveraging(Method):
     side: bool = False
     eta: Annotated[float, Number(above=0.0)] = 0.1
     tau: Annotated[int, Whole()] = 5
-    m: Annotated[int | None, Whole()] = 20
-
-    def check(self, *, M: int | None = None, **_: Any) -> None:
-        """Raise ParameterError if a round draws more clients than there are."""
-        clients_at_most(self.m, M)
+    m: Annotated[int | None, Whole(), AtMost("M", "clients")] = 20
 
     def rounds(
         self, problem: Shift, rng: Rng, *, ledger: Ledger | None = None, init: Any = None, clients: Any = None
