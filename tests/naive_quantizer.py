@@ -14,10 +14,14 @@ def quantized(D, q, u, rng, step=None):
     S = 2 ** (q - 1) - 1
     U = rng.random(D.shape)
     exact = np.abs(D).max() / S / u
-    found = np.float32(exact)
-    found = found if float(found) >= exact else np.nextafter(found, np.float32(np.inf))
-    assert step is None or step in (np.nextafter(found, np.float32(0)), found, np.nextafter(found, np.float32(np.inf)))
-    step = float(found) if step is None else step
+    rounded = np.float32(exact)
+    rounded = rounded if float(rounded) >= exact else np.nextafter(rounded, np.float32(np.inf))
+    assert step is None or step in (
+        np.nextafter(rounded, np.float32(0)),
+        rounded,
+        np.nextafter(rounded, np.float32(np.inf)),
+    )
+    step = float(rounded) if step is None else step
     C = np.zeros_like(D)
     for at in np.ndindex(*D.shape):
         a = abs(D[at]) / (step * u)

@@ -73,9 +73,9 @@ def test_one_state_whose_objective_is_the_k_means_cost(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trial_can_be_repeated_and_another_one_differs(name: str) -> None:
     work = problem(spread=1.5)
-    found = [run(make(name), work, 0, trial=seed).state.W for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(found[0], found[1])
-    assert not np.array_equal(found[0], found[2])
+    centres = [run(make(name), work, 0, trial=seed).state.W for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(centres[0], centres[1])
+    assert not np.array_equal(centres[0], centres[2])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -166,10 +166,10 @@ def test_a_weight_is_so_many_equal_points() -> None:
 def test_k_means_plus_plus_does_not_depend_on_the_partition() -> None:
     X, labels = data(spread=1.0)
     clients = (None, np.arange(240) % 7, np.random.default_rng(3).permutation(np.arange(240) % 3))
-    found = [run(KMeansPlusPlus(), Clustering(X, c, labels=labels), 0, trial=4).state for c in clients]
-    for state in found[1:]:
-        np.testing.assert_array_equal(state.W, found[0].W)
-        np.testing.assert_array_equal(state.H, found[0].H)
+    states = [run(KMeansPlusPlus(), Clustering(X, c, labels=labels), 0, trial=4).state for c in clients]
+    for state in states[1:]:
+        np.testing.assert_array_equal(state.W, states[0].W)
+        np.testing.assert_array_equal(state.H, states[0].H)
 
 
 def test_more_starts_are_not_worse() -> None:
@@ -221,15 +221,15 @@ def test_a_sample_joins_with_probability_in_proportion_to_its_squared_distance()
 
 def test_lloyd_goes_on_over_the_clients_until_no_centre_moves() -> None:
     work = problem(spread=1.5)
-    start, one, whole = (run(KMeansParallel(lloyd=n), work, 0, trial=2) for n in (0, 1, 500))
+    start, once, whole = (run(KMeansParallel(lloyd=n), work, 0, trial=2) for n in (0, 1, 500))
     by_hand = [work.X[start.state.Hs[:, k] == 1].mean(axis=0) for k in range(work.K)]
-    np.testing.assert_allclose(one.state.W.T, by_hand, rtol=1e-12)
+    np.testing.assert_allclose(once.state.W.T, by_hand, rtol=1e-12)
     M, K, P = work.M, work.K, work.P
-    assert one.ledger.uplink_scalars - start.ledger.uplink_scalars == P * (K * M + K)
-    assert one.ledger.downlink_scalars - start.ledger.downlink_scalars == P * K * M
+    assert once.ledger.uplink_scalars - start.ledger.uplink_scalars == P * (K * M + K)
+    assert once.ledger.downlink_scalars - start.ledger.downlink_scalars == P * K * M
     fixed = [work.X[whole.state.Hs[:, k] == 1].mean(axis=0) for k in range(work.K)]
     np.testing.assert_allclose(whole.state.W.T, fixed, rtol=1e-12)
-    assert start["objective"][0] > one["objective"][0] > whole["objective"][0]
+    assert start["objective"][0] > once["objective"][0] > whole["objective"][0]
 
 
 # BEL
@@ -393,8 +393,8 @@ def test_k_means_with_outliers_never_raises_its_cost(monkeypatch: pytest.MonkeyP
 
 def test_without_outliers_the_second_level_is_weighted_k_means() -> None:
     work = problem(spread=1.0)
-    found = [run(CAL(z=0, second=second), work, 0, trial=1).state.W for second in ("k-means--", "k-means")]
-    np.testing.assert_array_equal(*found)
+    centres = [run(CAL(z=0, second=second), work, 0, trial=1).state.W for second in ("k-means--", "k-means")]
+    np.testing.assert_array_equal(*centres)
 
 
 @pytest.mark.parametrize(

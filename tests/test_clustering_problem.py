@@ -227,21 +227,21 @@ def test_labels_are_read_off_the_largest_entry_ties_to_the_first() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_accuracy_is_the_best_one_to_one_map(pairs: list[tuple[int, int]]) -> None:
-    true, found = (np.array(column) for column in zip(*pairs, strict=True))
-    best = max(np.mean(np.array(to)[found] == true) for to in itertools.permutations(range(5)))
-    assert labels.accuracy(true, found) == pytest.approx(best)
-    assert labels.purity(true, found) == pytest.approx(
-        sum(np.bincount(true[found == c]).max() for c in np.unique(found)) / len(true)
+    true, clusters = (np.array(column) for column in zip(*pairs, strict=True))
+    best = max(np.mean(np.array(to)[clusters] == true) for to in itertools.permutations(range(5)))
+    assert labels.accuracy(true, clusters) == pytest.approx(best)
+    assert labels.purity(true, clusters) == pytest.approx(
+        sum(np.bincount(true[clusters == c]).max() for c in np.unique(clusters)) / len(true)
     )
 
 
 def test_scores_do_not_depend_on_the_clusters_names_and_are_one_for_the_truth() -> None:
     rng = np.random.default_rng(0)
     true = rng.integers(4, size=200)
-    found = np.where(rng.random(200) < 0.7, true, rng.integers(4, size=200))
-    renamed = np.array([2, 0, 3, 1])[found]
+    clusters = np.where(rng.random(200) < 0.7, true, rng.integers(4, size=200))
+    renamed = np.array([2, 0, 3, 1])[clusters]
     for score in labels.SCORES.values():
-        assert score(true, renamed) == pytest.approx(score(true, found))
+        assert score(true, renamed) == pytest.approx(score(true, clusters))
         assert score(true, np.array([3, 1, 0, 2])[true]) == pytest.approx(1.0)
     assert abs(labels.ari(true, rng.integers(4, size=200))) < 0.05
     assert abs(labels.ami(true, rng.integers(4, size=200))) < 0.05

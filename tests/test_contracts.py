@@ -211,15 +211,15 @@ def begun(name: str, problem: Any, init: Any = None, ledger: Any = None) -> Iter
 def measurable(name: str) -> tuple[str, ...]:
     """The metrics that can be measured on the method's states."""
     problem = shared_problem(tiny.algorithm(name).problem)
-    state, found = next(begun(name, problem)), []
+    state, measured = next(begun(name, problem)), []
     for metric in problem.metrics:
         try:
             problem.measure(state, (metric,))
         except UserError:  # no such thing in this state or these data, and it says so
             assert metric not in problem.default_metrics
         else:
-            found.append(metric)
-    return tuple(found)
+            measured.append(metric)
+    return tuple(measured)
 
 
 def ran(name: str, problem: Any, trial: int = 1) -> History:
@@ -238,16 +238,16 @@ def usual(name: str) -> dict[str, str]:
 
 def contents(thing: Any) -> dict[str, Any]:
     """Every array, number and text that can be reached from an object, by its path."""
-    found: dict[str, Any] = {}
-    _collect(thing, "", found, set())
-    return found
+    numbers: dict[str, Any] = {}
+    _collect(thing, "", numbers, set())
+    return numbers
 
 
-def _collect(thing: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+def _collect(thing: Any, path: str, numbers: dict[str, Any], seen: set[int]) -> None:
     if thing is None or id(thing) in seen:
         return
     if isinstance(thing, bool | int | float | str | np.ndarray | np.generic):
-        found[path] = thing
+        numbers[path] = thing
         return
     seen.add(id(thing))
     parts: Any = ()
@@ -258,11 +258,11 @@ def _collect(thing: Any, path: str, found: dict[str, Any], seen: set[int]) -> No
     elif isinstance(thing, list | tuple):
         parts = enumerate(thing)
     elif hasattr(thing, "__array__"):  # of JAX
-        found[path] = np.asarray(thing)
+        numbers[path] = np.asarray(thing)
     elif hasattr(thing, "__dict__") and not callable(thing):
         parts = list(vars(thing).items())
     for key, part in parts:
-        _collect(part, f"{path}.{key}", found, seen)
+        _collect(part, f"{path}.{key}", numbers, seen)
 
 
 def prints(thing: Any) -> dict[str, str]:
@@ -421,13 +421,13 @@ def _compressed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, int]]:
 
     A compressed one must come back from these bytes as it is used in the run, to the last bit.
     """
-    found: Counter[tuple[int, int]] = Counter()
+    sizes: Counter[tuple[int, int]] = Counter()
 
     def noted(compress: Callable[..., Any]) -> Callable[..., Any]:
         def call(self: Any, D: np.ndarray, rng: np.random.Generator) -> Any:
             message = compress(self, D, rng)
             packed = message.pack(single=True)
-            found[message.values.size, len(packed)] += 1
+            sizes[message.values.size, len(packed)] += 1
             again = self.unpack(packed, D.shape, single=True)
             assert self.exact or again.values.tobytes() == message.values.tobytes()
             return message
@@ -437,7 +437,7 @@ def _compressed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, int]]:
     for cls in vars(compressors).values():
         if inspect.isclass(cls) and "compress" in vars(cls) and cls is not compressors.Compressor:
             monkeypatch.setattr(cls, "compress", noted(cls.compress))
-    return found
+    return sizes
 
 
 def _adds_up(ledger: tiny.Recorder) -> None:
@@ -470,9 +470,9 @@ def test_after_the_warm_up_nothing_is_loaded_or_compiled(problem: str) -> None:
 
 def later(problem: str) -> Iterator[str]:
     """How much the warm-ups of a problem's methods loaded and compiled; then what their rounds still did."""
-    found = list(_watched(problem))
-    yield str(sum(len(before) for before, _ in found))
-    yield from (line for _, after in found for line in after)
+    watched = list(_watched(problem))
+    yield str(sum(len(before) for before, _ in watched))
+    yield from (line for _, after in watched for line in after)
 
 
 def _watched(problem: str) -> Iterator[tuple[set[str], set[str]]]:
@@ -637,12 +637,12 @@ def test_a_method_accepts_the_tiny_facts_and_predicts_its_cost(name: str) -> Non
     cls = tiny.algorithm(name).cls
     if cls.cost is Method.cost:
         return  # its first rounds are timed
-    found = cls.cost(dict(setting.params), predict.facts(Run("", setting, 1, "", True, "")))
-    assert found.start + found.round + found.first != Work()
-    assert (found.round == Work()) == cls.one_shot
-    amounts = [*dataclasses.astuple(found.start), *dataclasses.astuple(found.round), found.holds]
+    declared = cls.cost(dict(setting.params), predict.facts(Run("", setting, 1, "", True, "")))
+    assert declared.start + declared.round + declared.first != Work()
+    assert (declared.round == Work()) == cls.one_shot
+    amounts = [*dataclasses.astuple(declared.start), *dataclasses.astuple(declared.round), declared.holds]
     assert all(math.isfinite(value) and value >= 0 for value in amounts)
-    assert set(found.libraries) <= set(LIBRARIES)
+    assert set(declared.libraries) <= set(LIBRARIES)
 
 
 def checks_facts(cls: type[Any]) -> bool:

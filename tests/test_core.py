@@ -30,17 +30,17 @@ def test_streams_depend_on_what_is_drawn_and_on_nothing_else() -> None:
 
 
 def test_client_draws_are_shared_whatever_else_is_drawn() -> None:
-    one, two = (streams(generator("run", trial=1)) for _ in range(2))
-    one.compressor.random(1000)
-    assert np.array_equal(one.clients.permutation(50), two.clients.permutation(50))
-    assert not np.array_equal(one.clients.random(4), one.other.random(4))
+    first, second = (streams(generator("run", trial=1)) for _ in range(2))
+    first.compressor.random(1000)
+    assert np.array_equal(first.clients.permutation(50), second.clients.permutation(50))
+    assert not np.array_equal(first.clients.random(4), first.other.random(4))
 
 
 def test_the_streams_differ_and_depend_on_no_draw_of_the_run_s_own_generator() -> None:
     quiet, busy = generator("run", trial=1), generator("run", trial=1)
-    one, two = streams(quiet), streams(busy)
+    of_quiet, of_busy = streams(quiet), streams(busy)
     busy.random(100)
-    pairs = [[getattr(of, field.name).random() for of in (one, two)] for field in dataclasses.fields(Streams)]
+    pairs = [[getattr(of, field.name).random() for of in (of_quiet, of_busy)] for field in dataclasses.fields(Streams)]
     assert all(first == second for first, second in pairs)
     assert len({first for first, _ in pairs}) == 4
 
@@ -58,7 +58,7 @@ def test_every_trial_draws_for_itself() -> None:
     ):
         first, again, *others = (run(trial).tolist() for trial in (1, 1, 2, 3, 4))
         assert first == again
-        assert len({tuple(one[1:]) for one in (first, *others)}) > 2
+        assert len({tuple(rows[1:]) for rows in (first, *others)}) > 2
 
 
 def test_the_ledger_counts_messages_and_keeps_setup_apart() -> None:

@@ -151,13 +151,13 @@ def test_rho_set_between_rounds_is_in_force_from_the_next_round() -> None:
         values.append(naive.F(W, H) / naive.unit)
     problem = Clustering(X, client, K=3)
     states = FedMGS(Q1=4, Q2=5).rounds(problem, np.random.default_rng(0), init=(W0, H0))
-    found = []
+    objectives = []
     state = next(states)
     for rho in schedule:
         state.rho = rho
         state = next(states)
-        found.append(problem.objective(state))
-    np.testing.assert_allclose(found, values, rtol=1e-11)
+        objectives.append(problem.objective(state))
+    np.testing.assert_allclose(objectives, values, rtol=1e-11)
     np.testing.assert_allclose(state.H, H, rtol=1e-10, atol=1e-12)
 
 

@@ -80,14 +80,14 @@ def test_every_setting_is_the_box_written_down(setting, monkeypatch):
     monkeypatch.setattr(MaxNorm, "compress", measured)
     monkeypatch.setattr(naive, "quantize", lambda D, q, rng: naive_quantizer.quantized(D, q, 1.0, rng, steps.pop(0)))
     method = CuteMaxVarDeep(**TINY, **setting, lr=0.01)
-    found = take(method, P, 3)
+    states = take(method, P, 3)
     compressing = streams(np.random.default_rng(3)).compressor.spawn(P.I + 1)
     expected = naive.cutemaxvar_deep(
-        P.views, found[0].theta, [drawn[i : i + P.I] for i in range(0, len(drawn), P.I)], 3, q=method.q, lr=0.01,
+        P.views, states[0].theta, [drawn[i : i + P.I] for i in range(0, len(drawn), P.I)], 3, q=method.q, lr=0.01,
         loss=method.loss, scaled=method.target_scale == "rows", center=method.center,
         compress_down=method.directions == "both", streams=compressing,
     )  # fmt: skip
-    for state, (M, G, G_hat) in zip(found, expected, strict=True):
+    for state, (M, G, G_hat) in zip(states, expected, strict=True):
         np.testing.assert_allclose(np.stack(state.M), np.stack(M), rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(state.G, G, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(state.G_far, G_hat, rtol=1e-7, atol=1e-9)
@@ -153,10 +153,10 @@ def test_the_server_has_nothing_but_what_was_sent(monkeypatch):
     monkeypatch.setattr(Link, "send", sent)
     monkeypatch.setattr(deep_nodes.DeepNode, "__init__", keep)
     monkeypatch.setattr(federated, "server_step", locked)
-    found = take(CuteMaxVarDeep(q=3, center="sum", **TINY), P, 4)
+    states = take(CuteMaxVarDeep(q=3, center="sum", **TINY), P, 4)
     assert inside == [[(P.J, P.K)] * P.I] * 5
-    estimates, quantizer = [M.copy() for M in found[0].M], MaxNorm(3)
-    for r, state in enumerate(found[1:]):
+    estimates, quantizer = [M.copy() for M in states[0].M], MaxNorm(3)
+    for r, state in enumerate(states[1:]):
         for i in range(P.I):
             estimates[i] = estimates[i] + quantizer.unpack(packed[r * (P.I + 1) + i], (P.J, P.K)).values
         assert step(estimates, None, 0.0, True).tobytes() == state.G.tobytes()
@@ -235,13 +235,13 @@ def test_batches_of_epochs_and_of_steps():
 
 
 def test_adam_goes_on_where_the_last_round_ended():
-    one, two = node(b=25, T=1), node(b=25, T=2)
+    single, double = node(b=25, T=1), node(b=25, T=2)
     G = np.random.default_rng(0).standard_normal((25, 2))
-    one.update(G)
-    one.update(G)
-    two.update(G)
-    for name, values in two.parameters().items():
-        np.testing.assert_allclose(one.parameters()[name], values, rtol=1e-12, atol=1e-15)
+    single.update(G)
+    single.update(G)
+    double.update(G)
+    for name, values in double.parameters().items():
+        np.testing.assert_allclose(single.parameters()[name], values, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize(

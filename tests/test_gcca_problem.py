@@ -233,23 +233,23 @@ def test_metrics_by_hand():
     M = [np.array([[1.0], [1.0], [2.0]]), np.array([[2.0], [2.0], [4.0]])]
     G = np.array([[1.0], [1.0], [2.0]]) / np.sqrt(6)
     np.testing.assert_allclose(state.G, G)
-    found = problem.measure(state, ("cost", "optimum", "consensus", "lag", "stationarity"))
+    values = problem.measure(state, ("cost", "optimum", "consensus", "lag", "stationarity"))
     root = np.sqrt(6)
-    assert found["cost"] == pytest.approx(((root - 1) ** 2 + (2 * root - 1) ** 2) / 2)
-    assert found["optimum"] == pytest.approx(0, abs=1e-14)
-    assert found["consensus"] == pytest.approx(np.sqrt(2 * 0.25 * 6 / (6 + 24)))
-    assert found["lag"] == 0
+    assert values["cost"] == pytest.approx(((root - 1) ** 2 + (2 * root - 1) ** 2) / 2)
+    assert values["optimum"] == pytest.approx(0, abs=1e-14)
+    assert values["consensus"] == pytest.approx(np.sqrt(2 * 0.25 * 6 / (6 + 24)))
+    assert values["lag"] == 0
     gradients = [X.T @ (M[0] - G), 2 * X.T @ (M[1] - G)]  # in G: 2 G - M_1 - M_2 is a multiple of G
-    assert found["stationarity"] == pytest.approx(np.sqrt(sum(np.sum(g**2) for g in gradients)))
+    assert values["stationarity"] == pytest.approx(np.sqrt(sum(np.sum(g**2) for g in gradients)))
 
 
 def test_the_measured_cost_is_that_of_the_true_representations():
     problem = GCCA(views(), 2)
     for r, state in enumerate(AltMaxVar(m=3).rounds(problem, np.random.default_rng(0))):
         cost = sum(0.5 * np.sum((v.X @ Q - state.G) ** 2) for v, Q in zip(problem.views, state.Q, strict=True))
-        found = problem.measure(state, ("cost", "ratio"))
-        assert found["cost"] == pytest.approx(cost, rel=1e-12)
-        assert found["ratio"] == pytest.approx(cost / value_of(views(), 2), rel=1e-9)
+        values = problem.measure(state, ("cost", "ratio"))
+        assert values["cost"] == pytest.approx(cost, rel=1e-12)
+        assert values["ratio"] == pytest.approx(cost / value_of(views(), 2), rel=1e-9)
         if r == 3:
             break
 
@@ -290,9 +290,9 @@ def test_alignment_is_measured_on_rows_no_method_saw():
     assert problem.J == 60
     state = next(Optimal().rounds(problem, np.random.default_rng(0)))
     Z = [X[60:] @ Q for X, Q in zip(matrices, state.Q, strict=True)]
-    found = problem.measure(state, ("ac", "ac_one_way"))
-    assert (found["ac"], found["ac_one_way"]) == pytest.approx(naive_alignment(Z))
-    assert found["ac"] > 0.8
+    values = problem.measure(state, ("ac", "ac_one_way"))
+    assert (values["ac"], values["ac_one_way"]) == pytest.approx(naive_alignment(Z))
+    assert values["ac"] > 0.8
     with pytest.raises(ParameterError, match="test: the alignment accuracy needs held-out rows"):
         GCCA(matrices, 3).alignment(state.Q)
 
@@ -407,8 +407,8 @@ def test_what_is_prepared_is_what_is_opened(make, test, tmp_path):
     J = opened.J
     for X, seen, held_out in zip(matrices, opened.views, opened.test_views, strict=True):
         mean = X[:J].mean(axis=0) if make is views else 0.0  # of the rows to train on, for the others too
-        for found, rows in ((seen, X[:J]), (held_out, X[J:])):
-            np.testing.assert_allclose(dense(found.X), dense(rows) - mean, rtol=1e-12, atol=1e-14)
+        for view, rows in ((seen, X[:J]), (held_out, X[J:])):
+            np.testing.assert_allclose(dense(view.X), dense(rows) - mean, rtol=1e-12, atol=1e-14)
     runs = []
     for problem in (opened, direct):
         states = AltMaxVar(m=4, b=20).rounds(problem, np.random.default_rng(0), init=RandomStart(1))

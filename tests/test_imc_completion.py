@@ -36,9 +36,9 @@ def test_an_instance_is_what_appendix_c4_draws() -> None:
 
 
 def test_about_half_of_the_random_instances_are_well_posed() -> None:
-    found = np.array([instance(seed, well_posed=False).facts["lam_min"] for seed in range(1000)])
-    assert 0.41 < (found >= 0.1).mean() < 0.53  # discrepancy perfedsi.14
-    assert 0.06 < (found < 1e-10).mean() < 0.13  # some determine nothing
+    conditionings = np.array([instance(seed, well_posed=False).facts["lam_min"] for seed in range(1000)])
+    assert 0.41 < (conditionings >= 0.1).mean() < 0.53  # discrepancy perfedsi.14
+    assert 0.06 < (conditionings < 1e-10).mean() < 0.13  # some determine nothing
 
 
 def test_conditioning_is_the_least_curvature_along_directions_that_matter() -> None:
@@ -152,15 +152,15 @@ def by_hand(problem: IMC, U: np.ndarray, V: np.ndarray, Z: np.ndarray, draws: An
 def test_rounds_are_averages_of_local_steps(reading: str) -> None:
     problem = IMC(instance())
     method = IMCPerFedSI(tau=7) if reading == "z" else IMCPlain(tau=7, reading=reading)
-    found = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
+    history = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
     from fedrepro.seeds import streams
 
     draws = method.draws(problem, streams(np.random.default_rng(5)), None)
     Z = problem.Z if reading == "z" else np.eye(20)
     U0, V0 = problem.start(problem.initial(1), (16, 2), (Z.shape[1], 2), np.random.default_rng())
     U, V = by_hand(problem, U0, V0, Z, [next(draws) for _ in range(6)], reading)
-    np.testing.assert_allclose(found.state.U, U, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(found.state.V, V, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(history.state.U, U, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(history.state.V, V, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("reading", ["z", "N1"])
@@ -171,15 +171,15 @@ def test_a_client_drawn_twice_takes_part_as_two(reading: str) -> None:
     problem = IMC(instance())
     kind = IMCPerFedSI if reading == "z" else IMCPlain
     method = kind(tau=7, m=8, replacement=True)
-    found = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
+    history = drive.run(method, problem, 6, rng=np.random.default_rng(5), init=problem.initial(1), metrics=("error",))
     draws = method.draws(problem, streams(np.random.default_rng(5)), None)
     rounds = [next(draws) for _ in range(6)]
     assert any(len(set(clients.tolist())) < 8 for clients, _ in rounds)
     Z = problem.Z if reading == "z" else np.eye(20)
     U0, V0 = problem.start(problem.initial(1), (16, 2), (Z.shape[1], 2), np.random.default_rng())
     U, V = by_hand(problem, U0, V0, Z, rounds, reading)
-    np.testing.assert_allclose(found.state.U, U, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(found.state.V, V, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(history.state.U, U, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(history.state.V, V, rtol=1e-9, atol=1e-14)
 
 
 def test_n3_is_one_vector_for_all_clients() -> None:
@@ -309,14 +309,14 @@ def test_fixed_clients_look_at_their_own_entries_only() -> None:
 def test_the_error_is_of_all_entries_and_the_observed_one_of_those_seen() -> None:
     made = instance()
     problem = IMC(made)
-    found = drive.run(IMCPerFedSI(), problem, 3, metrics=("error", "observed_error", "loss"))
-    true, ours = (U @ V.T @ made.Z.T for U, V in ((made.U, made.V), (found.state.U, found.state.V)))
+    history = drive.run(IMCPerFedSI(), problem, 3, metrics=("error", "observed_error", "loss"))
+    true, ours = (U @ V.T @ made.Z.T for U, V in ((made.U, made.V), (history.state.U, history.state.V)))
     off, seen = (ours - true) ** 2, np.zeros(true.shape, dtype=bool)
     for m, items in enumerate(made.observed):
         seen[items, m] = True
-    assert found["error"][-1] == pytest.approx(np.sqrt(off.sum() / (true**2).sum()))
-    assert found["observed_error"][-1] == pytest.approx(np.sqrt(off[seen].sum() / (true[seen] ** 2).sum()))
-    assert found["loss"][-1] == pytest.approx(off.sum() / (2 * problem.M))
+    assert history["error"][-1] == pytest.approx(np.sqrt(off.sum() / (true**2).sum()))
+    assert history["observed_error"][-1] == pytest.approx(np.sqrt(off[seen].sum() / (true[seen] ** 2).sum()))
+    assert history["loss"][-1] == pytest.approx(off.sum() / (2 * problem.M))
 
 
 # -- messages, replay, errors ------------------------------------------------------------------------------------------
@@ -332,9 +332,9 @@ def test_the_error_is_of_all_entries_and_the_observed_one_of_those_seen() -> Non
     ],
 )
 def test_messages_carry_the_factors_and_never_side_information(method: Any, kind: str, size: int) -> None:
-    found = drive.run(method, IMC(instance()), 3, metrics=("error",))
-    assert found.ledger.by_kind == {f"downlink:{kind}": 3 * 4 * size, f"uplink:{kind}": 3 * 4 * size}
-    assert found.ledger.setup_scalars == 0
+    history = drive.run(method, IMC(instance()), 3, metrics=("error",))
+    assert history.ledger.by_kind == {f"downlink:{kind}": 3 * 4 * size, f"uplink:{kind}": 3 * 4 * size}
+    assert history.ledger.setup_scalars == 0
 
 
 def test_a_run_is_repeated_exactly_and_clients_can_be_given() -> None:
@@ -353,20 +353,20 @@ def test_methods_draw_the_same_clients() -> None:
     from fedrepro.seeds import streams
 
     problem = IMC(instance())
-    for one, two in zip(
+    for first, second in zip(
         IMCPerFedSI().draws(problem, streams(np.random.default_rng(0)), None),
         IMCPlain(reading="N3").draws(problem, streams(np.random.default_rng(0)), None),
         strict=False,
     ):
-        np.testing.assert_array_equal(one[0], two[0])
-        np.testing.assert_array_equal(one[1], two[1])
+        np.testing.assert_array_equal(first[0], second[0])
+        np.testing.assert_array_equal(first[1], second[1])
         break
 
 
 def test_a_step_too_large_ends_as_diverged() -> None:
-    found = drive.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
-    assert len(found["error"]) < 201
-    assert IMC.diverged({"error": found["error"]}) == f"error is not finite at record {len(found['error']) - 1}"
+    history = drive.run(IMCPerFedSI(eta=50.0), IMC(instance()), 200, metrics=("error",))
+    assert len(history["error"]) < 201
+    assert IMC.diverged({"error": history["error"]}) == f"error is not finite at record {len(history['error']) - 1}"
     assert IMC.diverged({"error": np.array([1.0, 2.0])}) is None
 
 

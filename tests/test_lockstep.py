@@ -37,7 +37,7 @@ def problem(make_sparse: bool = False) -> Clustering:
 
 def together(problem: Clustering, jobs: list[tuple[Any, int, int]]) -> list[History]:
     """Histories of (method, trial, rounds) run in step."""
-    found: dict[int, History] = {}
+    histories: dict[int, History] = {}
 
     def job(number: int) -> Callable[[Member], None]:
         method, trial, rounds = jobs[number]
@@ -45,17 +45,17 @@ def together(problem: Clustering, jobs: list[tuple[Any, int, int]]) -> list[Hist
         def live(member: Member) -> None:
             own = copy.copy(problem)
             own.meet = member.over
-            found[number] = run(method, own, rounds, trial=trial)
+            histories[number] = run(method, own, rounds, trial=trial)
 
         return live
 
     Lockstep(problem.X).run([job(number) for number in range(len(jobs))])
-    return [found[number] for number in range(len(jobs))]
+    return [histories[number] for number in range(len(jobs))]
 
 
-def same(one: History, other: History) -> bool:
-    arrays = [(one[name], other[name]) for name in ("objective", "uplink_scalars")]
-    arrays += [(one.state.W, other.state.W), (one.state.Hs, other.state.Hs)]
+def same(first: History, second: History) -> bool:
+    arrays = [(first[name], second[name]) for name in ("objective", "uplink_scalars")]
+    arrays += [(first.state.W, second.state.W), (first.state.Hs, second.state.Hs)]
     return all(np.array_equal(a, b) for a, b in arrays)
 
 
@@ -82,8 +82,8 @@ def test_in_step_a_run_has_the_bits_it_has_alone(
         (FedMGSSNCP(limit=3, Q1=2, Q2=2), 1, 9),
     ]
     given = problem(make_sparse)
-    for (method, trial, rounds), found in zip(jobs, together(given, jobs), strict=True):
-        assert same(found, run(method, given, rounds, trial=trial)), method
+    for (method, trial, rounds), joint in zip(jobs, together(given, jobs), strict=True):
+        assert same(joint, run(method, given, rounds, trial=trial)), method
 
 
 def test_a_pass_equals_the_products_it_stands_for() -> None:
@@ -162,8 +162,8 @@ def test_runs_whose_joint_pass_fails_are_made_alone(
     """A joint pass takes more memory than each alone; and what is wrong with one run must not end the others."""
     made = planning.make([load(small, "quick")], stand_in=False)
     by_problem: dict[str, list[Run]] = {}
-    for one in made.runs.values():
-        by_problem.setdefault(one.problem_id, []).append(one)
+    for planned in made.runs.values():
+        by_problem.setdefault(planned.problem_id, []).append(planned)
     runs = max(by_problem.values(), key=len)
 
     def go(X: Any, wanted: list[Pass]) -> None:
@@ -174,9 +174,9 @@ def test_runs_whose_joint_pass_fails_are_made_alone(
     monkeypatch.setattr(lockstep, "go", go)
     monkeypatch.setattr(Clustering, "together", lambda self: True)
     store = Store(tmp_path / "store")
-    assert dict(execute.compute(runs, store, tmp_path / "scratch")) == {one.id: "ok" for one in runs}
+    assert dict(execute.compute(runs, store, tmp_path / "scratch")) == {planned.id: "ok" for planned in runs}
     assert len(runs) > 1
-    assert all(store.has(one.id) for one in runs)
+    assert all(store.has(planned.id) for planned in runs)
 
 
 def test_the_clock_counts_own_work_and_a_part_of_what_is_shared() -> None:
@@ -192,7 +192,7 @@ def test_the_clock_counts_own_work_and_a_part_of_what_is_shared() -> None:
 
     began = time.perf_counter()
     Lockstep(problem().X).run([sleepy, sleepy, sleepy, sleepy])
-    assert all(one >= 0.05 for one in seconds)  # four slept 0.05 s each in one joint pass: a quarter of 0.2 s for each
+    assert all(own >= 0.05 for own in seconds)  # four slept 0.05 s each in one joint pass: a quarter of 0.2 s for each
     assert sum(seconds) <= time.perf_counter() - began
 
 
@@ -206,7 +206,7 @@ def test_methods_that_gain_nothing_by_company_are_alone(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     runs = list(planning.make([load(spec, "paper")], stand_in=False).runs.values())
-    found = [
+    names_of_groups = [
         {run.setting.algorithm for run in group} for group in groups(runs, dict.fromkeys((r.id for r in runs), 1.0), 1)
     ]
-    assert sorted(map(sorted, found)) == [["fedcavg"], ["fedcpalm"], ["fedcpalm"], ["fedcpalm"]]
+    assert sorted(map(sorted, names_of_groups)) == [["fedcavg"], ["fedcpalm"], ["fedcpalm"], ["fedcpalm"]]

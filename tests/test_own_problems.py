@@ -93,9 +93,9 @@ def test_written_and_read_it_is_the_one_in_memory_and_the_caller_keeps_his_array
     metrics = [
         m for m in cls.metrics if m in ("rmse", "rmse_train", "objective", "mse", "mse_train", "variance", "error")
     ]
-    one, other = (fedrepro.run(method, problem, 3, metrics=metrics) for problem in (made, stored))
+    in_memory, read_back = (fedrepro.run(method, problem, 3, metrics=metrics) for problem in (made, stored))
     for metric in metrics:
-        assert one[metric].tobytes() == other[metric].tobytes()
+        assert in_memory[metric].tobytes() == read_back[metric].tobytes()
 
 
 def test_given_ratings_to_test_with_are_those_and_no_others() -> None:
@@ -176,8 +176,8 @@ def test_the_mean_squared_error_is_that_of_the_samples_held_back() -> None:
     held = np.array([False, True, False, True])
     problem = Regression(Measured(x, y, client, np.zeros((2, 1)), test=held))
     state = problem.state(np.array([1.0, 0.0]))  # y = x: exact but for the last
-    found = problem.measure(state, ("mse", "mse_train", "variance"))
-    assert found == pytest.approx({"mse": 2.0, "mse_train": 0.0, "variance": 4.0})
+    values = problem.measure(state, ("mse", "mse_train", "variance"))
+    assert values == pytest.approx({"mse": 2.0, "mse_train": 0.0, "variance": 4.0})
 
 
 def test_completing_from_entries_alone_recovers_what_nobody_saw() -> None:
@@ -211,8 +211,8 @@ def test_every_entry_of_a_client_has_its_chance() -> None:
 
 def test_clients_are_those_of_the_data() -> None:
     data, client = arrays("personal-side")
-    found = Given().assign(data, np.random.default_rng(0))
-    np.testing.assert_array_equal(found, np.stack([client, data.split], axis=1))
+    assigned = Given().assign(data, np.random.default_rng(0))
+    np.testing.assert_array_equal(assigned, np.stack([client, data.split], axis=1))
     drawn = Given(test=0.25).assign(dataclasses.replace(data, split=None), np.random.default_rng(0))
     assert {np.mean(drawn[client == m, 1]) for m in range(6)} == {0.25}
     with pytest.raises(ParameterError, match="takes the clients that the data name, and these name none"):

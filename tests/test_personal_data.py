@@ -39,8 +39,8 @@ def omniglot() -> Images:
 )
 def test_table_2(per_alphabet: int, train: int, test: int, M: int, mean: float) -> None:
     data = omniglot()
-    found = Alphabets(per_alphabet=per_alphabet, train=train, test=test).assign(data, np.random.default_rng(0))
-    client, part = found.T
+    assigned = Alphabets(per_alphabet=per_alphabet, train=train, test=test).assign(data, np.random.default_rng(0))
+    client, part = assigned.T
     assert data.group is not None
     assert client.min() == 0  # all 20 drawings are used in each column of the table
     assert client.max() == M - 1
@@ -55,10 +55,10 @@ def test_table_2(per_alphabet: int, train: int, test: int, M: int, mean: float) 
 
 def test_drawings_are_dealt_out_at_random_and_some_may_be_left() -> None:
     data = images()
-    found = [Alphabets(per_alphabet=2, train=2, test=1).assign(data, np.random.default_rng(s)) for s in (0, 0, 1)]
-    np.testing.assert_array_equal(found[0], found[1])
-    assert (found[0] != found[2]).any()
-    assert (found[0][:, 0] == -1).sum() == 8 * 3  # 9 drawings, 6 dealt out
+    assigned = [Alphabets(per_alphabet=2, train=2, test=1).assign(data, np.random.default_rng(s)) for s in (0, 0, 1)]
+    np.testing.assert_array_equal(assigned[0], assigned[1])
+    assert (assigned[0] != assigned[2]).any()
+    assert (assigned[0][:, 0] == -1).sum() == 8 * 3  # 9 drawings, 6 dealt out
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_clients_that_cannot_be_made_say_why(data: Images, parameters: dict[str,
 
 def test_cifar_clients_get_equal_shares_of_both_parts() -> None:
     data = Images(np.zeros((120, 1, 1, 3), np.uint8), np.zeros(120, int), None, np.repeat([0, 1], [100, 20]))
-    found = IidImages(P=8).assign(data, np.random.default_rng(0))
+    assigned = IidImages(P=8).assign(data, np.random.default_rng(0))
     for part, sizes in ((0, {12, 13}), (1, {2, 3})):
-        assert set(np.bincount(found[found[:, 1] == part, 0], minlength=8)) == sizes
-    np.testing.assert_array_equal(found[:, 1], data.split)
+        assert set(np.bincount(assigned[assigned[:, 1] == part, 0], minlength=8)) == sizes
+    np.testing.assert_array_equal(assigned[:, 1], data.split)
     with pytest.raises(ParameterError, match=r"^P: must be at most the number of test images, 20, not 21$"):
         IidImages(P=21).assign(data, np.random.default_rng(0))
     with pytest.raises(
@@ -104,7 +104,7 @@ def test_cifar_clients_get_equal_shares_of_both_parts() -> None:
 def test_shifts_are_rotation_then_shear(number: int) -> None:
     turns, degrees = SHIFTS[number]
     picture = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3)).astype(np.uint8)
-    found = shifted(picture, turns, degrees)
+    moved = shifted(picture, turns, degrees)
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]
     back = np.array([[cos, -sin], [sin, cos]]) @ np.array([[1.0, 0.0], [math.tan(math.radians(degrees)), 1.0]])
     centre = np.array([15.5, 15.5])
@@ -113,7 +113,7 @@ def test_shifts_are_rotation_then_shear(number: int) -> None:
             expected = affine_transform(
                 picture[n, :, :, c].astype(float), back, offset=centre - back @ centre, order=1, mode="grid-constant"
             )
-            assert np.abs(found[n, :, :, c] - expected).max() <= 0.5001  # rounding to whole grey values
+            assert np.abs(moved[n, :, :, c] - expected).max() <= 0.5001  # rounding to whole grey values
 
 
 def test_a_quarter_turn_is_clockwise_and_a_shear_moves_the_top_to_the_right() -> None:

@@ -202,7 +202,7 @@ def test_side_weights_of_zero_are_fedavg(clients: Personal) -> None:
 def test_side_information_is_used(clients: Personal) -> None:
     other = problem()
     other.z = other.z[::-1].copy()
-    states = [final(PerFedSIConcat(**LOCAL), one, rounds=1) for one in (clients, other)]
+    states = [final(PerFedSIConcat(**LOCAL), own_clients, rounds=1) for own_clients in (clients, other)]
     assert (states[0].shared["head.kernel"] != states[1].shared["head.kernel"]).any()
     drawn = [[2, 4]]  # the first and the second of a round, the third and the fifth of all
     state = final(PerFedSIConcat(**LOCAL), clients, rounds=1, drawn=drawn)
@@ -258,13 +258,13 @@ def test_messages_hold_the_shared_layers_and_nothing_else(
     monkeypatch.setattr("fedrepro.problems.personal.methods.ditto.train", lambda net, data, models, *_, **__: models)
     monkeypatch.setattr(Personal, "data", None)
     net = method.net(clients) if hasattr(method, "net") else clients.plain
-    found = drive.run(method, clients, 3, metrics=())
+    history = drive.run(method, clients, 3, metrics=())
     expected: dict[str, int] = {}
     for kind, size in zip(("shared weights", "shared batch norm statistics"), numbers(net, keep), strict=True):
         if size:
             expected |= {f"downlink:{kind}": 3 * 2 * size, f"uplink:{kind}": 3 * 2 * size}
-    assert found.ledger.by_kind == expected
-    assert found.ledger.setup_scalars == 0
+    assert history.ledger.by_kind == expected
+    assert history.ledger.setup_scalars == 0
 
 
 def test_the_mask_s_weights_are_all_that_perfedsi_sends_beyond_fedavg(clients: Personal) -> None:
@@ -331,12 +331,12 @@ def of_images(case: Personal, state: State, m: int, rows: np.ndarray) -> tuple[f
 
 
 def test_a_model_that_blows_up_counts_as_diverged(clients: Personal) -> None:
-    found = drive.run(dataclasses.replace(FEDAVG, lr=1e30), clients, 2, metrics=SCORES)
-    assert np.isnan(found["accuracy"][-1])
-    reason = Personal.diverged({"accuracy": found["accuracy"]})
+    history = drive.run(dataclasses.replace(FEDAVG, lr=1e30), clients, 2, metrics=SCORES)
+    assert np.isnan(history["accuracy"][-1])
+    reason = Personal.diverged({"accuracy": history["accuracy"]})
     assert reason is not None
     assert reason.startswith("accuracy is not finite at record ")
-    assert Personal.diverged({"accuracy": found["accuracy"][:1]}) is None
+    assert Personal.diverged({"accuracy": history["accuracy"][:1]}) is None
 
 
 @pytest.mark.parametrize(

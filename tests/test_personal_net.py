@@ -51,12 +51,12 @@ def test_convolution_is_a_sum_of_correlations(c_in: int, c_out: int) -> None:
     rng = np.random.default_rng(0)
     x, kernel = rng.standard_normal((2, 7, 6, c_in)), rng.standard_normal((9 * c_in, c_out))
     with jax.enable_x64(True):
-        found = np.asarray(convolve(jax.numpy.asarray(x), kernel))
+        convolved = np.asarray(convolve(jax.numpy.asarray(x), kernel))
     windows = kernel.reshape(3, 3, c_in, c_out)
     for n in range(2):
         for out in range(c_out):
             expected = sum(correlate2d(x[n, :, :, c], windows[:, :, c, out], "same") for c in range(c_in))
-            np.testing.assert_allclose(found[n, :, :, out], expected, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(convolved[n, :, :, out], expected, rtol=1e-10, atol=1e-12)
 
 
 def pooled(x: np.ndarray, ceil: bool = False) -> np.ndarray:
@@ -69,9 +69,9 @@ def pooled(x: np.ndarray, ceil: bool = False) -> np.ndarray:
 @pytest.mark.parametrize(("size", "ceil", "expected"), [(4, False, 2), (5, False, 2), (5, True, 3), (4, True, 2)])
 def test_pooling_rounds_as_asked(size: int, ceil: bool, expected: int) -> None:
     x = np.random.default_rng(0).standard_normal((2, size, size, 3)).astype(np.float32)
-    found = np.asarray(pool(x, ceil))
-    assert found.shape == (2, expected, expected, 3)
-    np.testing.assert_array_equal(found, pooled(x, ceil))
+    shrunk = np.asarray(pool(x, ceil))
+    assert shrunk.shape == (2, expected, expected, 3)
+    np.testing.assert_array_equal(shrunk, pooled(x, ceil))
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_the_network_is_the_one_written_out(name: str) -> None:
     x, z = pictures(5) / 255, np.random.default_rng(3).random(net.side_dim)
     for mode in (False, True):
         with jax.enable_x64(True):
-            found, new = logits(net, model(net), x, z, mode)
-            found = np.asarray(found)
-        np.testing.assert_allclose(found, forward(net, model(net), x, z, mode), rtol=1e-8, atol=1e-10)
+            scores, new = logits(net, model(net), x, z, mode)
+            scores = np.asarray(scores)
+        np.testing.assert_allclose(scores, forward(net, model(net), x, z, mode), rtol=1e-8, atol=1e-10)
         assert set(new) == ({k for k in net.shapes if not trained(k)} - _unused(net) if mode else set())
 
 
@@ -278,15 +278,15 @@ def test_local_training_is_momentum_sgd_with_a_pull(parallel: bool, monkeypatch:
     assert batches[1].tolist() == [6, 2]
     stack = {k: np.stack([v, 1.1 * v]) for k, v in model(net).items()}
     z, frozen = rng.random((2, 3)), frozenset({"head.kernel"})
-    found = train(net, data, stack, z, batches, sgd, anchor=model(net), frozen=frozen)
+    after = train(net, data, stack, z, batches, sgd, anchor=model(net), frozen=frozen)
     with jax.enable_x64(True):
         for i in range(2):
             own = {k: v[i] for k, v in stack.items()}
             steps = batches[0][i, : batches[1][i]]
             expected = sgd_by_hand(net, own, data, steps, z[i], sgd, model(net), frozen)
             for name, values in expected.items():
-                np.testing.assert_allclose(found[name][i], values, rtol=1e-7, atol=1e-9, err_msg=name)
-    np.testing.assert_array_equal(found["head.kernel"], stack["head.kernel"])
+                np.testing.assert_allclose(after[name][i], values, rtol=1e-7, atol=1e-9, err_msg=name)
+    np.testing.assert_array_equal(after["head.kernel"], stack["head.kernel"])
 
 
 def test_scores_and_features_are_those_of_the_client_s_rows() -> None:
@@ -322,14 +322,14 @@ def test_a_model_that_is_not_finite_scores_nan() -> None:
 
 def test_batches_are_epochs_of_the_client_s_own_samples_filled_up() -> None:
     rows = [np.arange(100, 123), np.arange(5)]
-    found, counts = orders(rows, np.random.default_rng(0), SGD(0.1, batch=10, epochs=2), 23)
-    assert found.shape == (2, 6, 10)
+    rows_of_steps, counts = orders(rows, np.random.default_rng(0), SGD(0.1, batch=10, epochs=2), 23)
+    assert rows_of_steps.shape == (2, 6, 10)
     assert counts.tolist() == [6, 2]
     for epoch in range(2):
-        own = found[0, 3 * epoch : 3 * epoch + 3].ravel()
+        own = rows_of_steps[0, 3 * epoch : 3 * epoch + 3].ravel()
         assert set(own[:23]) == set(rows[0])
         np.testing.assert_array_equal(own[23:], own[:7])  # the last batch: further samples of the same client
-        assert set(found[1, epoch]) == set(range(5))
+        assert set(rows_of_steps[1, epoch]) == set(range(5))
 
 
 def test_stacks_have_one_length_and_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,9 +341,9 @@ def test_stacks_have_one_length_and_stay_small(monkeypatch: pytest.MonkeyPatch) 
     assert stack_length(large, 7, np.float32) == 7
     monkeypatch.setattr(training, "STACK_BYTES", 1)
     assert stack_length(large, 100, np.float32) == 1
-    found = list(stacks(np.arange(7), 3))
-    assert [stack.tolist() for stack, _ in found] == [[0, 1, 2], [3, 4, 5], [6, 6, 6]]
-    assert [count for _, count in found] == [3, 3, 1]
+    cut = list(stacks(np.arange(7), 3))
+    assert [stack.tolist() for stack, _ in cut] == [[0, 1, 2], [3, 4, 5], [6, 6, 6]]
+    assert [count for _, count in cut] == [3, 3, 1]
 
 
 def test_without_jax_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

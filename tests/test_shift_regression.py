@@ -53,19 +53,19 @@ def test_excess_risk_is_the_loss_beyond_the_best() -> None:
 @pytest.mark.parametrize("sigma_b", [0.0, 0.5, 4.0])
 def test_the_theory_line_is_half_the_variance(sigma_b: float) -> None:
     problem = Shift(data(), sigma_b=sigma_b)
-    found = drive.run(ShiftExact("theory"), problem, 5, metrics=METRICS)
-    assert len(found["excess_risk"]) == 1
-    assert found["excess_risk"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
-    assert found["half_variance"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
+    history = drive.run(ShiftExact("theory"), problem, 5, metrics=METRICS)
+    assert len(history["excess_risk"]) == 1
+    assert history["excess_risk"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
+    assert history["half_variance"][0] == pytest.approx(0.5 * sigma_b**2, abs=1e-12)
 
 
 @pytest.mark.parametrize(("side", "solution"), [(False, "global"), (True, "side")])
 def test_fedavg_with_one_local_step_of_all_clients_ends_at_least_squares(side: bool, solution: str) -> None:
     problem = Shift(data(M=30, n=40))
     exact = next(ShiftExact(solution).rounds(problem, np.random.default_rng()))
-    found = drive.run(ShiftAveraging(side=side, tau=1, m=None, eta=0.5), problem, 1500, metrics=METRICS).state
-    np.testing.assert_allclose(found.theta, exact.theta, atol=1e-9)
-    np.testing.assert_allclose(found.c, exact.c, atol=1e-9)
+    state = drive.run(ShiftAveraging(side=side, tau=1, m=None, eta=0.5), problem, 1500, metrics=METRICS).state
+    np.testing.assert_allclose(state.theta, exact.theta, atol=1e-9)
+    np.testing.assert_allclose(state.c, exact.c, atol=1e-9)
 
 
 def test_least_squares_is_a_minimum_of_the_paper_s_objective() -> None:
@@ -83,7 +83,7 @@ def test_least_squares_is_a_minimum_of_the_paper_s_objective() -> None:
 def test_a_round_is_the_mean_of_gradient_steps() -> None:
     problem = Shift(data(M=4, n=6, d=3, k=2))
     clients = [[0, 2], [3, 1]]
-    found = drive.run(
+    history = drive.run(
         ShiftAveraging(side=True, m=2, tau=3, eta=0.2), problem, 2, clients=clients, metrics=METRICS, keep=True
     )
     p, A = np.zeros(6), problem.design(True)
@@ -95,8 +95,8 @@ def test_a_round_is_the_mean_of_gradient_steps() -> None:
                 q = q - 0.2 * A[m].T @ (A[m] @ q - problem.y[m]) / 6
             results.append(q)
         p = np.mean(results, axis=0)
-    np.testing.assert_allclose(found.state.theta, p[:3], rtol=1e-12)
-    np.testing.assert_allclose(found.state.c, p[3] + problem.z @ p[4:], rtol=1e-12)
+    np.testing.assert_allclose(history.state.theta, p[:3], rtol=1e-12)
+    np.testing.assert_allclose(history.state.c, p[3] + problem.z @ p[4:], rtol=1e-12)
 
 
 def test_without_noise_side_information_and_enough_samples_recover_everything() -> None:
@@ -131,15 +131,15 @@ def test_side_information_that_tells_nothing_brings_nothing() -> None:
 
 @pytest.mark.parametrize(("side", "size"), [(False, 21), (True, 26)])
 def test_messages_carry_parameters_and_never_side_information(side: bool, size: int) -> None:
-    found = drive.run(ShiftAveraging(side=side), Shift(data()), 4, metrics=METRICS)
-    assert found.ledger.by_kind == {"downlink:parameters": 4 * 20 * size, "uplink:parameters": 4 * 20 * size}
+    history = drive.run(ShiftAveraging(side=side), Shift(data()), 4, metrics=METRICS)
+    assert history.ledger.by_kind == {"downlink:parameters": 4 * 20 * size, "uplink:parameters": 4 * 20 * size}
 
 
 def test_exact_solutions_send_nothing_and_stop() -> None:
     for solution in ("global", "side", "local", "theory"):
-        found = drive.run(ShiftExact(solution), Shift(data()), 5, metrics=METRICS)
-        assert len(found.rounds) == 1
-        assert found.ledger.by_kind == {}
+        history = drive.run(ShiftExact(solution), Shift(data()), 5, metrics=METRICS)
+        assert len(history.rounds) == 1
+        assert history.ledger.by_kind == {}
 
 
 def test_a_stored_problem_is_the_same(tmp_path: Path) -> None:

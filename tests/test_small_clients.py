@@ -91,10 +91,10 @@ def test_runs_on_samples_that_stay_in_the_cache_do_not_wait_for_each_other(
     cached: bool, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = planning.make([load(small, "quick")], stand_in=False)
-    found: dict[str, list[Any]] = {}
-    for one in made.runs.values():
-        found.setdefault(one.problem_id, []).append(one)
-    runs = max(found.values(), key=len)
+    by_problem: dict[str, list[Any]] = {}
+    for made_run in made.runs.values():
+        by_problem.setdefault(made_run.problem_id, []).append(made_run)
+    runs = max(by_problem.values(), key=len)
     assert len(runs) > 1
     entered: list[int] = []
     real = execute.Lockstep.run

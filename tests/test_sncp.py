@@ -28,14 +28,14 @@ LOOP: dict[str, Any] = {"tol": 3e-3, "factor": 1.5, "rho0": 1e-4, "cap": 2e-3, "
 
 
 def naive_sncp(
-    n: Naive, W: np.ndarray, H: np.ndarray, one: Round, *, tol: float, factor: float, rho0: float, cap: float,
+    n: Naive, W: np.ndarray, H: np.ndarray, one_round: Round, *, tol: float, factor: float, rho0: float, cap: float,
     period: int, limit: int, stop: float,
 ) -> list[tuple[np.ndarray, np.ndarray, float, float]]:  # fmt: skip
     """The loop of the module's docstring: W, H, the rho in force and F of every round."""
     n.rho = rho0
     path = [(W, H, n.rho, n.F(W, H))]
     for s in range(1, limit + 1):
-        W, H = one(n, W, H, s)
+        W, H = one_round(n, W, H, s)
         path.append((W, H, n.rho, n.F(W, H)))
         eps = abs(path[s][3] - path[s - 1][3]) / path[s - 1][3]
         if eps < stop:
@@ -63,8 +63,8 @@ def test_the_loop_is_the_one_described(name: str) -> None:
     X, client, W0, H0 = instance(1)
     if name == "centralized":
         client = np.zeros_like(client)
-    method, one = ROUNDS[name]
-    path = naive_sncp(Naive(X, client, 3), W0, H0, one, **LOOP)
+    method, naive_round = ROUNDS[name]
+    path = naive_sncp(Naive(X, client, 3), W0, H0, naive_round, **LOOP)
     history = run(method, Clustering(X, client, K=3), 99, init=(W0, H0), metrics=("objective", "rho"), keep=True)
     assert history.states is not None
     assert len(history.states) == len(path) == LOOP["limit"] + 1
@@ -190,11 +190,11 @@ def spill(history: History) -> float:
 
 def test_the_registered_names_carry_the_papers_thresholds() -> None:
     table = registry.methods()
-    found = {
+    presets = {
         name: tuple(getattr(table[name].make(), key) for key in ("tol", "cap", "period", "limit"))
         for name in ("fedmavg-sncp", "fedmgs-sncp", "fedcavg-sncp", "fedcgds-sncp", "sncp")
     }
-    assert found == {
+    assert presets == {
         "fedmavg-sncp": (1e-5, 100.0, 200, 2000),
         "fedmgs-sncp": (5e-5, 1.0, 200, 1000),
         "fedcavg-sncp": (2e-5, 100.0, 200, 2000),

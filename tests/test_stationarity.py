@@ -66,9 +66,9 @@ def test_the_gaps_are_their_formulas_whatever_a_state_keeps(form: Any, kept: boo
     W[0, 0], H[:, ::4] = n.hi + 1.0, 0.0  # where the projections bind
     problem = Clustering(form(X), client, K=3, rho=0.02, nu=0.01)
     state = state_of(problem, W, H, kept)
-    found = problem.measure(state, GAPS)
+    values = problem.measure(state, GAPS)
     for name, value in naive(n, W, H).items():
-        assert found[name] == pytest.approx(value, rel=1e-10), name
+        assert values[name] == pytest.approx(value, rel=1e-10), name
     assert (state.XW is None, state.XH is None) == (not kept, not kept)  # measuring fills nothing
 
 
@@ -77,9 +77,9 @@ def test_the_bounds_of_W_count() -> None:
     problem, n = Clustering(X, client, K=3), Naive(X, client, 3)
     W = np.full_like(W, n.hi)
     state = state_of(problem, W, 1e-3 * H, False)  # the fit is far below X: W wants to grow and may not
-    found = problem.measure(state, GAPS)
-    assert found["gap_w"] == found["gap_w_averaging"] == found["moves_w"] == 0.0
-    assert found["phi"] > 0.0
+    values = problem.measure(state, GAPS)
+    assert values["gap_w"] == values["gap_w_averaging"] == values["moves_w"] == 0.0
+    assert values["phi"] > 0.0
 
 
 def test_the_gaps_vanish_at_a_stationary_point_and_measuring_changes_no_run() -> None:
@@ -109,9 +109,9 @@ def test_measuring_gaps_changes_no_bit_of_a_run(method: Any) -> None:
 def test_nothing_moves_where_everything_is_zero() -> None:
     X, client, W, H = instance(6)
     problem = Clustering(X, client, K=3, rho=0.0, nu=0.0, w_min="zero")
-    found = problem.measure(state_of(problem, 0 * W, 0 * H, False), GAPS)
-    assert np.isnan(found.pop("curvature_spread"))
-    assert set(found.values()) == {0.0}
+    values = problem.measure(state_of(problem, 0 * W, 0 * H, False), GAPS)
+    assert np.isnan(values.pop("curvature_spread"))
+    assert set(values.values()) == {0.0}
 
 
 # Completion

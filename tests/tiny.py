@@ -297,17 +297,17 @@ Messages = Counter[Any]
 
 def messages(calls: list[tuple[str, int, int, int, bool]]) -> Messages:
     """The single messages behind a ledger's calls."""
-    found: Messages = Counter()
+    total: Messages = Counter()
     for way, scalars, bits, clients, setup in calls:
-        found[way, scalars, bits, setup] += clients
-    return +found
+        total[way, scalars, bits, setup] += clients
+    return +total
 
 
-def agree(found: Messages, wanted: Messages) -> None:
+def agree(counted: Messages, wanted: Messages) -> None:
     """Fail unless these are the messages wanted."""
     single = Counter({key: count for key, count in wanted.items() if not isinstance(key, Together)})
-    rest = found - single
-    assert not single - found, f"not counted: {dict(single - found)}; counted beside: {dict(rest)}"
+    rest = counted - single
+    assert not single - counted, f"not counted: {dict(single - counted)}; counted beside: {dict(rest)}"
     for way, numbers in (key for key in wanted if isinstance(key, Together)):
         those = {key: count for key, count in rest.items() if key[0] == way and key[2] == 32 * key[1] and not key[3]}
         assert sum(key[1] * count for key, count in those.items()) == numbers
@@ -369,10 +369,10 @@ def fedmgs_quantized(method: Any, problem: Any, s: int, before: Any, after: Any)
         return fedmgs(method, problem, s, before, after)
     m = _H_moved(problem, before, after)
     assert m == (method.m or problem.P)
-    found = down(after.W.size, m)
+    total = down(after.W.size, m)
     for size in (after.W.size, after.HH.size):
-        found += up(size, m, bits=method.q * size + 32)
-    return found
+        total += up(size, m, bits=method.q * size + 32)
+    return total
 
 
 def fedpalm(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messages:
@@ -405,28 +405,28 @@ def kmeans_parallel(method: Any, problem: Any, s: int, before: Any, after: Any) 
     draw, seed = _draw(problem)
     C, weights = method.candidates(problem, draw, Ledger())
     X, K, M, P = problem.X, problem.K, problem.M, problem.P
-    found = up(1, P * method.passes) + down(1, P * method.passes) + up(M, C.size) + up(C.size, P) + down(K * M, P)
-    found += Counter([Together("down", M * C.size * P)])
+    total = up(1, P * method.passes) + down(1, P * method.passes) + up(M, C.size) + up(C.size, P) + down(K * M, P)
+    total += Counter([Together("down", M * C.size * P)])
     centres = weighted_kmeans(X[C], weights, K, seed, seeding=method.seeding)
     for _ in range(method.lloyd):
         near = np.square(X[:, None] - centres[None]).sum(axis=2).argmin(axis=1)
         moved = np.array([X[near == k].mean(axis=0) if (near == k).any() else centres[k] for k in range(K)])
-        found += up(K * M + K, P)
+        total += up(K * M + K, P)
         if np.allclose(moved, centres, rtol=1e-13, atol=0):
             break
         centres = moved
-        found += down(K * M, P)
+        total += down(K * M, P)
     np.testing.assert_allclose(after.W, centres.T, rtol=1e-12)
-    return found
+    return total
 
 
 def fedmc_admm(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messages:
     """fedmc Algorithm 1: V to the m clients, (W_i, Y_i) back; at the start V^0, Y_i^0, and what ``auto`` measures."""
     size, p = after.V.size, problem.p
     if s == 0:
-        found = down(size, p, setup=True)
-        found += up(size, p, setup=True) if method.Y0 == "gradient" else Counter()
-        return found + (up(1, p, setup=True) if method.beta == "auto" else Counter())
+        total = down(size, p, setup=True)
+        total += up(size, p, setup=True) if method.Y0 == "gradient" else Counter()
+        return total + (up(1, p, setup=True) if method.beta == "auto" else Counter())
     m = sum(not np.array_equal(a, b) for a, b in zip(before.W, after.W, strict=True))
     assert m == method.m
     return down(size, m) + up(size, m * (2 if method.sends == "pair" else 1))
@@ -483,11 +483,11 @@ def personal(method: Any, problem: Any, s: int, before: Any, after: Any) -> Mess
         own = next(name for name in after.own if name.endswith("kernel"))
         moved = sum(not np.array_equal(a, b) for a, b in zip(before.own[own], after.own[own], strict=True))
         assert moved == clients
-    found: Messages = Counter()
+    total: Messages = Counter()
     statistics = sum(v.size for name, v in shared.items() if name.rpartition(".")[2] in ("mean", "var"))
     for size in (sum(v.size for v in shared.values()) - statistics, statistics):
-        found += down(size, clients) + up(size, clients)
-    return found
+        total += down(size, clients) + up(size, clients)
+    return total
 
 
 def shift(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messages:
