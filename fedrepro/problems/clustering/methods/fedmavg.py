@@ -72,7 +72,7 @@ class FedMAvg(Method):
 
     m: Annotated[int | None, Whole(), AtMost("P", "clients")] = None
     Q1: Annotated[int, Whole()] = 10
-    Q2: int | None = None
+    Q2: Annotated[int | None, Whole()] = None
     Qhat: Annotated[int | None, Whole()] = None
     participation: Annotated[str, OneOf("pcc", "pcp")] = "pcc"
     pcp_repeat: bool = False
