@@ -28,7 +28,9 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
     help="Where to write the folder report and REPORT.md.",
 )
 @click.option(
-    "--single", type=click.Path(path_type=Path, dir_okay=False), help="Also write one page in one file, to send."
+    "--single",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the whole report as one file, to send.",
 )
 @click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="Exit with code 1 if there is any.")
 @click.option("--no-pictures", is_flag=True, help="Omit the panels, which takes seconds.")
@@ -46,8 +48,9 @@ def report(
     """Write the report: which claims hold and why, figure by figure, and the discrepancies.
 
     The report is a folder of pages that opens from disk (report/index.html) and can be put on any web host, and the
-    file REPORT.md. Without SPEC it contains every figure. Nothing is computed; figures without results and stale
-    results are marked.
+    file REPORT.md. With --single the pages are also written as one file, without downloads and interactive pictures.
+    Without SPEC the report contains every figure. Nothing is computed; figures without results and stale results are
+    marked.
 
     \b
     Examples:
@@ -116,23 +119,20 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     from fedrepro.report import compare as comparing
     from fedrepro.report import compare_pages, site
 
-    both, only_a, only_b = compare_pages.pairs(a, b)
-    changes = []
-    for pair in both:
-        compared = comparing.compare(comparing.read(pair.a), comparing.read(pair.b), metric)
-        rows = comparing.lines(compared, every)
-        if len(both) > 1 and rows:
+    compared = compare_pages.sets(a, b, metric)
+    for pair in compared.figures:
+        rows = comparing.lines(pair.changes, every)
+        if len(compared.figures) > 1 and rows:
             click.secho(pair.name, bold=True)
-        for row, line in zip(rows, listing.aligned(rows) if rows else [], strict=True):
+        for row, line in zip(rows, listing.aligned(rows), strict=True):
             click.secho(line, fg=COLOURS.get(row[0], "yellow"))
-        changes += compared
-    for side, names in (("A", only_a), ("B", only_b)):
+    for side, names in (("A", compared.only_a), ("B", compared.only_b)):
         if names:
             click.echo(f"only in {side}: {', '.join(names)}")
     if folder is not None:
-        site.write(folder, compare_pages.page(a, b, metric))
+        site.write(folder, compare_pages.page(a, b, compared))
         click.echo(folder / "index.html")
-    states = [change.state for change in changes]
+    states = [change.state for change in compared.changes]
     click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
     if check and set(states) - {comparing.SAME, comparing.NOISE}:
         sys.exit(1)

@@ -58,6 +58,11 @@ def read(path: Path) -> pd.DataFrame:
     return frame(path, sidecar.csv_sha256 if sidecar is not None else "")
 
 
+def files(a: Path, b: Path, metric: str | None = None) -> list[Change]:
+    """Compare every curve of two results files (see ``compare``)."""
+    return compare(read(a), read(b), metric)
+
+
 def compare(a: pd.DataFrame, b: pd.DataFrame, metric: str | None = None) -> list[Change]:
     """Compare every curve of A and B, in A's order, then those that only B has.
 

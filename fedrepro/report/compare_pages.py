@@ -23,33 +23,66 @@ from fedrepro.runs.storage.write import made
 from fedrepro.spec.find import experiments
 from fedrepro.spec.tiers import TIERS
 
-UNSEEN = (SAME, NOISE)
-"""States of curves that did not move."""
-
 
 @dataclass(frozen=True)
-class Pair:
-    """A figure in both sets: its name and both files."""
+class Compared:
+    """A figure in both sets: its name, both files, and the comparison of all its curves."""
 
     name: str
     a: Path
     b: Path
+    changes: tuple[Change, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Its place in the page."""
+        return addresses.anchor(*self.name.split("/"))
+
+    @property
+    def moved(self) -> tuple[Change, ...]:
+        """The curves that moved or have no counterpart."""
+        return tuple(change for change in self.changes if change.state not in (SAME, NOISE))
+
+    @property
+    def counts(self) -> str:
+        """The number of curves in each state, in words."""
+        counts = Counter(change.state for change in self.changes)
+        return ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
-def pairs(a: Path, b: Path) -> tuple[list[Pair], list[str], list[str]]:
-    """Return the figures in both sets, then the names of those only in A, and only in B.
+@dataclass(frozen=True)
+class Comparison:
+    """Two sets of results: the figures in both, and the names of those only in A, and only in B."""
+
+    figures: tuple[Compared, ...]
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> list[Change]:
+        """All curves of the figures in both sets."""
+        return [change for figure in self.figures for change in figure.changes]
+
+
+def sets(a: Path, b: Path, metric: str | None = None) -> Comparison:
+    """Return the comparison of two results files, or of the common figures of two folders.
 
     Raises UserError if one is a file and the other a folder, or if they have no common figure.
     """
     if a.is_dir() != b.is_dir():
         raise UserError(f"{a} and {b}: two files of results, or two folders with such files")
     if not a.is_dir():
-        return [Pair(_name(a), a, b)], [], []
-    in_a, in_b = _files(a), _files(b)
-    both = [Pair(name, in_a[name], in_b[name]) for name in in_a if name in in_b]
+        name = f"{a.parent.name}/{_stem(a)}" if a.parent.name else _stem(a)
+        in_a, in_b = {name: a}, {name: b}
+    else:
+        in_a, in_b = _files(a), _files(b)
+    both = [name for name in in_a if name in in_b]
     if not both:
         raise UserError(f"{a} and {b}: no figure is in both; results are stored in TIER/PAPER/FIGURE.csv")
-    return both, [n for n in in_a if n not in in_b], [n for n in in_b if n not in in_a]
+    files = ((name, in_a[name], in_b[name]) for name in both)
+    figures = tuple(Compared(name, a, b, tuple(compare.files(a, b, metric))) for name, a, b in files)
+    only_a, only_b = (tuple(name for name in own if name not in both) for own in (in_a, in_b))
+    return Comparison(figures, only_a, only_b)
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -65,56 +98,31 @@ def _files(folder: Path) -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
-def _name(path: Path) -> str:
-    stem = path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
-    return f"{path.parent.name}/{stem}" if path.parent.name else stem
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A figure in both sets. changes : all curves. moved : curves that moved. verdicts : of each claim in A and B."""
-
-    name: str
-    anchor: str
-    changes: tuple[Change, ...]
-    moved: tuple[Change, ...]
-    counts: str
-    verdicts: tuple[tuple[Row, Row], ...]
-    panels: tuple[tuple[str, str, str], ...]
-
-
-def page(a: Path, b: Path, metric: str | None, pictured: bool = True) -> dict[str, bytes]:
+def page(a: Path, b: Path, compared: Comparison) -> dict[str, bytes]:
     """Return the files of a folder that shows the differences between A and B."""
-    both, only_a, only_b = pairs(a, b)
     files = {f"static/{name}": static(name).encode() for name in STATIC}
-    figures = [_compared(pair, metric, pictured, files) for pair in both]
-    states = Counter(change.state for figure in figures for change in figure.changes)
-    turned = sum(x.verdict != y.verdict for figure in figures for x, y in figure.verdicts)
+    verdicts, panels = {}, {}
+    for figure in compared.figures:
+        sections = [_section(path) for path in (figure.a, figure.b)]
+        verdicts[figure.name] = list(_verdicts(sections))
+        panels[figure.name] = list(_pictures(figure, sections, files))
     files["index.html"] = site.page(
         "index.html", "compare.html", "Two sets of results", made_by=site.program(made()), a=str(a), b=str(b),
-        figures=figures, states=states, turned=turned, only_a=only_a, only_b=only_b,
+        compared=compared, states=Counter(change.state for change in compared.changes), verdicts_of=verdicts,
+        turned=sum(x.verdict != y.verdict for both in verdicts.values() for x, y in both), panels_of=panels,
         lines=lambda changes: compare.lines(changes, True),
     )  # fmt: skip
     return files
 
 
-def _compared(pair: Pair, metric: str | None, pictured: bool, files: dict[str, bytes]) -> Compared:
-    changes = tuple(compare.compare(compare.read(pair.a), compare.read(pair.b), metric))
-    moved = tuple(change for change in changes if change.state not in UNSEEN)
-    counted = Counter(change.state for change in changes)
-    sections = [_section(path) for path in (pair.a, pair.b)]
-    anchor = addresses.anchor(*pair.name.split("/"))
-    return Compared(
-        pair.name, anchor, changes, moved, ", ".join(f"{n} {state}" for state, n in counted.items()),
-        tuple(_verdicts(sections)), tuple(_pictures(anchor, sections, moved, files)) if pictured else (),
-    )  # fmt: skip
-
-
 def _section(path: Path) -> Section | None:
     """Return the figure of a results file if its path and spec are those of a figure; otherwise None."""
-    stem = path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")
     tier, paper = path.absolute().parents[1].name, path.absolute().parent.name
-    spec = experiments() / paper / f"{stem}.yaml"
+    spec = experiments() / paper / f"{_stem(path)}.yaml"
     if tier not in TIERS or not spec.is_file():
         return None
     try:
@@ -132,21 +140,21 @@ def _verdicts(sections: Sequence[Section | None]) -> Iterator[tuple[Row, Row]]:
 
 
 def _pictures(
-    anchor: str, sections: Sequence[Section | None], moved: Sequence[Change], files: dict[str, bytes]
+    figure: Compared, sections: Sequence[Section | None], files: dict[str, bytes]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield title and both pictures of every panel with a curve that moved."""
-    series = {name for change in moved for name in (change.series, change.other)}
+    """Yield title and both pictures of every panel with a curve that moved, and add their files."""
+    series = {name for change in figure.moved for name in (change.series, change.other)}
     drawn: list[Mapping[str, tuple[str, str]]] = []
     for side, section in zip("ab", sections, strict=True):
         own: dict[str, tuple[str, str]] = {}
         source = section.source if section is not None else None
         for panel in source.figure.panels if source is not None else ():
             if source is not None and series & {curve.setting.series for curve in panel.curves}:
-                formats = pictures.drawing(source, panel, f"{anchor}-{side}", ("svg", "png")).files
-                ending = next((e for e in ("svg", "png") if e in formats), "")
-                path = f"{side}/{addresses.file_name(anchor, panel.id)}.{ending}"
-                if ending:
-                    files[path] = formats[ending]
+                for ending, content in pictures.drawing(
+                    source, panel, f"{figure.anchor}-{side}", ("svg",)
+                ).files.items():
+                    path = f"{side}/{addresses.file_name(figure.anchor, panel.id)}.{ending}"
+                    files[path] = content
                     own[panel.id] = pictures.titled(panel), path
         drawn.append(own)
     a, b = drawn

@@ -1,4 +1,4 @@
-// Panels that can be explored: the library and the data of a figure are loaded when somebody asks for them.
+// Interactive panels: the library and the data of a figure are loaded when a reader asks for them.
 var fedrepro = (function () {
   'use strict';
   var known = {}, loading = {};
@@ -31,7 +31,7 @@ var fedrepro = (function () {
   function ink(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
   function faint(color, share) { return color + Math.round(255 * share).toString(16).padStart(2, '0'); }
 
-  // Where a round lies on another axis of its curve.
+  // The place of a round on another axis of its curve.
   function across(curve, axis, round) {
     var from = curve.x.round, to = curve.x[axis];
     for (var i = 1; i < from.length; i += 1) {
@@ -43,7 +43,7 @@ var fedrepro = (function () {
     return to[to.length - 1];
   }
   function traces(panel, state, marks) {
-    var found = [], ends = [Infinity, -Infinity];
+    var lines = [], ends = [Infinity, -Infinity];
     panel.curves.forEach(function (c) {
       if (c.level) return;
       c.x[state.axis].forEach(function (v) {
@@ -54,40 +54,40 @@ var fedrepro = (function () {
       if (state.hidden[number]) return;
       var color = c.color[dark() ? 1 : 0], x = c.level ? ends : c.x[state.axis];
       function stretched(y) { return c.level ? [y[0], y[0]] : y; }
-      var line = {color: color, dash: c.dash, width: 2};
+      var stroke = {color: color, dash: c.dash, width: 2};
       if (state.band && c.band) {
-        found.push({x: x, y: stretched(c.low), mode: 'lines', line: {width: 0}, hoverinfo: 'skip', showlegend: false});
-        found.push({x: x, y: stretched(c.high), mode: 'lines', line: {width: 0}, fill: 'tonexty', fillcolor: faint(color, 0.16), hoverinfo: 'skip', showlegend: false});
+        lines.push({x: x, y: stretched(c.low), mode: 'lines', line: {width: 0}, hoverinfo: 'skip', showlegend: false});
+        lines.push({x: x, y: stretched(c.high), mode: 'lines', line: {width: 0}, fill: 'tonexty', fillcolor: faint(color, 0.16), hoverinfo: 'skip', showlegend: false});
       }
       if (state.trials) {
         c.trials.forEach(function (y, i) {
-          found.push({x: x, y: stretched(y), mode: 'lines', name: c.name + ', trial ' + c.numbers[i], line: {color: faint(color, 0.55), width: 0.9}, showlegend: false});
+          lines.push({x: x, y: stretched(y), mode: 'lines', name: c.name + ', trial ' + c.numbers[i], line: {color: faint(color, 0.55), width: 0.9}, showlegend: false});
         });
       }
-      found.push({x: x, y: stretched(c.y), mode: 'lines', name: c.name, line: line});
+      lines.push({x: x, y: stretched(c.y), mode: 'lines', name: c.name, line: stroke});
     });
     panel.published.forEach(function (p) {
       var level = !p.x.length;
-      found.push({x: level ? ends : p.x, y: level ? [p.y[0], p.y[0]] : p.y, mode: level ? 'lines' : 'markers', name: p.name,
+      lines.push({x: level ? ends : p.x, y: level ? [p.y[0], p.y[0]] : p.y, mode: level ? 'lines' : 'markers', name: p.name,
         marker: {symbol: 'star', size: 10, color: ink('--ink')}, line: {color: ink('--ink'), dash: 'dot', width: 1.2}});
     });
     var shown = marks.filter(function (m) { return !state.hidden[m[0]]; });
     if (shown.length) {
-      found.push({x: shown.map(function (m) { var c = panel.curves[m[0]]; return c.level ? ends[1] : across(c, state.axis, m[1]); }),
+      lines.push({x: shown.map(function (m) { var c = panel.curves[m[0]]; return c.level ? ends[1] : across(c, state.axis, m[1]); }),
         y: shown.map(function (m) { return m[2]; }), text: shown.map(function (m) { return m[3]; }), hoverinfo: 'text', mode: 'markers',
         name: 'read by the check', marker: {symbol: 'circle-open', size: 13, color: dark() ? '#ff80ab' : '#c2185b', line: {width: 2.5}}});
     }
-    return found;
+    return lines;
   }
   function draw(place, panel, state, marks) {
     var label = panel.axes.filter(function (a) { return a[0] === state.axis; })[0][1];
     var axis = {gridcolor: ink('--rule'), linecolor: ink('--faint'), zeroline: false, exponentformat: 'power', automargin: true};
-    // At first what the picture on paper shows; a double click shows everything.
+    // The first view is that of the printed picture; a double click shows everything.
     var first = panel.limits && state.axis === panel.x && state.logx === (panel.xscale === 'log') && state.logy === (panel.yscale === 'log');
     function along(title, log, limits) {
-      var found = Object.assign({}, axis, {title: {text: title}, type: log ? 'log' : 'linear', autorange: !limits});
-      if (limits) found.range = log ? limits.map(Math.log10) : limits.slice();
-      return found;
+      var options = Object.assign({}, axis, {title: {text: title}, type: log ? 'log' : 'linear', autorange: !limits});
+      if (limits) options.range = log ? limits.map(Math.log10) : limits.slice();
+      return options;
     }
     Plotly.react(place, traces(panel, state, marks), {
       paper_bgcolor: ink('--paper'), plot_bgcolor: ink('--paper'), font: {color: ink('--ink'), size: 12, family: 'system-ui, sans-serif'},
@@ -115,12 +115,12 @@ var fedrepro = (function () {
     var controls = make('div', '', box), label = make('label', 'x axis ', controls), choice = make('select', '', label);
     var place;
     controls.className = 'controls';
-    function again() { draw(place, panel, state, marks); }
+    function redraw() { draw(place, panel, state, marks); }
     panel.axes.forEach(function (a) { var o = make('option', a[1], choice); o.value = a[0]; });
     choice.value = state.axis;
-    choice.addEventListener('change', function () { state.axis = choice.value; again(); });
-    [['log x', 'logx'], ['log y', 'logy'], ['band', 'band'], ['every trial', 'trials']].forEach(function (one) {
-      check(one[0], state[one[1]], controls, function (event) { state[one[1]] = event.target.checked; again(); });
+    choice.addEventListener('change', function () { state.axis = choice.value; redraw(); });
+    [['log x', 'logx'], ['log y', 'logy'], ['band', 'band'], ['every trial', 'trials']].forEach(function (option) {
+      check(option[0], state[option[1]], controls, function (event) { state[option[1]] = event.target.checked; redraw(); });
     });
     var save = make('button', 'CSV of the trials', controls);
     save.type = 'button';
@@ -134,18 +134,18 @@ var fedrepro = (function () {
     place = make('div', '', box);
     place.className = 'plot';
     place.setAttribute('role', 'img');
-    place.setAttribute('aria-label', box.dataset.name + ', to be explored; its numbers stand in a table');
+    place.setAttribute('aria-label', box.dataset.name + ', interactive; its numbers are in a table');
     var curves = make('fieldset', '', box);
     curves.className = 'curves';
     make('legend', 'Curves', curves);
     panel.curves.forEach(function (c, number) {
-      var one = check(c.name, true, curves, function (event) { state.hidden[number] = !event.target.checked; again(); });
+      var checkbox = check(c.name, true, curves, function (event) { state.hidden[number] = !event.target.checked; redraw(); });
       var swatch = document.createElement('i');
       swatch.style.color = c.color[dark() ? 1 : 0];
-      one.after(swatch);
+      checkbox.after(swatch);
     });
-    again();
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+    redraw();
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   }
   function offer(box) {
     var button = make('button', 'Explore', box);
