@@ -151,7 +151,7 @@ def test_stale_results_of_another_tier_that_lend_a_verdict_are_stale(computed: P
     path = Path("results/paper/beyond/small.csv")
     edit(path, lambda text: without(text, "Q1=2 Q2=5"))
     assert section(gather.BEST).stale == (
-        "the quick tier, of which verdicts are shown: the code that computes it changed",
+        "the quick tier, whose verdicts are shown: the code that computes it changed",
     )
 
 
@@ -605,7 +605,7 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     assert source is not None
     one = source.figure.panels[0]
     drawn = pictures.drawing(source, one, "p", ("svg",)).files["svg"].decode()
-    picture = build(pictures.alone(source.figure, one), source.frame, source.sidecar, source.points)
+    picture = build(pictures.figure_of(source.figure, one), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]
     low, high = axes.get_ylim()

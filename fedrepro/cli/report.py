@@ -30,7 +30,7 @@ FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested"
 @click.option(
     "--single",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the whole report as one file, to send.",
+    help="Also write all pages as one file, to send.",
 )
 @click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="Exit with code 1 if there is any.")
 @click.option("--no-pictures", is_flag=True, help="Omit the panels, which takes seconds.")

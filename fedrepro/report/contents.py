@@ -18,7 +18,7 @@ from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Figure
 
-LENT_WORDS = "tier, of which verdicts are shown: "
+LENT_WORDS = "tier, whose verdicts are shown: "
 LENT = "the {tier} " + LENT_WORDS
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrepro.plotting import naming, series, style
 from fedrepro.plotting.series import FigureData
-from fedrepro.report.pictures import lifted
+from fedrepro.report.pictures import lighter
 from fedrepro.results.by_run import Rows
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Axis, Reads
@@ -155,7 +155,7 @@ def _curve(panel: Panel, curve: Curve, name: str, look: style.Look, recorded: Re
     return {
         "series": curve.setting.series,
         "name": name + "".join(f", {n} of {len(recorded.numbers)} {s}" for s, n in bad.items()),
-        "color": [look.color, lifted(look.color)],
+        "color": [look.color, lighter(look.color)],
         "dash": _dash(look.dash),
         "level": level,
         "x": places,

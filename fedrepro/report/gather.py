@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedrepro.claims import evidence, judge
@@ -141,9 +141,7 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Figu
 
 def _rows(source: FigureData) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar, source.known)
-    runs = source.runs
-    diverged = {s: sum(runs.status(s, trial) == "diverged" for trial in runs.trials(s)) for s in runs.series()}
-    return {row.claim.id: _explained(row, source, diverged) for row in rows}
+    return {row.claim.id: _explained(row, source) for row in rows}
 
 
 def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
@@ -159,18 +157,15 @@ def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
     return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
-def _explained(row: judge.Row, source: FigureData, diverged: Mapping[str, int]) -> judge.Row:
-    """Return the verdict with its cause: missing data of a curve without trials, or diverging trials.
-
-    diverged : number of diverged trials by series.
-    """
+def _explained(row: judge.Row, source: FigureData) -> judge.Row:
+    """Return the verdict with its cause: missing data of a curve without trials, or diverging trials."""
     why = row.why
     missing = source.sidecar.missing
     if row.verdict == evidence.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
     for curve in judge.curves(row.claim, source.figure):
-        count = diverged.get(curve.setting.series, 0)
-        if count:
-            trials = len(source.runs.trials(curve.setting.series))
-            why += f"; '{curve.label}' diverges in {count} of {trials} trials"
+        runs, series = source.runs, curve.setting.series
+        states = [runs.status(series, trial) for trial in runs.trials(series)]
+        if count := states.count("diverged"):
+            why += f"; '{curve.label}' diverges in {count} of {len(states)} trials"
     return dataclasses.replace(row, why=why)

@@ -64,7 +64,7 @@ def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str
     if panel.kind == "table":
         return Drawing(table(source, panel))
     sidecar = source.sidecar.only(curve.setting.dataset for curve in panel.curves)  # only its own tags
-    own = source.of(alone(source.figure, panel), sidecar)
+    own = source.of(figure_of(source.figure, panel), sidecar)
     with style.context():
         prepared = prepare(own.figure.panels[0], own)
         if why := lacking(panel, prepared, source):
@@ -77,7 +77,7 @@ def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str
         if large or "png" in formats:
             files["png"] = _png(picture)
     if not large:
-        files["svg"] = _alone(inline(text, prefix, f"{source.figure.title}: {titled(panel)}", tips)).encode()
+        files["svg"] = _as_file(inline(text, prefix, f"{source.figure.title}: {titled(panel)}", tips)).encode()
     width, height = (round(96 * float(inches)) for inches in picture.get_size_inches())
     shown = picture.axes[0]
     return Drawing(Markup(), files, (width, height), _spots(picture), (shown.get_xlim(), shown.get_ylim()))
@@ -119,7 +119,7 @@ STYLE = """<style>:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b
 """The styles of a picture in its own file; in a page the style sheet has them."""
 
 
-def _alone(markup: Markup) -> str:
+def _as_file(markup: Markup) -> str:
     """Return the picture as its own file."""
     names = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head, _, rest = str(markup).replace("<svg", names, 1).partition(">")
@@ -131,7 +131,7 @@ def titled(panel: Panel) -> str:
     return f"({panel.id}) {panel.title}".strip()
 
 
-def alone(figure: Figure, panel: Panel) -> Figure:
+def figure_of(figure: Figure, panel: Panel) -> Figure:
     """Return the figure with this panel only, and without the title, which the page has."""
     return dataclasses.replace(
         figure, panels=(dataclasses.replace(panel, title=titled(panel)),), title="", source="", columns=1
@@ -236,11 +236,11 @@ def _both_themes(match: re.Match[str]) -> str:
         return f"{name}: {THEMED[color.lower()]}"
     if color.lower() in TAGS or name.lower() == "stop-color":
         return match.group(0)
-    return f"{name}: {color}; {name}: light-dark({color}, {lifted(color)})"
+    return f"{name}: {color}; {name}: light-dark({color}, {lighter(color)})"
 
 
 @functools.cache
-def lifted(color: str) -> str:
+def lighter(color: str) -> str:
     """Return the lighter colour of the same hue for dark pages."""
     red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)

@@ -93,21 +93,11 @@ def _is_number(text: str) -> bool:
 
 
 _TEX = str.maketrans(
-    {
-        **{char: f"\\{char}" for char in "&%#_{}"},
-        **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$"},
-        **{
-            "·": r"$\cdot$",
-            "−": "$-$",
-            "×": r"$\times$",
-            "≥": r"$\ge$",
-            "≤": r"$\le$",
-            "²": "$^2$",
-            "<": "$<$",
-            ">": "$>$",
-        },
-    }
+    {char: f"\\{char}" for char in "&%#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "²": "$^2$", "−": "$-$"}
+    | {"±": r"$\pm$", "·": r"$\cdot$", "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "<": "$<$", ">": "$>$"}
 )
+"""LaTeX of characters that have a meaning there, or that its fonts lack."""
 
 
 def _tex(text: str) -> str:
