@@ -14,6 +14,7 @@ CPUs, although its kernels are pinned (https://github.com/OpenMathLib/OpenBLAS/i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -95,6 +96,22 @@ def model() -> str:
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def processor() -> dict[str, str]:
+    """Return vendor, family, model, stepping and cache sizes of the CPU, as far as the system reports them (Linux)."""
+    names = {"vendor_id": "vendor", "cpu family": "family", "model": "model", "stepping": "stepping"}
+    facts: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in names:
+                facts.setdefault(names[name.strip()], value.strip())
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        with contextlib.suppress(OSError):
+            level, kind, size = ((cache / part).read_text().strip() for part in ("level", "type", "size"))
+            facts[f"L{level} {kind.lower()}"] = size
+    return facts
 
 
 def kernels() -> dict[str, str]:

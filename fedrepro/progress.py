@@ -112,6 +112,13 @@ def echo(text: str) -> None:
         print(text, flush=True)
 
 
+def duration(seconds: float) -> str:
+    """Return a predicted time in words: ``42.0 s``, ``7 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def _clock(seconds: float) -> str:
     """Return seconds as ``m:ss`` or ``h:mm:ss``."""
     minutes, rest = divmod(round(seconds), 60)

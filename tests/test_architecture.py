@@ -24,6 +24,7 @@ SAME_NAME = {
         {"cli.data", "data"},
         {"cli.failures", "runs.failures"},
         {"cli.provenance", "plotting.provenance"},
+        {"cli.receipts", "results.receipts"},
         {"cli.report", "report"},
     ],
     "what both stages do with a file": [{"results.read", "spec.read"}],

@@ -16,9 +16,11 @@ import pytest
 import yaml
 from click.testing import Result
 
+from fedrepro.errors import UserError
 from fedrepro.results import checks
-from fedrepro.results.checks import Check, Compared
+from fedrepro.results.checks import Check, Compared, Finding, deviation
 from fedrepro.results.read import read_sidecar
+from fedrepro.results.schema import Made
 from fedrepro.runs import check as again
 from fedrepro.runs.identity import code
 from fedrepro.runs.storage.validity import Validity, validity
@@ -63,12 +65,13 @@ def test_results_come_out_with_the_same_bits(small: Path, tmp_path: Path, fedrep
     fedrepro("run", small, "-j", 1)
     found = checked(tmp_path, fedrepro, small)
     assert found.exit_code == 0
-    assert "beyond/small: same bits in 8 of 8 runs" in found.output
+    assert "beyond/small: same bits in 8 of 8 runs, each to its last round" in found.output
     kept = checks.read(base(tmp_path))
     assert kept is not None
-    assert {one.trial for one in kept.compared} == {1, 2}
-    assert {(one.round, one.rounds, one.outcome) for one in kept.compared} == {(5, 5, "same bits")}
-    assert all(one.values == 6 * 5 for one in kept.compared)  # four counts and a metric in each of the rounds 0 to 5
+    (finding,) = kept.findings
+    assert {run.trial for run in finding.compared} == {1, 2}
+    assert {(run.round, run.rounds, run.outcome) for run in finding.compared} == {(5, 5, "same bits")}
+    assert all(run.values == 6 * 5 for run in finding.compared)  # four counts and a metric in each of the rounds 0 to 5
 
 
 def test_a_run_that_two_curves_share_is_compared_once(small: Path, tmp_path: Path, fedrepro: Call) -> None:
@@ -81,9 +84,12 @@ def test_a_run_that_two_curves_share_is_compared_once(small: Path, tmp_path: Pat
     runs = json.loads(base(tmp_path).with_name("small.json").read_text())["runs"]
     assert len(runs) == 5
     assert len({run for found in runs.values() for run in found}) == 8
-    assert "beyond/small: same bits in 8 of 8 runs" in checked(tmp_path, fedrepro, small).output
+    assert (
+        "beyond/small: same bits in 8 of 8 runs, each to its last round\n" in checked(tmp_path, fedrepro, small).output
+    )
     sidecar = read_sidecar(base(tmp_path))
-    before = dataclasses.replace(sidecar, plan="of other code")
+    others = {series: tuple(f"other {run}" for run in runs) for series, runs in sidecar.runs.items()}
+    before = dataclasses.replace(sidecar, plan="of other code", runs=others)
     assert validity(load(small, "quick"), before).changed == ("the code that computes it changed",)
     assert validity(load(small, "quick"), before, checks.read(base(tmp_path))) == Validity()
 
@@ -106,7 +112,7 @@ def test_a_deviation_is_told(
     rewritten(tmp_path, lambda rows: scaled(rows, factor))
     found = checked(tmp_path, fedrepro, small)
     assert found.exit_code == exit_code
-    assert f"beyond/small: {outcome} in 8 of 8 runs; largest deviation 1.0e-" in found.output
+    assert f"beyond/small: {outcome} in 4 of 8 runs compared (of 8); largest deviation 1.0e-" in found.output
     assert ("from round 3 on (objective)" in found.output) == (outcome == "different")
 
 
@@ -142,12 +148,21 @@ def test_the_last_line_counts_what_was_compared_now(
 
 
 def test_a_missing_number_is_a_difference() -> None:
-    from fedrepro.runs.check import _deviation
+    assert deviation(float("nan"), float("nan"), 1.0) == 0.0
+    assert deviation(float("nan"), 1.0, 1.0) == float("inf")
+    assert deviation(0.0, 1e-300, 0.0) == 1.0
+    assert deviation(float("inf"), float("inf"), 1.0) == 0.0
 
-    assert _deviation(float("nan"), float("nan")) == 0.0
-    assert _deviation(float("nan"), 1.0) == float("inf")
-    assert _deviation(0.0, 1e-300) == 1.0
-    assert _deviation(float("inf"), float("inf")) == 0.0
+
+def test_residuals_that_fall_to_rounding_are_judged_by_the_scale_of_their_curve() -> None:
+    """A residual is a difference of numbers of the curve's scale: both computations have their rounding errors."""
+    eps = 2.0**-52
+    assert deviation(1e-16, 3e-16, 1.0) < checks.CLOSE
+    assert deviation(7.1e-11, 7.1e-11 + 10 * eps, 1.0) < checks.CLOSE
+    assert deviation(1e-16, 3e-16, 1e-16) > 0.5  # a curve of that scale
+    assert deviation(1e-9, 1.001e-9, 1.0) > checks.CLOSE  # far above the rounding of its scale
+    assert deviation(0.0, checks.ROUNDING, 1.0) == pytest.approx(checks.CLOSE)
+    assert deviation(1.0, 1.0 + 1e-9, 1.0) > checks.CLOSE
 
 
 def test_an_edited_file_is_not_checked(small: Path, tmp_path: Path, fedrepro: Call) -> None:
@@ -201,28 +216,94 @@ def test_a_change_of_the_spec_is_not_confirmed(
 
 
 RUNS = {"s": ("id-1", "id-2"), "t": ("id-3", "")}
+HERE, THERE = (Made(kernels={"level": "v3", "cpu": cpu}) for cpu in ("a", "b"))
+
+
+def compared(series: str, trial: int, round_: int = 9, deviation: float = 0.0, start: int | None = None) -> Compared:
+    return Compared(series, trial, "method", round_, 9, 5, deviation, start)
+
+
+def finding(*runs: Compared, made: Made = HERE, ids: dict[str, tuple[str, ...]] = RUNS) -> Finding:
+    return Finding(ids, runs, made)
+
+
+def merged(*findings: Finding) -> Check:
+    check = Check("csv")
+    for each in findings:
+        check = check.added(each)
+    return check
 
 
 def test_a_check_adds_to_the_one_before() -> None:
-    first = Check("csv", RUNS, ("a", "b"), (Compared("s", 1, "a", 3, 9, 5),))
-    second = Check("csv", RUNS, ("a", "b"), (Compared("s", 2, "b", 3, 9, 5, deviation=1e-16),))
-    both = second.merged(first)
-    assert [one.trial for one in both.compared] == [1, 2]
+    check = merged(finding(compared("s", 1)), finding(compared("s", 2, deviation=1e-16)))
+    (both,) = check.findings
+    assert [run.trial for run in both.compared] == [1, 2]
     assert both.outcome == "same to 1e-10"
-    other = Check("another csv", RUNS, ("a", "b"), second.compared)
-    assert other.merged(first) == other
-    changed = Check("csv", {"s": ("id-9",)}, ("a", "b"), second.compared)
-    assert changed.merged(first) == changed
 
 
-def test_every_method_must_be_seen_before_results_are_confirmed() -> None:
-    seen = (Compared("s", 1, "a", 3, 9, 5), Compared("t", 1, "b", 0, 9, 5))
-    whole = {"id-1": ("s", 1), "id-2": ("s", 2), "id-3": ("t", 1)}
-    assert Check("csv", RUNS, ("a", "b"), seen).confirmed("csv") == whole
-    assert Check("csv", RUNS, ("a", "b", "c"), seen).confirmed("csv") == {}
-    assert Check("csv", RUNS, ("a", "b"), seen).confirmed("another csv") == {}
-    near = (seen[0], Compared("t", 1, "b", 0, 9, 5, deviation=1e-15))
-    assert Check("csv", RUNS, ("a", "b"), near).confirmed("csv") == {}
+def test_findings_of_another_cpu_or_program_stay_apart() -> None:
+    """An old difference elsewhere does not decide today's outcome, nor old same bits today's difference."""
+    changed = {"s": ("id-9", ""), "t": ("", "")}
+    different = compared("s", 1, deviation=1.0, start=3)
+    check = merged(finding(different, made=THERE), finding(compared("s", 1)), finding(different, ids=changed))
+    assert [each.outcome for each in check.findings] == ["different", "same bits", "different"]
+    check = check.added(finding(compared("t", 1), made=THERE))
+    assert check.findings[-1].outcome == "different"  # still, on that CPU
+    assert len(check.findings) == 3
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_difference_is_kept_unless_a_longer_look_says_otherwise(order: tuple[int, ...]) -> None:
+    """Same bits to round 4, a difference in round 6, and same bits to round 2: the difference counts in every order."""
+    looks = (compared("s", 1, 4), compared("s", 1, 6, 1.0, 6), compared("s", 1, 2))
+    check = merged(*(finding(looks[place]) for place in order))
+    assert check.findings[-1].compared == (looks[1],)
+    again_to_the_end = compared("s", 1, 9)
+    assert check.added(finding(again_to_the_end)).findings[-1].compared == (again_to_the_end,)
+
+
+def test_only_curves_with_a_whole_run_are_confirmed() -> None:
+    first_rounds = finding(compared("s", 1, 3), compared("s", 2, 3), compared("t", 1))
+    assert merged(first_rounds).confirmed("csv") == {"id-3": ("t", 1)}
+    one_whole = finding(compared("s", 1, 3), compared("s", 2), compared("t", 1))
+    everything = {"id-1": ("s", 1), "id-2": ("s", 2), "id-3": ("t", 1)}
+    assert merged(one_whole).confirmed("csv") == everything
+    assert merged(one_whole).confirmed("another csv") == {}
+    one_deviates = finding(compared("s", 1, 3, deviation=1e-15), compared("s", 2), compared("t", 1))
+    assert merged(one_deviates).confirmed("csv") == {"id-3": ("t", 1)}
+    half_here, half_there = finding(compared("s", 1)), finding(compared("t", 1), made=THERE)
+    assert merged(half_here, half_there).confirmed("csv") == everything  # each curve by one environment
+
+
+def test_a_finding_says_how_far_it_saw() -> None:
+    few = finding(compared("s", 1, 3), compared("s", 2, 4))
+    assert str(few) == (
+        "same bits to rounds 3 to 4 of 9 in 2 of 3 runs, no run to its end; 2 of 2 curves without a whole run"
+    )
+    some = finding(compared("s", 1, 3), compared("s", 2))
+    assert str(some) == (
+        "same bits in 2 of 3 runs, 1 to their last round, the others to round 3 of 9; 1 of 2 curves without a whole run"
+    )
+    every = finding(compared("s", 1), compared("s", 2), compared("t", 1))
+    assert str(every) == "same bits in 3 of 3 runs, each to its last round"
+    worst = finding(compared("s", 1, deviation=2e-3, start=4), compared("s", 2), compared("t", 1, 3, 1e-12))
+    assert str(worst) == (
+        "different in 1 of 3 runs compared (of 3); largest deviation 2.0e-03 in s, trial 1, from round 4 on ()"
+    )
+    assert str(finding()) == "nothing compared"
+
+
+def test_files_of_version_1_have_one_finding(tmp_path: Path) -> None:
+    one = {"series": "s", "trial": 1, "algorithm": "m", "round": 3, "rounds": 9, "values": 5}
+    old = {"results": "csv", "runs": {"s": ["id-1"]}, "methods": ["m"], "compared": [one], "made": {"written": "2026"}}
+    (tmp_path / "x.check.json").write_text(json.dumps(old))
+    check = checks.read(tmp_path / "x")
+    assert check == Check("csv", (Finding({"s": ("id-1",)}, (Compared(**one),), Made(written="2026")),))
+    checks.write(tmp_path / "x", check)
+    assert checks.read(tmp_path / "x") == check
+    (tmp_path / "x.check.json").write_text(json.dumps({"schema": 9}))
+    with pytest.raises(UserError, match=r"x.check.json: cannot be read \(version 9 is unknown \(known: 1 to 2\)\)"):
+        checks.read(tmp_path / "x")
 
 
 def test_the_report_shows_the_last_check_and_what_it_confirms(
@@ -241,7 +322,7 @@ def test_the_report_shows_the_last_check_and_what_it_confirms(
     after = gather.section(small, "quick", root)
     assert after.stale == ()
     assert after.check is not None
-    assert after.check.words.startswith("same bits in 8 of 8 runs, on 20")
+    assert after.check.words.startswith("same bits in 8 of 8 runs, each to its last round, on 20")
     monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed once more")
     assert gather.section(small, "quick", root).stale == ("the code that computes it changed",)
 

@@ -21,6 +21,7 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
+from tests.sidecars import consistent
 
 from . import panel_cases
 
@@ -54,8 +55,9 @@ def ask(figure: Figure) -> Callable[..., Any]:
         tables = {s: np.repeat(v, trials, axis=0) if len(v) == 1 and s != last else v for s, v in tables.items()}
         statuses = sidecar.pop("statuses", None)
         shown = dataclasses.replace(figure, tier=tier, **sidecar.pop("figure_", {}))
-        about = Sidecar.parse({"schema": 2, "trials_done": trials, "trials_wanted": 3, **sidecar})
-        return judge(Claim("x", "s", "w", "a", check), shown, frame(tables, statuses), about)
+        rows = frame(tables, statuses)
+        about = consistent(shown, rows, **{"trials_done": trials, "trials_wanted": 3, **sidecar})
+        return judge(Claim("x", "s", "w", "a", check), shown, rows, about)
 
     assert names == ["FedCAvg Q2=1", "FedCAvg Q2=5", "FedCGds m=2 Q1=3", "FedCGds m=6 Q1=2"]
     return ask
@@ -290,12 +292,39 @@ def test_only_the_paper_tier_on_real_complete_data_counts(ask: Callable[..., Any
         assert row.reason.startswith(f"{why}: margin ")
 
 
+def test_without_its_papers_evidence_is_unknown_and_says_why(ask: Callable[..., Any]) -> None:
+    check, values = "y(at=1, Q2=1) < y(at=1, Q2=5)", [[1, 1], [2, 2]]
+    first = "fedcavg Q1=2 Q2=1 @ syn / unf"
+    other = {"runs": {first: ["a", "", "c"], "fedcavg Q1=2 Q2=5 @ syn / unf": ["d", "e", "f"]}}
+    for papers, why in (
+        ({"csv_sha256": ""}, "with a sidecar that has no hash of the CSV"),
+        ({"runs": {}}, "with a sidecar that names no runs"),
+        ({"schema": 1, "runs": {}}, "with a sidecar that names no runs"),
+        ({"figure": "beyond/other"}, "with the sidecar of beyond/other at the paper tier"),
+        ({"complete": True, "plan": "of other runs"}, "with a sidecar whose runs are not those of its plan"),
+        ({"datasets": []}, "with a sidecar that does not list synthetic"),
+        (other, f"with a sidecar that names no run for trial 2 of {first}"),
+    ):
+        row = ask(check, values, **papers)
+        assert (row.verdict, row.level, row.evidence) == ("holds", "unknown", why)
+    row = ask(check, values, settings=[])
+    assert row.evidence.startswith("computed with other settings than the spec's (fedcavg Q1=2 Q2=1")
+
+
+def test_numbers_without_a_sidecar_are_of_unknown_origin(figure: Figure) -> None:
+    series = [curve.setting.series for curve in figure.panels[0].curves]
+    rows = frame({series[0]: np.ones((3, 2)), series[1]: np.full((3, 2), 2.0)})
+    row = judge(Claim("x", "s", "w", "a", "y(at=1, Q2=1) < y(at=1, Q2=5)"), figure, rows, Sidecar())
+    assert (row.verdict, row.level, row.evidence) == ("holds", "unknown", "from a CSV without a sidecar")
+
+
 LESS: dict[str, tuple[str, dict[str, Any]]] = {
     "partial": ("on 2 of 3 trials", {"trials": 2}),
     "variant": (
         "on a variant of synthetic (fewer images)",
         {"datasets": [{"dataset": "synthetic", "state": "variant", "note": "fewer images"}]},
     ),
+    "unknown": ("with a sidecar that has no hash of the CSV", {"csv_sha256": ""}),
     "changed": ("changed by --set rounds=3", {"sets": ["rounds=3"]}),
     "quick": ("at the quick tier", {"tier": "quick"}),
     "smoke": ("at the smoke tier", {"tier": "smoke"}),
@@ -400,7 +429,7 @@ def test_results_that_lack_a_metric_test_nothing_that_reads_it(figure: Figure) -
     curves = tuple(dataclasses.replace(c, setting=s) for c, s in zip(figure.panels[0].curves, more, strict=True))
     shown = dataclasses.replace(figure, panels=(dataclasses.replace(figure.panels[0], curves=curves),))
     rows = frame({s.series: np.ones((3, 2)) for s in settings})
-    about = Sidecar.parse({"schema": 3, "trials_done": 3, "trials_wanted": 3})
+    about = consistent(figure, rows, trials_done=3, trials_wanted=3)
     for check in ("y(at=1, Q2=1, metric='objective_raw') < 2", "total(axis='objective_raw', Q2=1) < 2"):
         row = judge(Claim("x", "s", "w", "a", check), shown, rows, about)
         assert (row.verdict, row.why) == ("not tested", "these results do not have the metric 'objective_raw'")
@@ -514,7 +543,7 @@ def test_a_parameter_of_a_curve_may_be_named_as_an_argument_of_another_function(
     odd[1] = dataclasses.replace(odd[1], setting=others[0].setting)
     shown = dataclasses.replace(figure, panels=(dataclasses.replace(figure.panels[0], curves=tuple(odd)),))
     rows = frame({one.setting.series: np.full((3, 2), k) for k, one in enumerate(odd, start=1)})
-    about = Sidecar.parse({"schema": 3, "trials_done": 3, "trials_wanted": 3})
+    about = consistent(shown, rows, trials_done=3, trials_wanted=3)
     claim = Claim("x", "s", "w", "a", "y(at=1, level=1) < y(at=1, level=2) and total('objective', since=1) <= 1")
     assert not list(claim_grammar.problems(claim, {"a": shown.panels[0]}, ("round",)))
     assert [c.label for c in judge_module.curves(claim, shown)] == ["c1", "c2"]

@@ -14,10 +14,10 @@ import pytest
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Row, Series, judge
 from fedrepro.errors import UserError
-from fedrepro.results.schema import Sidecar
 from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
+from tests.sidecars import consistent
 
 
 def series(rounds: Any, values: Any) -> Series:
@@ -103,8 +103,9 @@ def ask(figure: Figure) -> Callable[..., Row]:
              "uplink_scalars": r, "uplink_bits": r, "downlink_scalars": r, "downlink_bits": r, "value": v}
             for t, table in enumerate(values) for r, v in enumerate(table)
         ]  # fmt: skip
-        about = Sidecar.parse({"schema": 2, "trials_done": 3, "trials_wanted": 3})
-        return judge(Claim("x", "s", "w", "a", **claim), figure, pd.DataFrame(rows), about)
+        table = pd.DataFrame(rows)
+        about = consistent(figure, table, trials_done=3, trials_wanted=3)
+        return judge(Claim("x", "s", "w", "a", **claim), figure, table, about)
 
     return ask
 

@@ -1,10 +1,11 @@
 """The level of evidence of a verdict, and its wording.
 
 Levels, best first: ``paper`` (the paper tier: published sizes, the paper's data, all trials), ``partial`` (not all
-trials), ``variant`` (a known variant of the data, or data of another or unknown size), ``changed`` (computed with
-``--set``), ``quick`` and ``smoke`` (smaller tiers), ``stand-in`` (other data, which say nothing about the paper),
-``none``. If several apply, the worst is the level, and all are named. Only at ``paper`` is a claim *reproduced*, *not
-reproduced* or *within noise*; below it a claim *holds*, *fails* or is *undecided* at its level.
+trials), ``variant`` (a known variant of the data, or data of another or unknown size), ``unknown`` (it is not certain
+how the numbers were computed: ``results.consistency``), ``changed`` (computed with ``--set``), ``quick`` and ``smoke``
+(smaller tiers), ``stand-in`` (other data, which say nothing about the paper), ``none``. If several apply, the worst is
+the level, and all are named. Only at ``paper`` is a claim *reproduced*, *not reproduced* or *within noise*; below it a
+claim *holds*, *fails* or is *undecided* at its level.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from fedrepro.results import consistency
+from fedrepro.results.by_run import Runs
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Curve, Figure
 
-PAPER, PARTIAL, VARIANT, CHANGED, QUICK, SMOKE, STAND_IN, NONE = LEVELS = (
-    "paper", "partial", "variant", "changed", "quick", "smoke", "stand-in", "none",
+PAPER, PARTIAL, VARIANT, UNKNOWN, CHANGED, QUICK, SMOKE, STAND_IN, NONE = LEVELS = (
+    "paper", "partial", "variant", "unknown", "changed", "quick", "smoke", "stand-in", "none",
 )  # fmt: skip
 
 HOLDS, FAILS, NOISE = "holds", "fails", "within noise"
@@ -32,6 +35,7 @@ MEANS = {
     PAPER: "published sizes, the paper's data, all trials",
     PARTIAL: "published sizes, not all trials yet",
     VARIANT: "a known variant of the data, or of another size",
+    UNKNOWN: "not certain how the numbers were computed",
     CHANGED: "computed with changed settings",
     QUICK: "smaller data, fewer rounds and trials",
     SMOKE: "a few rounds on tiny data",
@@ -55,23 +59,25 @@ def verdict(outcome: str, level: str) -> str:
     return dict(zip((HOLDS, FAILS, NOISE), FULL if level == PAPER else LESS, strict=True))[outcome]
 
 
-def weigh(figure: Figure, sidecar: Sidecar, used: Iterable[Curve], trials: int) -> Evidence:
-    """Return the evidence of a claim that uses these curves, with ``trials`` finished trials."""
+def weigh(figure: Figure, sidecar: Sidecar, used: Iterable[Curve], trials: int, runs: Runs) -> Evidence:
+    """Return the evidence of a claim that uses these curves, with ``trials`` finished trials. runs : the results."""
     used = list(used)
-    differences = list(_differences(figure, sidecar, used, trials))
+    differences = list(_differences(figure, sidecar, used, trials, runs))
     if not differences:
         return Evidence(PAPER)
     worst = max((level for level, _ in differences), key=LEVELS.index)
     return Evidence(worst, "; ".join(words for _, words in differences))
 
 
-def _differences(figure: Figure, sidecar: Sidecar, used: list[Curve], trials: int) -> Iterator[tuple[str, str]]:
-    names = {curve.setting.dataset for curve in used}
-    for name in sidecar.stand_ins:
-        if name in names:
-            yield STAND_IN, f"on a stand-in for {name}, which says nothing about the paper"
+def _differences(
+    figure: Figure, sidecar: Sidecar, used: list[Curve], trials: int, runs: Runs
+) -> Iterator[tuple[str, str]]:
+    names, settings = {curve.setting.dataset for curve in used}, [curve.setting for curve in used]
+    for name in consistency.stand_ins(sidecar, runs, settings):
+        yield STAND_IN, f"on a stand-in for {name}, which says nothing about the paper"
     if figure.tier != "paper":
         yield figure.tier, f"at the {figure.tier} tier"
+    yield from ((UNKNOWN, words) for words in consistency.doubts(figure, sidecar, runs, settings))
     if sidecar.changes:
         yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.changes)
     for content in sidecar.variants:

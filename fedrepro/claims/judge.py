@@ -109,7 +109,7 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
         return untested(claim, figure, f"not applicable: {claim.inapplicable}")
     reader = Reader.of(claim, figure, known or Known(frame))
     used = curves(claim, figure)
-    weighed = evidence.weigh(figure, sidecar, used, reader.trials)
+    weighed = evidence.weigh(figure, sidecar, used, reader.trials, reader.known.runs)
     promise, measured = "", None
     try:
         compared = list(comparisons(claim_grammar.parse(claim.check).body))

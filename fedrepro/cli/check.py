@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,12 @@ from fedrepro.spec.find import find_some
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
-    from fedrepro.results.checks import Compared
+    from fedrepro.results.checks import Compared, Finding
     from fedrepro.runs.check import Kept
+    from fedrepro.runs.predict.timings import Timings
     from fedrepro.runs.run import Run
+
+COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 
 
 @click.command()
@@ -28,47 +32,51 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds", type=click.FloatRange(min=1.0), default=60.0, show_default=True, help="Approximate time limit."
 )
+@click.option(
+    "--whole", is_flag=True, help="Compute one run of every curve to its last round instead, however long it takes."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the sample (default: a new one each time).")
+@click.option(
+    "--receipt", type=click.Path(dir_okay=False, path_type=Path), help="Also write a record of the runs compared here."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print only the last lines.")
 @results_option
-def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, quiet: bool, results_dir: Path) -> None:
+def check(
+    specs: tuple[str, ...],
+    tier: str,
+    seconds: float,
+    whole: bool,
+    seed: int | None,
+    receipt: Path | None,
+    quiet: bool,
+    results_dir: Path,
+) -> None:
     """Compute a random sample of kept runs again on this machine and compare them with the results.
 
-    Each run of the sample starts from its beginning and continues until its share of the time is spent. For each
-    figure, the command prints whether the numbers have the same bits, agree to 1e-10 (relative), or differ. If any
-    differ, it prints the largest deviation and where it starts, and exits with code 1. The outcome is stored next to
-    the results and added to earlier checks of the same results by the same code. Results whose code has changed are no
-    longer stale once every method of the figure has produced the same bits.
+    Short runs are computed to their last round, the others until their share of the time is spent. For each figure, the
+    command prints how far runs were computed and whether the numbers have the same bits, agree to 1e-10, or differ. If
+    any differ, it prints the largest deviation and where it starts, and exits with code 1. The outcome is stored next
+    to the results and added to earlier checks by the same code with the same kernels on the same kind of CPU.
+
+    Results whose code has changed are stale until at least one run of every curve has produced the same bits to its
+    last round. --whole computes these runs, shortest first; it can be interrupted and continues where it stopped.
 
     \b
     Examples:
       fedrepro check
       fedrepro check gcca/fig5 --seconds 20
+      fedrepro check gcca/fig5 --whole
       fedrepro check --tier quick --seed 1
+      fedrepro check --receipt receipt.json
     """
-    from fedrepro.results.checks import other_cpu
     from fedrepro.runs import check as checking
-    from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.predict.calibrate import machine_for
     from fedrepro.runs.predict.timings import Timings
     from fedrepro.runs.runner import Folders
-    from fedrepro.spec.read import load
 
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    figures = [load(path, tier) for path in find_some(specs)]
-    plan = planning.make(figures, stand_in=True)
-    checkable = []
-    for number in range(len(figures)):
-        try:
-            kept = checking.kept(plan, number, results_dir)
-        except UserError as error:
-            click.secho(f"not checked: {error}", fg="yellow")
-            continue
-        checkable += [kept] if kept is not None else []
-    if not checkable:
-        raise UserError(f"no results at the {tier} tier in {results_dir} that can be checked here")
+    checkable = _checkable(specs, tier, results_dir)
     timings = Timings(Folders(results_dir).store, machine_for([run for kept in checkable for run in kept.runs]))
-
     comparisons: list[Compared] = []
 
     def print_comparison(kept: Kept, run: Run, compared: Compared) -> None:
@@ -77,18 +85,74 @@ def check(specs: tuple[str, ...], tier: str, seconds: float, seed: int | None, q
             upto = f"round {compared.round} of {compared.rounds}"
             click.echo(f"  {compared.outcome:<13} {kept.name:<22} {compared.series}, trial {run.trial}, to {upto}")
 
-    checks = checking.check(checkable, seconds, seed, timings, print_comparison)
+    if whole:
+        findings = checking.confirm(checkable, timings, seed, print_comparison, quiet)
+    else:
+        findings = checking.check(checkable, seconds, seed, timings, print_comparison)
     for kept in checkable:
-        if kept.number in checks:
-            outcome = checks[kept.number].outcome
-            colour = {"same bits": "green", "different": "red"}.get(outcome, "yellow")
-            click.secho(f"{kept.name}: {checks[kept.number]}", fg=colour)
-            reason = other_cpu(kept.sidecar.made, checks[kept.number].made)
-            if reason and outcome != "same bits":
-                click.echo(f"  {reason}")
+        if kept.number in findings:
+            _print_finding(kept, findings[kept.number])
+        for contradiction in kept.contradictions:
+            click.secho(f"{kept.name}: {contradiction}", fg="red")
+    _print_cost(checkable, timings, seed)
     click.echo(
-        f"{len(checks)} of {len(checkable)} figures, {len(comparisons)} runs compared; "
+        f"{len(findings)} of {len(checkable)} figures, {len(comparisons)} runs compared; "
         f"repeat this sample with --seed {seed}"
     )
-    if any(check.outcome == "different" for check in checks.values()):
+    if receipt is not None:
+        _write_receipt(receipt, findings.values())
+    if any(f.outcome == "different" for f in findings.values()) or any(kept.contradictions for kept in checkable):
         sys.exit(1)
+
+
+def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kept]:
+    """Return the results that can be checked here; print why others cannot. Raises UserError if there are none."""
+    from fedrepro.runs import check as checking
+    from fedrepro.runs.identity import plan as planning
+    from fedrepro.spec.read import load
+
+    plan = planning.make([load(path, tier) for path in find_some(specs)], stand_in=True)
+    checkable = []
+    for number in range(len(plan.figures)):
+        try:
+            kept = checking.kept(plan, number, results_dir)
+        except UserError as error:
+            click.secho(f"not checked: {error}", fg="yellow")
+            continue
+        checkable += [kept] if kept is not None else []
+    if not checkable:
+        raise UserError(f"no results at the {tier} tier in {results_dir} that can be checked here")
+    return checkable
+
+
+def _print_finding(kept: Kept, finding: Finding) -> None:
+    from fedrepro.results.checks import other_cpu
+
+    click.secho(f"{kept.name}: {finding}", fg=COLOURS[finding.outcome])
+    reason = other_cpu(kept.sidecar.made, finding.made)
+    if reason and finding.outcome != "same bits":
+        click.echo(f"  {reason}")
+
+
+def _print_cost(checkable: list[Kept], timings: Timings, seed: int) -> None:
+    """Print which results other code computed, and how long it takes to confirm them."""
+    from fedrepro.progress import duration
+    from fedrepro.runs import check as checking
+
+    for kept in checkable:
+        curves = checking.unconfirmed(kept)
+        if curves:
+            seconds = checking.cost(checking.unseen(kept, seed), timings)
+            click.echo(
+                f"{kept.name}: {len(curves)} curves computed by other code stay stale; to confirm them: "
+                f"fedrepro check {kept.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
+            )
+
+
+def _write_receipt(path: Path, findings: Iterable[Finding]) -> None:
+    from fedrepro.results import receipts
+    from fedrepro.runs import check as checking
+
+    receipt = checking.receipt(findings)
+    receipts.write(path, receipt)
+    click.echo(f"{path}: {len(receipt.runs)} runs; it names no person, machine or folder")

@@ -27,6 +27,7 @@ from fedrepro.cli.options import (
 from fedrepro.data.home import human
 from fedrepro.data.own import label
 from fedrepro.errors import UserError, nearest
+from fedrepro.progress import duration, echo
 from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
 
@@ -116,7 +117,7 @@ def plan(
         return
     click.echo(
         f"in all: {len(planned.runs)} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
-        f"about {_duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
+        f"about {duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
         _print_notes(cpu.doubts())
@@ -205,7 +206,6 @@ def run(
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
     """
     from fedrepro.plotting import batch
-    from fedrepro.progress import echo
     from fedrepro.runs import runner
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.storage.validity import finished
@@ -249,7 +249,7 @@ def run(
         click.echo(runner.describe(written))
     click.echo(
         f"{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
-        f"{outcome.diverged} diverged, in {_duration(outcome.seconds)}"
+        f"{outcome.diverged} diverged, in {duration(outcome.seconds)}"
     )
     titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}
     for id_, why in list(outcome.failed.items())[:20]:
@@ -351,9 +351,3 @@ def _only(figures: Sequence[Figure], panel: str | None) -> list[set[str] | None]
             f"--only {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
         )
     return [{c.setting.series for p in f.panels if p.id == panel for c in p.curves} for f in figures]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

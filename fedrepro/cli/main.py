@@ -23,6 +23,7 @@ COMMANDS = {
     "plan": "fedrepro.cli.compute:plan",
     "plot": "fedrepro.cli.draw:plot",
     "provenance": "fedrepro.cli.provenance:provenance",
+    "receipts": "fedrepro.cli.receipts:receipts",
     "report": "fedrepro.cli.report:report",
     "run": "fedrepro.cli.compute:run",
     "show": "fedrepro.cli.report:show",

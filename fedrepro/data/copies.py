@@ -162,6 +162,14 @@ def fingerprint(name: str, params: Mapping[str, Any] | None = None) -> str:
     return parsed.combine({part: record.parts[part] for part in wanted})
 
 
+def published_fingerprint(name: str, params: Mapping[str, Any]) -> str:
+    """Return the fingerprint that ``fingerprint`` has for the published files; '' if it is not known."""
+    entry = source(name)
+    wanted = entry.needs(params)
+    known = all(part in entry.published for part in wanted)
+    return parsed.combine({part: entry.published[part] for part in wanted}) if known else ""
+
+
 def arrays(name: str, params: Mapping[str, Any]) -> list[Path]:
     """Return the files of arrays that a loader with these parameters reads."""
     where = folder(name, params)

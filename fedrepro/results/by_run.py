@@ -24,6 +24,10 @@ class Runs:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._numbers = {name: frame[name].to_numpy(dtype=float) for name in NUMBERS if name in frame}
         self._status = frame["status"].to_numpy()
+        named = frame[["series", "dataset"]].drop_duplicates() if "dataset" in frame else frame[["series"]].iloc[:0]
+        self._datasets: dict[str, set[str]] = {}
+        for series, dataset in named.itertuples(index=False):
+            self._datasets.setdefault(series, set()).add(str(dataset))
         self._whole, self._parts = _places(frame, "series", "trial"), _places(frame, "series", "trial", "metric")
         self._trials: dict[str, list[int]] = {}
         for series, trial in sorted(self._whole):
@@ -32,6 +36,10 @@ class Runs:
     def series(self) -> list[str]:
         """Return the names of all series."""
         return list(self._trials)
+
+    def datasets(self, series: str) -> set[str]:
+        """Return the names of the data in the rows of a series; one, unless rows were edited."""
+        return self._datasets.get(series, set())
 
     def trials(self, series: str) -> list[int]:
         """Return the numbers of a series' trials, in order."""

@@ -1,15 +1,19 @@
-"""The last check of a figure's results: which runs were computed again, by which code, and with what outcome.
+"""Checks of a figure's results: which runs were computed again, how far, by which program, where, with what outcome.
 
-``fedrepro check`` writes it to ``<figure>.check.json``, next to the CSV.
+``fedrepro check`` writes them to ``<figure>.check.json``, next to the CSV. A finding is what one program found in one
+environment (kernels and CPU); findings of different environments or programs are never combined.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
@@ -17,16 +21,38 @@ from fedrepro.results.read import with_suffix
 from fedrepro.results.schema import Made, typed
 
 SUFFIX = ".check.json"
+VERSION = 2
+"""Version of the file (its key ``schema``). Version 1 had one finding, without ``schema``; it can be read."""
+
 CLOSE = 1e-10
-"""Relative deviation up to which two computations of a number agree: they may add in another order."""
+"""Deviation up to which two computations of a number agree: they may add in another order."""
+
+ROUNDING = 64 * float(np.finfo(float).eps)
+"""Rounding error of a number, relative to the largest number of its curve, where it is a difference of such numbers."""
+
+SAME, NEAR, DIFFERENT = OUTCOMES = ("same bits", "same to 1e-10", "different")
+"""Outcomes of a comparison, best first."""
+
+
+def deviation(kept: float, computed: float, scale: float) -> float:
+    """Return |kept - computed| relative to the larger of both, or to a small part of the curve's ``scale``.
+
+    scale : the largest absolute number of the curve. A residual that falls by many orders of magnitude is a difference
+    of numbers of that size, so its rounding error is ``ROUNDING * scale``; this error has the deviation ``CLOSE``.
+    Returns 0 if both are equal or NaN, infinity if only one is finite.
+    """
+    if kept == computed or (np.isnan(kept) and np.isnan(computed)):
+        return 0.0
+    relative = abs(kept - computed) / max(abs(kept), abs(computed), scale * ROUNDING / CLOSE)
+    return relative if np.isfinite(relative) else float("inf")
 
 
 @dataclass(frozen=True)
 class Compared:
     """A run computed again, up to ``round`` (of ``rounds``), and compared in ``values`` numbers.
 
-    deviation : the largest relative deviation, 0 if all bits are equal. start : the first round with a deviation larger
-    than ``CLOSE`` (None without one). metric : the metric that deviates there ('' without one).
+    deviation : the largest deviation, 0 if all bits are equal. start : the first round with a deviation larger than
+    ``CLOSE`` (None without one). metric : the metric that deviates there ('' without one).
     """
 
     series: str
@@ -43,22 +69,31 @@ class Compared:
     def outcome(self) -> str:
         """``same bits``, ``same to 1e-10`` or ``different``."""
         if self.start is not None:
-            return "different"
-        return "same bits" if self.deviation == 0.0 else "same to 1e-10"
+            return DIFFERENT
+        return SAME if self.deviation == 0.0 else NEAR
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run was computed to its last round."""
+        return self.round >= self.rounds
+
+    def after(self, earlier: Compared | None) -> Compared:
+        """Return which of two comparisons of a run counts: the worse one, unless the later one saw at least as much."""
+        if earlier is None or self.round >= earlier.round:
+            return self
+        return self if OUTCOMES.index(self.outcome) > OUTCOMES.index(earlier.outcome) else earlier
 
 
 @dataclass(frozen=True)
-class Check:
-    """A check of one figure's results.
+class Finding:
+    """What one program found in one environment.
 
-    results : sha256 of their CSV. runs : by series, the identity of each trial's run in the checking program; '' for a
-    trial that is missing or could not be computed. former_runs : the identities of the same program in an earlier
-    scheme. methods : the algorithms of all runs. made : how and when the check was made.
+    runs : by series, the identity of each trial's run in the checking program; '' for a trial that is missing or could
+    not be computed. former_runs : the identities of the same program in an earlier scheme. made : the program, its
+    environment, and the date of the last comparison.
     """
 
-    results: str = ""
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    methods: tuple[str, ...] = ()
     compared: tuple[Compared, ...] = ()
     made: Made = field(default_factory=Made)
     former_runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -67,30 +102,33 @@ class Check:
     def outcome(self) -> str:
         """The worst outcome of the compared runs; '' if there are none."""
         outcomes = {run.outcome for run in self.compared}
-        return next((name for name in ("different", "same to 1e-10", "same bits") if name in outcomes), "")
+        return next((name for name in reversed(OUTCOMES) if name in outcomes), "")
 
     @property
-    def unseen(self) -> tuple[str, ...]:
-        """The algorithms without a compared run."""
-        seen = {run.algorithm for run in self.compared}
-        return tuple(name for name in self.methods if name not in seen)
+    def confirmed(self) -> frozenset[str]:
+        """The curves with a run that had the same bits to its last round, and no run that deviated."""
+        deviating = {self.id(run) for run in self.compared if run.outcome != SAME}
+        return frozenset(name for name in self.whole if not deviating & set(self.runs[name]))
 
-    def confirmed(self, results: str) -> dict[str, tuple[str, int]]:
-        """Return the runs of the checking program that these results contain: identity -> (series, trial).
+    @property
+    def whole(self) -> frozenset[str]:
+        """The curves with a run that was computed to its last round; curves can share runs."""
+        done = {self.id(run) for run in self.compared if run.whole}
+        return frozenset(name for name, runs in self.runs.items() if done & set(runs))
 
-        All of them if every method had the same bits; otherwise none.
-        """
-        if self.results != results or self.outcome != "same bits" or self.unseen:
-            return {}
-        return {
-            run: (series, trial) for series, runs in self.runs.items() for trial, run in enumerate(runs, start=1) if run
-        }
+    def id(self, compared: Compared) -> str:
+        """Return the identity of a compared run in the checking program."""
+        return self.runs[compared.series][compared.trial - 1]
 
-    def merged(self, earlier: Check | None) -> Check:
-        """Return the check with the runs of an earlier check of the same results by the same code; later runs win."""
-        if earlier is None or (earlier.results, earlier.runs) != (self.results, self.runs):
-            return self
-        by_run = {(run.series, run.trial): run for run in (*earlier.compared, *self.compared)}
+    def same_environment(self, other: Finding) -> bool:
+        """Return whether both are of the same program, kernels and CPU."""
+        return (self.runs, self.made.kernels) == (other.runs, other.made.kernels)
+
+    def after(self, earlier: Finding) -> Finding:
+        """Return this finding with the comparisons of an earlier one of the same environment."""
+        by_run = {(run.series, run.trial): run for run in earlier.compared}
+        for run in self.compared:
+            by_run[run.series, run.trial] = run.after(by_run.get((run.series, run.trial)))
         compared = tuple(by_run[key] for key in sorted(by_run))
         return dataclasses.replace(self, compared=compared, former_runs=self.former_runs or earlier.former_runs)
 
@@ -101,13 +139,78 @@ class Check:
         return f"{self}, on {self.made.written[:10]}" + (f" ({where})" if where else "")
 
     def __str__(self) -> str:
-        held = {run for runs in self.runs.values() for run in runs if run}
-        text = f"{self.outcome or 'nothing compared'} in {len(self.compared)} of {len(held)} runs"
-        worst = max(self.compared, key=lambda run: run.deviation, default=None)
-        if worst is not None and worst.deviation > 0.0:
-            text += f"; largest deviation {worst.deviation:.1e} in {worst.series}, trial {worst.trial}"
-            text += f", from round {worst.start} on ({worst.metric})" if worst.start is not None else ""
-        return text + (f"; of {', '.join(self.unseen)} none" if self.unseen and self.compared else "")
+        if not self.compared:
+            return "nothing compared"
+        kept = len({run for runs in self.runs.values() for run in runs if run})
+        if self.outcome == SAME:
+            return f"{SAME} {_extent(self.compared, kept)}{self._unseen()}"
+        deviating = [run for run in self.compared if run.outcome == self.outcome]
+        worst = max(deviating, key=lambda run: run.deviation)
+        text = f"{self.outcome} in {len(deviating)} of {len(self.compared)} runs compared (of {kept})"
+        text += f"; largest deviation {worst.deviation:.1e} in {worst.series}, trial {worst.trial}"
+        return text + (f", from round {worst.start} on ({worst.metric})" if worst.start is not None else "")
+
+    def _unseen(self) -> str:
+        curves = {series for series, runs in self.runs.items() if any(runs)}
+        missing = len(curves - self.whole)
+        return f"; {missing} of {len(curves)} curves without a whole run" if missing else ""
+
+
+def _extent(compared: Iterable[Compared], kept: int) -> str:
+    """Return how far runs were computed, in words: ``to round 12 of 500 in 70 of 270 runs, no run to its end``."""
+    compared = list(compared)
+    parts = [run for run in compared if not run.whole]
+    of = f"in {len(compared)} of {kept} runs"
+    if not parts:
+        return f"{of}, each to its last round"
+    upto = f"round{'s' * (len({run.round for run in parts}) > 1)} {_range(run.round for run in parts)}"
+    upto += f" of {_range(run.rounds for run in parts)}"
+    if len(parts) == len(compared):
+        return f"to {upto} {of}, no run to its end"
+    return f"{of}, {len(compared) - len(parts)} to their last round, the others to {upto}"
+
+
+def _range(numbers: Iterable[int]) -> str:
+    distinct = sorted(set(numbers))
+    return f"{distinct[0]}" if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """All findings about one figure's results, the latest last. results : sha256 of their CSV."""
+
+    results: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    def added(self, finding: Finding) -> Check:
+        """Return the check with another finding, which continues an earlier one of the same environment."""
+        for earlier in self.findings:
+            if finding.same_environment(earlier):
+                finding = finding.after(earlier)
+        others = (earlier for earlier in self.findings if not finding.same_environment(earlier))
+        return dataclasses.replace(self, findings=(*others, finding))
+
+    def of(self, results: str) -> Iterator[Finding]:
+        """Yield the findings if they are about the results with this hash."""
+        yield from self.findings if self.results == results else ()
+
+    def confirmed(self, results: str) -> dict[str, tuple[str, int]]:
+        """Return the runs of checking programs that these results contain: identity -> (series, trial).
+
+        They are the runs of each curve that one finding confirms: one run had the same bits to its last round there.
+        """
+        return {
+            run: (series, trial)
+            for finding in self.of(results)
+            for series in finding.confirmed
+            for trial, run in enumerate(finding.runs.get(series, ()), start=1)
+            if run
+        }
+
+    @property
+    def words(self) -> str:
+        """The latest finding in words, '' if there is none."""
+        return self.findings[-1].words if self.findings else ""
 
 
 def other_cpu(kept: Made, here: Made) -> str:
@@ -119,18 +222,28 @@ def other_cpu(kept: Made, here: Made) -> str:
 
 
 def read(base: Path) -> Check | None:
-    """Return the last check of the results at ``base``, or None. Raises UserError if its file is damaged."""
+    """Return the checks of the results at ``base``, or None. Raises UserError if their file is damaged."""
     path = with_suffix(base, SUFFIX)
     try:
-        check: Check = typed(json.loads(path.read_text(encoding="utf-8")), Check, "")
+        check: Check = typed(_current(json.loads(path.read_text(encoding="utf-8"))), Check, "")
         return check
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read ({error}); remove it, and `fedrepro check` writes it again") from None
 
 
+def _current(facts: Any) -> Any:
+    """Convert a file of version 1, which had one finding."""
+    if isinstance(facts, Mapping) and "schema" not in facts:
+        names = (each.name for each in dataclasses.fields(Finding))
+        return {"results": facts["results"], "findings": [{name: facts[name] for name in names if name in facts}]}
+    if isinstance(facts, Mapping) and facts["schema"] != VERSION:
+        raise ValueError(f"version {facts['schema']} is unknown (known: 1 to {VERSION})")
+    return facts
+
+
 def write(base: Path, check: Check) -> None:
-    """Store a check next to its results."""
-    text = json.dumps(dataclasses.asdict(check), indent=1, sort_keys=True) + "\n"
+    """Store the checks next to their results."""
+    text = json.dumps({**dataclasses.asdict(check), "schema": VERSION}, indent=1, sort_keys=True) + "\n"
     atomically(with_suffix(base, SUFFIX), text.encode())

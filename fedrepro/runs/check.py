@@ -1,61 +1,86 @@
 """Compares kept results with what today's code computes on this machine, on a sample of their runs.
 
-A run is computed from its start until its share of the time is spent. Its rounds are the first rounds of the whole run,
-so the recorded rounds among them must equal those in the CSV.
+A run is computed from its start to its last round, or until its share of the time is spent. Its rounds are then the
+first rounds of the whole run, so the recorded rounds among them must equal those in the CSV. Only runs that are
+computed to their last round confirm a curve.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+import math
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from filelock import FileLock
 from threadpoolctl import threadpool_limits
 
-from fedrepro import registry
+from fedrepro import cpu, registry
 from fedrepro.errors import UserError
+from fedrepro.files import writing
 from fedrepro.ledger import COUNTS
-from fedrepro.protocols import Method
-from fedrepro.results.checks import CLOSE, Check, Compared, read, write
+from fedrepro.progress import Progress
+from fedrepro.protocols import Method, Problem
+from fedrepro.results.checks import CLOSE, Check, Compared, Finding, deviation, read, write
+from fedrepro.results.consistency import recorded
 from fedrepro.results.read import content_hash, read_sidecar, results_file, stem
+from fedrepro.results.receipts import Receipt, recomputed
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute import execute
-from fedrepro.runs.compute.drive import drive, randomness
+from fedrepro.runs.compute.drive import History, diverged, drive, randomness
 from fedrepro.runs.compute.record import Record
+from fedrepro.runs.identity import code
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage import restore
-from fedrepro.runs.storage.validity import recorded
 from fedrepro.runs.storage.write import made
 from fedrepro.spec.model import Figure, Setting
 
 LEAST = 0.5
 """Least time per run, in seconds, whatever its share."""
 
+WHOLE = 0.7
+"""The share of the time in which a sample computes runs to their last round, if they are short enough."""
+
 
 @dataclass(frozen=True)
 class Kept:
-    """A figure's results, with today's run for each of their runs that can be computed on this machine."""
+    """A figure's results, with today's run for each of their runs that can be computed on this machine.
+
+    contradictions : what the sidecar states about the data that the data on this machine contradict.
+    """
 
     number: int
     figure: Figure
+    root: Path
     base: Path
     table: Path
     sidecar: Sidecar
     runs: tuple[Run, ...]
+    contradictions: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """``paper/figure``."""
         return f"{self.figure.paper}/{self.figure.figure}"
+
+    @property
+    def ids(self) -> dict[str, tuple[str, ...]]:
+        """By series, today's identity of each kept trial; '' for one that is missing or cannot be computed here."""
+        today = {(run.setting.series, run.trial): run.id for run in self.runs}
+        return {
+            series: tuple(today.get((series, trial), "") for trial in range(1, len(runs) + 1))
+            for series, runs in self.sidecar.runs.items()
+        }
 
 
 def kept(plan: Plan, number: int, root: Path) -> Kept | None:
@@ -72,20 +97,24 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
         return None
     if sidecar.csv_sha256 != content_hash(table):
         raise UserError(f"{name}: {table} is not the file that was written; restore it with git")
-    known = {(data.dataset, data.fingerprint) for data in sidecar.datasets if data.state != "none needed"}
+    recorded_data = {(data.dataset, data.fingerprint): data.state for data in sidecar.datasets}
     same = unchanged(figure, sidecar)
-    checkable = []
+    checkable, contradictions = [], []
     for series, setting in same.items():
         source = plan.source(setting)
-        if source.state == "none needed" or (source.dataset, source.fingerprint) in known:
-            today = {run.trial: run for run in plan.by_figure[number][series]}
-            trials = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
-            checkable += [dataclasses.replace(today[t], setting=setting) for t in trials if t in today]
+        state = recorded_data.get((source.dataset, source.fingerprint))
+        if state is None and source.state != "none needed":
+            continue
+        if state != source.state:
+            contradictions.append(f"{source.dataset} is recorded as {state or 'unknown'}, but it is {source.state}")
+        today = {run.trial: run for run in plan.by_figure[number][series]}
+        trials = (t for t, run in enumerate(sidecar.runs.get(series, ()), start=1) if run)
+        checkable += [dataclasses.replace(today[t], setting=setting) for t in trials if t in today]
     if not checkable:
         why = "the spec changed" if not same else "the data they were computed on are not here"
         why = why if sidecar.runs else "the sidecar is of a version that names no runs"
         raise UserError(f"{name}: none of its runs can be checked, {why}")
-    return Kept(number, figure, base, table, sidecar, tuple(checkable))
+    return Kept(number, figure, root, base, table, sidecar, tuple(checkable), tuple(dict.fromkeys(contradictions)))
 
 
 def unchanged(figure: Figure, sidecar: Sidecar) -> dict[str, Setting]:
@@ -95,7 +124,7 @@ def unchanged(figure: Figure, sidecar: Sidecar) -> dict[str, Setting]:
 
 
 def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:
-    """Yield the runs of some results in random order, first one run per method and figure."""
+    """Yield the runs of some results in random order, first one run of every curve."""
     draw = random.Random(seed)
     first: list[tuple[Kept, Run]] = []
     rest: list[tuple[Kept, Run]] = []
@@ -104,12 +133,15 @@ def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:
         draw.shuffle(mixed)
         seen: set[str] = set()
         for run in mixed:
-            (rest if run.setting.algorithm in seen else first).append((results, run))
-            seen.add(run.setting.algorithm)
+            (rest if run.setting.series in seen else first).append((results, run))
+            seen.add(run.setting.series)
     draw.shuffle(first)
     draw.shuffle(rest)
     yield from first
     yield from rest
+
+
+OnRun = Callable[[Kept, Run, Compared], None]
 
 
 def check(
@@ -117,73 +149,170 @@ def check(
     seconds: float,
     seed: int,
     timings: predict.Timings,
-    on_run: Callable[[Kept, Run, Compared], None] = lambda kept, run, compared: None,
-) -> dict[int, Check]:
-    """Compute runs of these results again for about ``seconds`` and store the outcome; returned by figure number.
+    on_run: OnRun = lambda kept, run, compared: None,
+) -> dict[int, Finding]:
+    """Compute runs of these results again for about ``seconds``; store and return the findings by figure number.
 
-    The time is shared equally among the sampled runs that are predicted to fit, including the making of their data.
-    ``on_run`` is called with each comparison.
+    Runs that are predicted to be short are computed to their last round. The others, and those that turn out to be
+    longer, share the rest of the time equally. ``on_run`` is called with each comparison.
     """
     began = time.monotonic()
+    order = list(sample(of, seed))
+    whole = _short(order, WHOLE * seconds, timings)
+    begun = _fitting([pair for pair in order if pair not in whole], (1.0 - WHOLE) * seconds, timings)
+    todo = [*_by_problem(whole), *_by_problem(begun)]
+
+    def limit(place: int) -> float:
+        left = seconds - (time.monotonic() - began)
+        return left if place < len(whole) else left / (len(todo) - place)
+
     outcomes: dict[int, list[Compared]] = {results.number: [] for results in of}
-    todo = _fitting(list(sample(of, seed)), seconds, timings)
+    for results, run, compared in _compare(todo, limit):
+        outcomes[results.number].append(compared)
+        on_run(results, run, compared)
+    return {results.number: _keep(results, outcomes[results.number]) for results in of if outcomes[results.number]}
+
+
+def confirm(
+    of: Sequence[Kept],
+    timings: predict.Timings,
+    seed: int,
+    on_run: OnRun = lambda kept, run, compared: None,
+    quiet: bool = False,
+) -> dict[int, Finding]:
+    """Compute one run of every curve to its last round, the shortest first; return the findings by figure number.
+
+    Each comparison is stored as it ends. Curves that have a whole run already, by the same code in the same
+    environment, are left out.
+    """
+    todo = sorted((pair for kept in of for pair in unseen(kept, seed)), key=lambda pair: timings.seconds(pair[1]))
+    findings = {kept.number: found for kept in of if (found := _keep(kept, [])).compared}
+    costs = {run.id: timings.seconds(run) for _, run in todo}
+    with Progress("runs", len(todo), sum(costs.values()), seconds=cost(todo, timings), quiet=quiet) as progress:
+        for kept, run, compared in _compare(todo, lambda place: math.inf):
+            findings[kept.number] = _keep(kept, [compared])
+            progress.step(run.setting.series, costs[run.id])
+            on_run(kept, run, compared)
+    return findings
+
+
+def unseen(kept: Kept, seed: int) -> list[tuple[Kept, Run]]:
+    """Return one run of every curve that has no whole run in this environment."""
+    here = _finding(kept, [])
+    done = {series for finding in _findings(kept) if finding.same_environment(here) for series in finding.whole}
+    first: dict[str, Run] = {}
+    for _, run in sample([kept], seed):
+        first.setdefault(run.setting.series, run)
+    return [(kept, run) for series, run in first.items() if series not in done]
+
+
+def unconfirmed(kept: Kept) -> list[str]:
+    """Return the curves computed by other code, unless a check confirms that today's gives the same bits."""
+    known = set(Check(kept.sidecar.csv_sha256, tuple(_findings(kept))).confirmed(kept.sidecar.csv_sha256))
+    known |= {run for runs in kept.sidecar.runs.values() for run in runs}
+    return list(dict.fromkeys(run.setting.series for run in kept.runs if run.id not in known))
+
+
+def cost(todo: Iterable[tuple[Kept, Run]], timings: predict.Timings) -> float:
+    """Return the predicted seconds, on one core, of computing these runs to their last round."""
+    return timings.total([run for _, run in todo], 1)
+
+
+def _short(order: Sequence[tuple[Kept, Run]], seconds: float, timings: predict.Timings) -> list[tuple[Kept, Run]]:
+    """Return the runs that fit into ``seconds`` as a whole; no run takes most of it."""
+    return _fitting(order, seconds, timings, whole=True)
+
+
+def _fitting(
+    order: Sequence[tuple[Kept, Run]], seconds: float, timings: predict.Timings, whole: bool = False
+) -> list[tuple[Kept, Run]]:
+    """Return the runs whose data and least time (or whole time) fit into ``seconds``; no run takes most of it."""
+    chosen, spent = [], 0.0
+    problems: set[str] = set()
+    most = seconds / min(len({results.number for results, _ in order}) or 1, 8)
+    for results, run in order:
+        takes = timings.seconds(run) if whole else min(LEAST, timings.seconds(run))
+        takes += timings.compiling([run])
+        takes += 0.0 if run.problem_id in problems else timings.making([run])
+        if takes <= most and spent + takes <= seconds:
+            spent += takes
+            problems.add(run.problem_id)
+            chosen.append((results, run))
+    return chosen
+
+
+def _by_problem(pairs: Iterable[tuple[Kept, Run]]) -> list[tuple[Kept, Run]]:
+    """Return the pairs so that runs on the same arrays follow each other."""
+    return sorted(pairs, key=lambda pair: pair[1].problem_id)
+
+
+def _compare(todo: Sequence[tuple[Kept, Run]], limit: Callable[[int], float]) -> Iterator[tuple[Kept, Run, Compared]]:
+    """Compute runs and yield their comparisons. limit : the seconds left for the run at a place; 0 ends the loop."""
     records: dict[int, dict[tuple[str, int], Record]] = {}
     with tempfile.TemporaryDirectory(prefix="fedrepro-check-") as folder:
         for place, (results, run) in enumerate(todo):
-            left = seconds - (time.monotonic() - began)
-            if left <= 0.0:
+            seconds = limit(place)
+            if seconds <= 0.0:
                 break
             if results.number not in records:
                 records[results.number] = restore.records(results.sidecar, results.table, results.base)
             record = records[results.number].get((run.setting.series, run.trial))
             if record is None:
                 continue
-            compared = _compared(run, record, Path(folder), max(LEAST, left / (len(todo) - place)))
-            outcomes[results.number].append(compared)
-            on_run(results, run, compared)
-    return {results.number: _keep(results, outcomes[results.number]) for results in of if outcomes[results.number]}
+            yield results, run, _compared(results, run, record, Path(folder), max(LEAST, seconds))
 
 
-def _fitting(order: list[tuple[Kept, Run]], seconds: float, timings: predict.Timings) -> list[tuple[Kept, Run]]:
-    """Return the runs whose data and least time fit into ``seconds``; no run takes most of it."""
-    chosen, spent = [], 0.0
-    problems: set[str] = set()
-    most = seconds / min(len({results.number for results, _ in order}), 8)
-    for results, run in order:
-        takes = min(LEAST, timings.seconds(run)) + timings.compiling([run])
-        takes += 0.0 if run.problem_id in problems else timings.making([run])
-        if takes <= most and spent + takes <= seconds:
-            spent += takes
-            problems.add(run.problem_id)
-            chosen.append((results, run))
-    return sorted(chosen, key=lambda pair: pair[1].problem_id)
+def _finding(checked: Kept, compared: Sequence[Compared]) -> Finding:
+    return Finding(checked.ids, tuple(compared), made(checked.figure.settings()))
 
 
-def _keep(checked: Kept, compared: Sequence[Compared]) -> Check:
-    today = {(run.setting.series, run.trial): run.id for run in checked.runs}
-    done = Check(
-        results=checked.sidecar.csv_sha256,
-        runs={
-            series: tuple(today.get((series, trial), "") for trial in range(1, len(runs) + 1))
-            for series, runs in checked.sidecar.runs.items()
-        },
-        methods=tuple(sorted({run.setting.algorithm for run in checked.runs})),
-        compared=tuple(compared),
-        made=made(checked.figure.settings()),
+def _findings(checked: Kept) -> list[Finding]:
+    """Return the stored findings about these results; none if the file is damaged, which then is replaced."""
+    with contextlib.suppress(UserError):
+        earlier = read(checked.base)
+        return list(earlier.of(checked.sidecar.csv_sha256)) if earlier is not None else []
+    return []
+
+
+def _keep(checked: Kept, compared: Sequence[Compared]) -> Finding:
+    """Add comparisons, if there are any, to the stored ones; return all of this environment."""
+    name = f"check-{checked.figure.tier}-{checked.figure.paper}-{checked.figure.figure}.lock"
+    locks = checked.root / ".locks"
+    with writing(locks):
+        locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(locks / name):
+        check = Check(checked.sidecar.csv_sha256, tuple(_findings(checked))).added(_finding(checked, compared))
+        if compared:
+            write(checked.base, check)
+    return check.findings[-1]
+
+
+def receipt(of: Iterable[Finding]) -> Receipt:
+    """Return a receipt of these findings of this environment."""
+    findings = list(of)
+    here = made()
+    versions = {"python": here.python, "fedrepro": here.fedrepro}
+    for finding in findings:
+        versions |= finding.made.libraries
+    kernels = {name: here.kernels[name] for name in ("level", "blas")}
+    return Receipt(
+        runs=recomputed(findings),
+        code=code.program(),
+        kernels=kernels,
+        cpu=cpu.processor(),
+        versions=versions,
+        date=here.written[:10],
     )
-    with contextlib.suppress(UserError):  # a damaged check file is replaced
-        done = done.merged(read(checked.base))
-    write(checked.base, done)
-    return done
 
 
-def _compared(run: Run, record: Record, scratch: Path, seconds: float) -> Compared:
+def _compared(checked: Kept, run: Run, record: Record, scratch: Path, seconds: float) -> Compared:
     setting = run.setting
-    method = registry.methods()[setting.algorithm].cls(**setting.params)
     problem = execute.opened(run, scratch)
+    method, end = registry.methods()[setting.algorithm].cls(**setting.params), int(record.rounds[-1])
+    limited = _Limited(method, time.monotonic() + seconds, end)
     with threadpool_limits(limits=1):
         history = drive(
-            cast(Method, _Limited(method, time.monotonic() + seconds)),
+            cast(Method, limited),
             problem,
             setting.rounds,
             rng=randomness(setting.problem, run.trial),
@@ -192,47 +321,85 @@ def _compared(run: Run, record: Record, scratch: Path, seconds: float) -> Compar
             record_every=setting.record_every,
             record_dense=setting.record_dense,
         )
+    compared = _numbers(run, record, history, ended=not limited.stopped)
+    if compared.start is None and compared.whole:
+        size = json.loads((scratch / run.problem_id / execute.ABOUT).read_bytes())["size"]
+        other = next(_other_facts(checked, run, record, history, problem, size), "")
+        compared = dataclasses.replace(compared, start=compared.round, metric=other) if other else compared
+    return compared
+
+
+def _numbers(run: Run, record: Record, history: History, ended: bool) -> Compared:
+    """Compare the numbers of the rounds that were computed; ``ended`` if the run was not stopped before its end."""
     here = {round_: i for i, round_ in enumerate(history.rounds.tolist())}
+    kept_rounds = record.rounds.tolist()
+    scales = {name: _scale(values) for name, values in record.metrics.items()}
     worst, start, where, values, last = 0.0, None, "", 0, 0
-    for i, round_ in enumerate(record.rounds.tolist()):
+    for i, round_ in enumerate(kept_rounds):
         if round_ not in here:
             continue
         last = round_
         for name, kept_value, value in _pairs(record, i, history, here[round_]):
             values += 1
-            deviation = _deviation(kept_value, value)
-            worst = max(worst, deviation)
-            if deviation > CLOSE and start is None:
+            deviating = deviation(kept_value, value, scales.get(name, 0.0))
+            worst = max(worst, deviating)
+            if deviating > (CLOSE if name in scales else 0.0) and start is None:
                 start, where = round_, name
+    if start is None and ended and history.rounds[-1] != kept_rounds[-1]:
+        start, where = int(min(history.rounds[-1], kept_rounds[-1])) + 1, "the round in which it ends"
     return Compared(
-        setting.series, run.trial, setting.algorithm, last, int(record.rounds[-1]), values, worst, start, where
+        run.setting.series, run.trial, run.setting.algorithm, last, kept_rounds[-1], values, worst, start, where
     )
 
 
-def _pairs(record: Record, i: int, history: Any, j: int) -> Iterator[tuple[str, float, float]]:
+def _scale(values: np.ndarray) -> float:
+    """Return the largest finite absolute value of a curve, 0 without one."""
+    return float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0))
+
+
+def _pairs(record: Record, i: int, history: History, j: int) -> Iterator[tuple[str, float, float]]:
     for k, name in enumerate(COUNTS):
         yield name, float(record.counts[i][k]), float(history[name][j])
     for name, kept_values in record.metrics.items():
         yield name, float(kept_values[i]), float(history[name][j])
 
 
-def _deviation(a: float, b: float) -> float:
-    """Return |a - b| / max(|a|, |b|): 0 if they are equal or both NaN, infinite if only one is finite."""
-    if a == b or (np.isnan(a) and np.isnan(b)):
-        return 0.0
-    deviation = abs(a - b) / max(abs(a), abs(b))
-    return deviation if np.isfinite(deviation) else float("inf")
+def _other_facts(
+    checked: Kept, run: Run, record: Record, history: History, problem: Problem, size: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield the name of each fact, apart from the numbers of rounds, in which a run that was computed whole differs."""
+    method = registry.methods()[run.setting.algorithm].cls
+    why = diverged(method, problem, history.diverged, {"round": history.rounds, **history.values})
+    if record.meta["status"] != ("diverged" if why else "ok"):
+        yield "the status"
+    if record.meta["setup_scalars"] not in (0, history.ledger.setup_scalars):
+        yield "the numbers sent before round 1"
+    kept_size = checked.sidecar.sizes.get(run.setting.names.get("dataset", ""), {})
+    if kept_size and not run.stand_in and dict(kept_size) != dict(size):
+        yield "the sizes of the data"
+    with threadpool_limits(limits=1):
+        names = run.setting.artifacts if run.trial == 1 and record.artifacts else ()
+        arrays = problem.artifacts(history.state, names) if names else {}
+    for name, array in arrays.items():
+        kept_array = record.artifacts.get(name)
+        if kept_array is not None and not np.array_equal(np.asarray(array).reshape(kept_array.shape), kept_array):
+            yield f"the array {name}"
 
 
 class _Limited:
-    """A method that stops when its time is over, after at least one round."""
+    """A method that stops when its time is over, after at least one round; ``stopped`` tells whether it did.
 
-    def __init__(self, method: Any, until: float) -> None:
-        self.method, self.until, self.one_shot = method, until, method.one_shot
+    end : the last round of the kept run; whether the method ends there by itself is always found out.
+    """
+
+    def __init__(self, method: Any, until: float, end: int) -> None:
+        self.method, self.until, self.end, self.one_shot = method, until, end, method.one_shot
+        self.stopped = False
 
     def rounds(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
         """Yield the method's states until then."""
         for number, state in enumerate(self.method.rounds(*args, **kwargs)):
             yield state
-            if number and time.monotonic() > self.until:
+            if number and number != self.end and time.monotonic() > self.until:
+                self.stopped = True
                 return

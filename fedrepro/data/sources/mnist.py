@@ -144,5 +144,10 @@ SOURCES = (
         parts_by="split",
         layouts="the IDX files, compressed or not (both pairs, or one), mnist.npz, mnist_train.csv or mnist_test.csv",
         limit=400_000_000,
+        published={
+            "train": "afbe4a9c40347015f13e90e4017fe71d2201ab1ee684ab2f1e76f529f26ebbe1",
+            "test": "54b5be7f2ef37c1d86702aeb436c0d8add3fd0450a507518068fe182f001ba8f",
+        },
+        uses="images and labels",
     ),
 )

@@ -5,7 +5,7 @@ A run that several panels, figures or papers share is computed once (see ``ident
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fedrepro import registry
@@ -38,8 +38,12 @@ class Plan:
         return sorted((run for run in self.runs.values() if not store.has(run.id)), key=lambda run: run.trial)
 
 
-def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
-    """Expand figures into runs. stand_in : use the labelled stand-in if a dataset is absent."""
+def make(figures: Iterable[Figure], stand_in: bool, recorded: Mapping[str, DataSource] | None = None) -> Plan:
+    """Expand figures into runs.
+
+    stand_in : use the labelled stand-in if a dataset is absent. recorded : data that earlier runs were computed on, by
+    ``source_key``, to identify these runs where the data are absent.
+    """
     figures = list(figures)
     runs: dict[str, Run] = {}
     by_figure: list[dict[str, list[Run]]] = []
@@ -49,7 +53,10 @@ def make(figures: Iterable[Figure], stand_in: bool) -> Plan:
         series: dict[str, list[Run]] = {}
         lacking: dict[str, str] = {}
         for setting in figure.settings():
-            source = sources_.setdefault(source_key(setting), _source(setting, stand_in))
+            key = source_key(setting)
+            source = sources_.setdefault(key, _source(setting, stand_in))
+            if source.state in ("absent", "damaged", "stand-in"):
+                source = sources_[key] = (recorded or {}).get(key, source)
             if not source.usable:
                 lacking[setting.series] = source.note
                 continue

@@ -6,19 +6,19 @@ its results were computed.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedrepro.results import checks
 from fedrepro.results.checks import Check
+from fedrepro.results.consistency import plan_hash, recorded
 from fedrepro.results.read import BESIDE, as_written, beside, place, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
-from fedrepro.spec.model import Figure, Setting
+from fedrepro.runs.run import DataSource
+from fedrepro.spec.model import Figure
 from fedrepro.spec.tiers import TIERS
 
 
@@ -33,11 +33,12 @@ class Validity:
 def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Validity:
     """Return whether a figure's results are valid today.
 
-    Changed code counts as the same if a ``check`` has computed the same results with it.
+    Data that are absent here count as those that the sidecar records. Changed code counts as the same for the curves
+    that a ``check`` confirms.
     """
     if sidecar == Sidecar():
         return Validity(undecidable=("the CSV has no sidecar",))
-    plan = planning.make([figure], stand_in=bool(sidecar.stand_ins))
+    plan = planning.make([figure], stand_in=bool(sidecar.stand_ins), recorded=_recorded_data(figure, sidecar))
     if plan_id(plan, 0) == sidecar.plan:
         return Validity()
     used = {dataset.dataset for dataset in sidecar.datasets if dataset.state in ("present", "variant")}
@@ -46,18 +47,39 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     if absent and not changed:
         names = ", ".join(sorted(absent))
         return Validity(undecidable=(f"computed on {names}, which is absent here, so changes cannot be detected",))
-    if not changed and check is not None and _confirmed(plan, sidecar, check):
+    if changed:
+        return Validity(tuple(changed))
+    curves, other = _computed_by_other_code(plan, sidecar, check)
+    if curves and not other:
         return Validity()
-    return Validity(tuple(changed) or ("the code that computes it changed",))
+    which = f" ({other} of {curves} curves)" if other < curves else ""
+    return Validity((f"the code that computes it changed{which}",))
 
 
-def _confirmed(plan: Plan, sidecar: Sidecar, check: Check) -> bool:
-    """Return whether a check confirms all kept runs as today's code would compute them."""
-    confirmed = check.confirmed(sidecar.csv_sha256)
+def _recorded_data(figure: Figure, sidecar: Sidecar) -> dict[str, DataSource]:
+    """Return the data that results were computed on, by ``source_key``; {} if the spec has other data now."""
+    keys = sorted({source_key(setting) for setting in figure.settings()})
+    if len(keys) != len(sidecar.datasets):
+        return {}
+    return {
+        key: DataSource(data.dataset, data.state, data.fingerprint, data.note)
+        for key, data in zip(keys, sidecar.datasets, strict=True)
+        if data.state in ("present", "variant")
+    }
+
+
+def _computed_by_other_code(plan: Plan, sidecar: Sidecar, check: Check | None) -> tuple[int, int]:
+    """Return the number of kept curves, and of those that today's code may compute otherwise."""
+    confirmed = set(check.confirmed(sidecar.csv_sha256)) if check is not None else set()
     today = {(series, run.trial): run.id for series, runs in plan.by_figure[0].items() for run in runs}
-    stored = {(series, trial) for series, ids in sidecar.runs.items() for trial, run in enumerate(ids, start=1) if run}
-    checked = {(series, trial): run for series, ids in check.runs.items() for trial, run in enumerate(ids, start=1)}
-    return bool(stored) and all(today.get(at) in confirmed and today[at] == checked.get(at) for at in stored)
+    kept_curves, other = set(), set()
+    for series, runs in sidecar.runs.items():
+        for trial, run in enumerate(runs, start=1):
+            if run:
+                kept_curves.add(series)
+                now = today.get((series, trial))
+                other |= {series} if now != run and now not in confirmed else set()
+    return len(kept_curves), len(other)
 
 
 def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:
@@ -79,17 +101,9 @@ def _changed_data(plan: Plan, sidecar: Sidecar, absent: set[str]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def recorded(setting: Setting) -> dict[str, Any]:
-    """Return a setting as a sidecar records it: everything except the names that the spec gives to things."""
-    facts: dict[str, Any] = json.loads(json.dumps(asdict(setting), default=str))
-    facts.pop("names")
-    return facts
-
-
 def plan_id(plan: Plan, number: int) -> str:
     """Return one hash of the identities of all runs of a figure, in order."""
-    text = "\n".join(f"{name}\t{run.id}" for name, runs in plan.by_figure[number].items() for run in runs)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return plan_hash({series: [run.id for run in runs] for series, runs in plan.by_figure[number].items()})
 
 
 def finished(plan: Plan, number: int, root: Path) -> bool:

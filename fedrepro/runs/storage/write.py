@@ -24,6 +24,7 @@ import numpy as np
 from fedrepro import __version__, cpu, registry
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
+from fedrepro.results.consistency import STAND_IN, recorded
 from fedrepro.results.read import (
     BESIDE,
     PACKED,
@@ -42,7 +43,7 @@ from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
-from fedrepro.runs.storage.validity import plan_id, recorded
+from fedrepro.runs.storage.validity import plan_id
 from fedrepro.spec.find import within
 from fedrepro.spec.model import Figure, Setting
 
@@ -158,7 +159,7 @@ def _parameters(setting: Setting) -> str:
 
 
 def _dataset(setting: Setting, stand_in: bool) -> str:
-    return f"{setting.names['dataset']} (stand-in)" if stand_in else setting.names["dataset"]
+    return setting.names["dataset"] + STAND_IN * stand_in
 
 
 def _points(records: Mapping[str, list[tuple[Run, Record | None]]]) -> bytes:
