@@ -18,6 +18,7 @@ import contextlib
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def pin() -> bool:
         return False
     if "numpy" in sys.modules:
         return asked()
+    warnings.filterwarnings("ignore", "During parsing environment variable", ImportWarning)  # each numpy knows a part
     for name, value in PINNED.items():
         os.environ.setdefault(name, value)
     flags = os.environ.get("XLA_FLAGS", "")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, is_full
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -50,12 +50,19 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
     """Return an executor of ``size`` processes, with the variables ``env`` set before they load anything.
 
     If one of them dies, the futures raise ``concurrent.futures.process.BrokenProcessPool``, and the executor cannot be
-    used any more.
+    used any more. Raises UserError if the shared memory that processes need is full.
     """
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(),))
+    try:
+        return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(),))
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise UserError(
+            "the system's shared memory (/dev/shm) is full, and worker processes need some; free it, or use --jobs 1"
+        ) from error
 
 
 def _begin(parent: int) -> None:

@@ -98,7 +98,7 @@ def _is_terminal(stream: TextIO) -> bool:
     """Return whether a bar can be shown; some terminals, such as those of containers, have a size of zero."""
     try:
         return min(os.get_terminal_size(stream.fileno())) > 0
-    except (OSError, ValueError):  # no terminal, or not even a file
+    except (OSError, ValueError, AttributeError):  # no terminal, not even a file, or a closed stream
         return False
 
 

@@ -8,9 +8,11 @@ import hashlib
 import itertools
 import json
 import re
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +25,7 @@ from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import Made
 from fedrepro.runs import check as again
 from fedrepro.runs.identity import code
+from fedrepro.runs.run import Run
 from fedrepro.runs.storage.validity import Validity, validity
 from fedrepro.spec.find import specs
 from fedrepro.spec.read import load
@@ -188,8 +191,6 @@ def test_what_cannot_be_checked_is_said(small: Path, tmp_path: Path, fedrepro: C
 def test_results_of_other_code_are_kept_where_a_check_confirms_them(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     fedrepro("run", small, "-j", 1)
     shutil.rmtree(tmp_path / "results" / ".runs")
     digest = code.digest
@@ -201,11 +202,110 @@ def test_results_of_other_code_are_kept_where_a_check_confirms_them(
     assert "8 reused" in longer.output
 
 
+class _TwoRounds(again._Limited):
+    """Every run is stopped after two rounds, as a long one is when its time is over."""
+
+    def rounds(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        for number, state in enumerate(self.method.rounds(*args, **kwargs)):
+            yield state
+            if number == 2:
+                self.stopped = True
+                return
+
+
+def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = code.digest
+    monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed")
+
+
+def test_code_that_was_seen_in_its_first_rounds_only_stays_stale(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit may act from a later round on: two of five rounds of every run confirm nothing."""
+    fedrepro("run", small, "-j", 1)
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    other_code(monkeypatch)
+    with monkeypatch.context() as stopped:
+        stopped.setattr(again, "_Limited", _TwoRounds)
+        found = checked(tmp_path, fedrepro, small)
+    assert found.exit_code == 0
+    assert (
+        "beyond/small: same bits to round 2 of 5 in 8 of 8 runs, no run to its end; 4 of 4 curves without a whole run"
+    ) in found.output
+    assert "beyond/small: 4 curves computed by other code stay stale; to confirm them: fedrepro check beyond/small" in (
+        found.output
+    )
+    sidecar, check = read_sidecar(base(tmp_path)), checks.read(base(tmp_path))
+    assert sidecar is not None
+    assert validity(load(small, "quick"), sidecar, check).changed == ("the code that computes it changed",)
+    assert "0 runs reused, 8 to do" in fedrepro("plan", small).output
+
+
+def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interruption(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    other_code(monkeypatch)
+    compare = again._compared
+    done: list[str] = []
+
+    def interrupted(checked: again.Kept, run: Run, *rest: Any) -> Compared:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(run.setting.series)
+        return compare(checked, run, *rest)
+
+    with monkeypatch.context() as once:
+        once.setattr(again, "_compared", interrupted)
+        assert checked(tmp_path, fedrepro, small, "--whole").exit_code == 130
+    sidecar, check = read_sidecar(base(tmp_path)), checks.read(base(tmp_path))
+    assert sidecar is not None
+    assert validity(load(small, "quick"), sidecar, check).changed == (
+        "the code that computes it changed (1 of 4 curves)",
+    )
+    assert "6 runs reused, 2 to do" in fedrepro("plan", small).output
+    rest = checked(tmp_path, fedrepro, small, "--whole")
+    assert "1 of 1 figures, 1 runs compared" in rest.output
+    assert "beyond/small: same bits in 4 of 8 runs, each to its last round" in rest.output
+    assert "stay stale" not in rest.output
+    assert "8 runs reused, 0 to do" in fedrepro("plan", small).output
+    assert "1 of 1 figures, 0 runs compared" in checked(tmp_path, fedrepro, small, "--whole").output
+
+
+def edited_sidecar(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    path = base(tmp_path).with_name("small.json")
+    facts = json.loads(path.read_text())
+    edit(facts)
+    path.write_text(json.dumps(facts))
+
+
+def test_a_sidecar_that_the_data_contradict_is_found(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1)
+    edited_sidecar(tmp_path, lambda facts: facts["datasets"][0].update(state="variant"))
+    found = checked(tmp_path, fedrepro, small)
+    assert found.exit_code == 1
+    assert "beyond/small: synthetic is recorded as variant, but it is none needed" in found.output
+
+
+def test_what_a_run_ends_with_is_compared_too(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    """Its status, the sizes of its data, and the round in which it ends."""
+    fedrepro("run", small, "-j", 1)
+    edited_sidecar(tmp_path, lambda facts: facts["sizes"]["syn"].update(N=61))
+    found = checked(tmp_path, fedrepro, small)
+    assert found.exit_code == 1
+    assert "from round 5 on (the sizes of the data)" in found.output
+    edited_sidecar(tmp_path, lambda facts: facts["sizes"]["syn"].update(N=60))
+    before = base(tmp_path).with_name("small.csv").read_text().splitlines()[1:]
+    rewritten(tmp_path, lambda rows: [row.replace(",ok,", ",diverged,") for row in rows])
+    assert "from round 5 on (the status)" in checked(tmp_path, fedrepro, small).output
+    rewritten(tmp_path, lambda rows: [row for row in before if row.split(",")[7] != "5"])
+    assert "from round 5 on (the round in which it ends)" in checked(tmp_path, fedrepro, small).output
+
+
 def test_a_change_of_the_spec_is_not_confirmed(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     fedrepro("run", small, "-j", 1)
     shutil.rmtree(tmp_path / "results" / ".runs")
     digest = code.digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import gzip
 import json
@@ -20,6 +21,7 @@ from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity import code, plan
 from fedrepro.runs.storage.store import Store
+from fedrepro.runs.storage.validity import Validity, validity
 from fedrepro.spec.read import load
 
 from .conftest import ROOT
@@ -365,3 +367,15 @@ def test_a_figure_of_one_paper_takes_the_runs_of_another() -> None:
     )
     assert len(one) == 180
     assert len(one & set.union(*others)) == 140
+
+
+@pytest.mark.parametrize("name", ["fedc/fig6", "fedmf/table1", "beyond/fedmc_sensitivity"])
+def test_absent_data_do_not_hide_whether_the_code_is_that_of_kept_results(name: str) -> None:
+    """Identities follow from the data that the sidecar records and from the code; tests have no data."""
+    figure, base = load(ROOT / "experiments" / f"{name}.yaml", "paper"), ROOT / "results" / "paper" / name
+    sidecar = read_sidecar(base)
+    assert sidecar is not None
+    assert validity(figure, sidecar) == Validity()
+    others = {series: tuple(run and f"0{run[1:]}" for run in runs) for series, runs in sidecar.runs.items()}
+    edited = dataclasses.replace(sidecar, plan="other", runs=others)
+    assert validity(figure, edited) == Validity(("the code that computes it changed",))

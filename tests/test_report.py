@@ -143,10 +143,16 @@ def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Cal
     assert section("paper").claims[0].verdict == NOT_TESTED
 
 
+def of_other_code(sidecar: Path) -> None:
+    """Give the runs of a sidecar other identities, as other code has."""
+    facts = json.loads(sidecar.read_text())
+    runs = {series: [f"0{run[1:]}" for run in ids] for series, ids in facts["runs"].items()}
+    sidecar.write_text(json.dumps({**facts, "plan": "of another source", "runs": runs}))
+
+
 def test_stale_results_of_another_tier_that_lend_a_verdict_are_stale(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
-    side = Path("results/quick/beyond/small.json")
-    side.write_text(json.dumps({**json.loads(side.read_text()), "plan": "of another source"}))
+    of_other_code(Path("results/quick/beyond/small.json"))
     assert section(gather.BEST).stale == ()  # every verdict is that of the paper tier
     path = Path("results/paper/beyond/small.csv")
     edit(path, lambda text: without(text, "Q1=2 Q2=5"))
@@ -177,7 +183,7 @@ def test_results_with_options_are_compared_with_the_same_options(computed: Path,
 def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed: Path, fedrepro: Call) -> None:
     base = Path("results/quick/beyond/small")
     sidecar = json.loads(base.with_suffix(".json").read_text())
-    base.with_suffix(".json").write_text(json.dumps({**sidecar, "plan": "of another source"}))
+    of_other_code(base.with_suffix(".json"))
     assert section().stale == ("the code that computes it changed",)
     base.with_suffix(".json").write_text(json.dumps(sidecar))
     base.with_suffix(".csv").write_text(base.with_suffix(".csv").read_text().replace("fedcgds,", "fedcgdz,"))
@@ -207,6 +213,12 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
     figure = section().figure
     facts = json.loads(json.dumps([vars(s) for s in figure.settings()], default=str))
     sidecar["settings"] = [{k: v for k, v in one.items() if k != "names"} for one in facts]
+    path.write_text(json.dumps(sidecar))
+    assert section().stale == ("the code that computes it changed",)  # its runs are not those of the recorded data
+    sidecar["datasets"] = [
+        {"dataset": "mnist", "state": "unknown", "fingerprint": "", "note": ""},
+        *sidecar["datasets"],
+    ]
     path.write_text(json.dumps(sidecar))
     found = section()
     assert found.stale == ()
@@ -562,7 +574,7 @@ def test_fail_on_makes_it_a_check(computed: Path, fedrepro: Call) -> None:
     assert failed.exit_code == 1
     assert "--fail-on: 1 not-tested" in failed.output
     sidecar = Path("results/quick/beyond/small.json")
-    sidecar.write_text(sidecar.read_text().replace('"plan": "', '"plan": "x'))
+    of_other_code(sidecar)
     stale = fedrepro(*arguments, "stale")
     assert (stale.exit_code, "--fail-on: 1 stale" in stale.output) == (1, True)
     assert "Stale: the code that computes it changed." in Path("out/report.html").read_text()

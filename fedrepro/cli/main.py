@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
+import sys
 from typing import Any
 
 import click
@@ -37,11 +39,15 @@ class _Group(click.Group):
     """Prints a user's error as one message, without a traceback, and exits with code 2."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        for name in ("stdout", "stderr"):  # None if the stream was closed, which libraries do not expect
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         cpu.pin()  # before a command loads the numerical libraries
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
+            _require_folder()
             return super().invoke(ctx)
         except UserError as error:
             click.secho(f"error: {error}", fg="red", err=True)
@@ -70,6 +76,14 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+
+def _require_folder() -> None:
+    """Raise UserError if the working folder was deleted, because relative paths and child processes need it."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UserError("the working folder was deleted; change to an existing folder (cd) and try again") from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

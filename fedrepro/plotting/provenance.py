@@ -99,6 +99,8 @@ def _drawn(spec: Path, tier: str) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """Return the record in a PNG, PDF or SVG file. Raises UserError if there is none, or the file is damaged."""
+    if path.exists() and not path.is_file():  # reading a pipe or a device may never end
+        raise UserError(f"{path}: is not a regular file")
     try:
         content = path.read_bytes()
     except OSError as error:
