@@ -259,6 +259,24 @@ def test_the_weights_of_the_coreset_add_up(negative: str) -> None:
     assert dropped.coreset(work, stream(), Ledger())[1].sum() < work.N - 1  # clients without samples send nothing
 
 
+def test_a_sample_of_the_coreset_weighs_the_mean_cost_of_t_over_its_own() -> None:
+    """w_q = sum of all costs / (t m_q), whatever client it comes from; a centre weighs what is left of its cluster."""
+    work, method, draw = problem(P=3, spread=1.0), BEL(t=0.3, n_init=2, negative="keep", seeding="plain"), stream()
+    local = [method._local(work, p, lloyd.random_state(draw)) for p in range(3)]
+    points, weights = method.coreset(work, stream(), Ledger())
+    costs, t = np.array([m.sum() for _, _, m in local]), 72
+    at = 0
+    for (B, near, _), drawn in zip(local, method.shares(costs, t), strict=True):
+        S, w_S = points[at : at + drawn], weights[at : at + drawn]
+        distances = np.square(S[:, None] - B[None]).sum(axis=2)
+        np.testing.assert_allclose(w_S, costs.sum() / (t * distances.min(axis=1)))
+        w_B = weights[at + drawn : at + drawn + len(B)]
+        for b in range(len(B)):
+            assert w_B[b] == pytest.approx((near == b).sum() - w_S[distances.argmin(axis=1) == b].sum())
+        at += drawn + len(B)
+    assert at == len(weights)
+
+
 def test_samples_are_shared_out_by_cost_and_none_is_lost() -> None:
     costs = np.array([0.0, 1.0, 2.0, 4.0, 0.0, 3.1])
     exact = 50 * costs / costs.sum()

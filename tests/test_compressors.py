@@ -171,6 +171,15 @@ def test_fact_1_holds_for_the_step_that_is_used(q):
             assert loss <= (1 - 1 / u + 2.0**-52) * np.sum(D**2)  # u is known to 2^-53
 
 
+@pytest.mark.parametrize("q", range(2, 32))
+def test_the_scale_of_fact_1_is_the_papers_formula(q):
+    rng = np.random.default_rng(q)
+    for shape in ((1, 1), (7, 3), (40, 5)):
+        D, S = rng.standard_normal(shape), 2 ** (q - 1) - 1
+        u = 1 + D.size / (4 * S**2) * np.abs(D).max() ** 2 / np.square(D).sum()
+        assert MaxNorm(q, "bound").scale(D) - 1 == pytest.approx(u - 1, rel=1e-6, abs=1e-15)
+
+
 def test_fact_1_is_tight_half_way_between_levels():
     D = np.array([2.0] + [1.0] * 9)  # S = 1: nine entries lose max^2 / 4 each
     compressor = MaxNorm(2, "bound")
