@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @spec_arguments
 @set_option
 def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    """Check specs at every tier without running anything; print all errors.
+    """Check specs at every tier. Nothing is computed; all errors are printed.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def plan(
     as_json: bool,
     results_dir: Path,
 ) -> None:
-    """Print runs to do, runs reused, and the predicted time and memory, without running.
+    """Print what `run` would compute. The output has the runs to do and reused, and the predicted time and memory.
 
     \b
     Examples:
@@ -194,7 +194,7 @@ def run(
     results_dir: Path,
     plots_dir: Path,
 ) -> None:
-    """Compute figures; reuse finished runs, and resume an interrupted sweep where it stopped.
+    """Compute figures. Finished runs are reused, and an interrupted sweep continues where it stopped.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from fedrepro.errors import UserError
 @set_option
 @results_option
 def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
-    """Print why runs failed or diverged: the reason and, for a failed run, the traceback.
+    """Print why runs failed or diverged. Each reason is printed once, for a failed run with the traceback.
 
     RUN is the name of a run as `run` prints it; without its trial, it means all trials. FIGURE means all runs of a
     figure at a tier. The next `run` tries failed runs again.

@@ -64,7 +64,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
 @click.argument("what", required=False, type=click.Choice(list(TABLES)))
 @json_option
 def list_(what: str | None, as_json: bool) -> None:
-    """List papers, figures, problems, algorithms, partitions, datasets and metrics.
+    """List papers, figures, algorithms, datasets and other names.
 
     `fedrepro describe NAME` explains one of them.
 

@@ -16,7 +16,7 @@ from fedrepro.errors import UserError, nearest
 COMMANDS = {
     "check": "fedrepro.cli.check:check",
     "compare": "fedrepro.cli.report:compare",
-    "completion": "fedrepro.cli.shell:completion",
+    "completion": "fedrepro.cli.shell_completion:completion",
     "data": "fedrepro.cli.data:data",
     "describe": "fedrepro.cli.describe:describe",
     "failures": "fedrepro.cli.failures:failures",

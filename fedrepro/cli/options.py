@@ -35,8 +35,7 @@ def _root_of(ctx: click.Context) -> nodes.Node | None:
 def complete_panel(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return the panels of the figure named before, for shell completion."""
     root = _root_of(ctx)
-    table = root.get("panels") if root is not None else None
-    return [name for name, _ in table.items() if name.startswith(incomplete)] if table is not None else []
+    return [name for name, _ in root.under("panels") if name.startswith(incomplete)] if root is not None else []
 
 
 def complete_set(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -20,7 +20,7 @@ from fedrepro.cli.options import json_option, results_option
 @json_option
 @results_option
 def provenance(files: tuple[Path, ...], check: bool, as_json: bool, results_dir: Path) -> None:
-    """Print what pictures were drawn from, and whether their spec and results have changed since.
+    """Print what pictures were drawn from. It also prints whether their spec and results have changed since.
 
     Every PNG, PDF and SVG that `plot` draws contains the command, the tier, the commit that computed its results, and
     the SHA-256 of its spec and results. Each of these two is reported as the same, changed or absent. A spec in which

@@ -48,21 +48,17 @@ class _Draft:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a curve runs on. complete : False if it names a partition that cannot be resolved."""
+    """What a curve runs on."""
 
-    problem: registry.ProblemEntry | None
+    problem: registry.ProblemEntry
     problem_params: dict[str, Any]
-    dataset: Resolved | None
+    dataset: Resolved
     partition: Resolved | None
-    complete: bool
 
     @property
     def names(self) -> dict[str, str]:
         """The names of the dataset and the partition in the spec."""
-        return {
-            "dataset": self.dataset.alias if self.dataset else "",
-            "partition": self.partition.alias if self.partition else "",
-        }
+        return {"dataset": self.dataset.alias, "partition": self.partition.alias if self.partition else ""}
 
 
 class Expander:
@@ -143,15 +139,19 @@ class Expander:
 
     def _point(self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str) -> _Draft | None:
         """Return the curve at one point of a sweep; None on errors."""
-        parts = self._parts(panel, item, point)
+        problem, problem_params = self.resolve.problem(panel, point)
+        dataset = self.resolve.dataset(panel, point, item)
+        shape = dataset.shape if dataset else {}
+        partition = self.resolve.partition(panel, point, shape)
         rounds, own_rounds = self._rounds(panel, point)
         given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
         method = self.collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
-        metrics = self._metrics(panel, parts.problem, y) if parts.problem is not None else ()
-        artifacts = self._artifacts(panel, parts)
-        if parts.problem is None or parts.dataset is None or not parts.complete:
+        metrics = self._metrics(panel, problem, y) if problem is not None else ()
+        artifacts = self._artifacts(panel, problem, shape)
+        if problem is None or dataset is None or (partition is None and self.resolve.given("partition", panel, point)):
             return None
+        parts = _Parts(problem, problem_params, dataset, partition)
         self._check_kinds(entry, parts, point, item)
         facts = self._facts(parts, item)
         if method is None:
@@ -182,14 +182,6 @@ class Expander:
         select = {**params, **parts.names, **parts.problem_params, "algorithm": entry.name, "series": setting.series}
         return _Draft(setting, select, explicit)
 
-    def _parts(self, panel: Node, item: Node, point: Point) -> _Parts:
-        """Resolve the problem, the dataset and the partition of a curve."""
-        problem, problem_params = self.resolve.problem(panel, point)
-        dataset = self.resolve.dataset(panel, point, item)
-        partition = self.resolve.partition(panel, point, dataset.shape if dataset else {})
-        complete = partition is not None or self.resolve.given("partition", panel, point) is None
-        return _Parts(problem, problem_params, dataset, partition, complete)
-
     def _rounds(self, panel: Node, point: Point) -> tuple[int, int | None]:
         """Return the rounds of a curve, and again if the curve or its panel states them (else None)."""
         own = point.get("rounds") or panel.get("rounds")
@@ -203,8 +195,6 @@ class Expander:
 
     def _facts(self, parts: _Parts, item: Node) -> dict[str, Any]:
         """Return what is known about the data before they are read: sizes, clients P and classes K."""
-        assert parts.problem is not None
-        assert parts.dataset is not None
         shape, K = parts.dataset.shape, parts.problem_params.get("K")
         P = parts.partition.params.get("P", shape.get("P")) if parts.partition else 1
         facts = {**shape, "P": P} | ({"K": K} if K is not None else {})
@@ -216,31 +206,29 @@ class Expander:
     def _check_problem(self, panel: Node, item: Node, parts: _Parts, facts: Mapping[str, Any]) -> None:
         """Check the parameters of the problem against what is known about the data."""
         problem, params = parts.problem, parts.problem_params
-        assert problem is not None
         if facts.get("J") is not None and params.get("test") is not None:
             facts = {**facts, "J": facts["J"] + (facts.get("test") or 0)}  # the problem itself holds out rows
         given = dict((panel.get("problem") or self.root.get("problem") or item).items())
         self.collect.attempt(lambda: problem.check(params, facts), given, item, f"the problem '{problem.name}'")
 
-    def _artifacts(self, panel: Node, parts: _Parts) -> tuple[str, ...]:
+    def _artifacts(
+        self, panel: Node, problem: registry.ProblemEntry | None, shape: Mapping[str, Any]
+    ) -> tuple[str, ...]:
         """Return the arrays that runs keep for pictures; the problem must have each of them."""
         asked = self.collect.words(panel.get("artifacts") or self.root.get("artifacts"), "artifacts")
-        if parts.problem is None:
+        if problem is None:
             return ()
-        shape = parts.dataset.shape if parts.dataset else {}
         views = range(1, min(shape.get("I") or 9, 99) + 1)
-        known = [name.format(i=i) for name in parts.problem.artifacts for i in (views if "{i}" in name else (0,))]
+        known = [name.format(i=i) for name in problem.artifacts for i in (views if "{i}" in name else (0,))]
         for node in asked:
             if node.value not in known:
-                what = f"an array that the problem '{parts.problem.name}' keeps"
+                what = f"an array that the problem '{problem.name}' keeps"
                 self.collect.unknown(node, node.value, known, what, "artifacts")
         return tuple(node.value for node in asked)
 
     def _check_kinds(self, entry: registry.MethodEntry, parts: _Parts, point: Point, item: Node) -> None:
         """Check that the method and the dataset are of the problem's kind."""
         problem, dataset = parts.problem, parts.dataset
-        assert problem is not None
-        assert dataset is not None
         if not registry.runs_on(entry, problem):
             self.collect.error(
                 item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
