@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro.errors import UserError
+from fedrepro.report import gather
 from fedrepro.results import receipts
 from fedrepro.results.receipts import Merged, Receipt, Recomputed
 
@@ -94,3 +95,18 @@ def test_other_files_are_refused(tmp_path: Path, fedrepro: Call) -> None:
         with pytest.raises(UserError, match=r"bad.json: not a receipt of `fedrepro check --receipt` \(") as raised:
             receipts.read(bad)
         assert why in str(raised.value)
+
+
+def test_verdict_and_report_say_what_receipts_say(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    results, path = tmp_path / "results", tmp_path / "received" / "receipt.json"
+    fedrepro("run", small, "-j", 1)
+    before = fedrepro("verdict", small, "--results", results).output
+    assert "recomputed" not in before
+    options = ("--tier", "quick", "--seconds", "30", "--results", results, "--receipt", path)
+    assert fedrepro("check", small, *options).exit_code == 0
+    fedrepro("receipts", path.parent, "--keep", "--results", results)
+    after = fedrepro("verdict", small, "--results", results).output
+    phrase = "recomputed on 1 CPU model, 8 runs to the end, same bits"
+    assert after == before + f"{phrase} (receipts are not signed; `fedrepro receipts` lists them)\n"
+    section = gather.section(small, "quick", results)
+    assert section.origin["receipts"] == f"{phrase} (receipts are not signed)"

@@ -30,10 +30,10 @@ def receipts(folder: Path | None, keep: bool, results_dir: Path) -> None:
     from fedrepro.results import receipts as kept
 
     place = folder or kept.folder(results_dir)
-    found = kept.in_folder(place)
-    if not found:
+    given = kept.in_folder(place)
+    if not given:
         raise UserError(f"no receipts in {place}; `fedrepro check --receipt FILE` writes one")
-    merged = kept.Merged.of(found)
+    merged = kept.Merged.of(given)
     for model in merged.models:
         records = list(merged.on(model))
         whole = sum(record.whole for record in records)
@@ -41,6 +41,6 @@ def receipts(folder: Path | None, keep: bool, results_dir: Path) -> None:
         click.echo(f"{model}: {len(records)} runs, {whole} to their last round; {', '.join(counts)}")
     click.echo(f"{merged.words}; receipts are not signed and never raise the level of evidence")
     if keep and folder is not None:
-        for receipt in found:
+        for receipt in given:
             kept.write(kept.folder(results_dir) / kept.file_name(receipt), receipt)
-        click.echo(f"{len(found)} kept in {kept.folder(results_dir)}")
+        click.echo(f"{len(given)} kept in {kept.folder(results_dir)}")

@@ -58,6 +58,8 @@ def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: b
         click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
     counts = Counter((r.verdict, r.level) for r in rows)
     click.echo("; ".join(f"{n} {name}" + _level(level) for (name, level), n in counts.items()))
+    if recomputed := gather.recomputed(paths, tier, results_dir):
+        click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
 
 
 def _level(level: str) -> str:

@@ -28,7 +28,7 @@ class Section:
 
     Every claim has the verdict with the best evidence of the requested tiers. stale : what has changed since the
     results were computed, and which results are damaged. unchecked : why changes cannot be detected. others : the
-    results of other tiers that verdicts are from.
+    results of other tiers that verdicts are from. recomputed : what receipts say about its runs, in words.
     """
 
     path: Path
@@ -41,6 +41,7 @@ class Section:
     tiers: tuple[str, ...] = ()
     check: Check | None = None
     others: tuple[FigureData, ...] = ()
+    recomputed: str = ""
 
     @property
     def name(self) -> str:
@@ -96,6 +97,7 @@ class Section:
             "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}",
             "results": f"sha256 {sidecar.csv_sha256[:16]}, written {made.written}",
             "last check": self.check.words if self.check is not None else "",
+            "receipts": self.recomputed and f"{self.recomputed} (receipts are not signed)",
             "diverged": "; ".join(str(run) for run in sidecar.diverged),
             "failed": "; ".join(str(run) for run in sidecar.failed),
             "missing": "; ".join(sidecar.missing),

@@ -15,8 +15,9 @@ from fedrepro.report.contents import LENT, Report, Section
 from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.published import published
-from fedrepro.results import checks, read
+from fedrepro.results import checks, read, receipts
 from fedrepro.results.checks import Check
+from fedrepro.results.schema import Sidecar
 from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import nodes
 from fedrepro.spec.find import stored_under
@@ -117,6 +118,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         tuple(available),
         last[source.figure.tier],
         tuple(shown[1:]),
+        recomputed([path], source.figure.tier, root),
     )
 
 
@@ -124,6 +126,25 @@ def _check(source: FigureData, root: Path) -> Check | None:
     """Return the last check of exactly these results, or None."""
     check = checks.read(read.stem(root, source.figure))
     return check if check is not None and check.results == source.sidecar.csv_sha256 else None
+
+
+def recomputed(paths: Iterable[Path], tier: str, root: Path) -> str:
+    """Return in words what the kept receipts say about the runs of these figures; '' without a receipt of them."""
+    kept = receipts.in_folder(receipts.folder(root))
+    if not kept:
+        return ""
+    runs: set[str] = set()
+    for path in paths:
+        paper, name = stored_under(nodes.read(path))
+        for base in (read.place(root, t, paper, name, (), path) for t in _wanted(tier)):
+            runs |= _identities(read.read_sidecar(base) or Sidecar(), checks.read(base))
+    return receipts.Merged.of(kept, runs).words
+
+
+def _identities(sidecar: Sidecar, check: Check | None) -> set[str]:
+    """Return the identities of kept runs, with those of other code that a check confirms."""
+    named = {run for runs in sidecar.runs.values() for run in runs if run}
+    return named | set(check.confirmed(sidecar.csv_sha256) if check is not None else ())
 
 
 def _fresh(source: FigureData, main: FigureData, check: Check | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

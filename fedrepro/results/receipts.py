@@ -81,11 +81,11 @@ def recomputed(findings: Iterable[Finding]) -> tuple[Recomputed, ...]:
     return tuple(runs[run] for run in sorted(runs))
 
 
-def _stronger(one: Recomputed, other: Recomputed | None) -> Recomputed:
+def _stronger(record: Recomputed, other: Recomputed | None) -> Recomputed:
     """Return which of two records of a run on one CPU counts: the worse outcome, then the longer one."""
     if other is None:
-        return one
-    return max(one, other, key=lambda record: (OUTCOMES.index(record.outcome), record.round))
+        return record
+    return max(record, other, key=lambda each: (OUTCOMES.index(each.outcome), each.round))
 
 
 def read(path: Path) -> Receipt:

@@ -186,7 +186,8 @@ def confirm(
     environment, are left out.
     """
     todo = sorted((pair for kept in of for pair in unseen(kept, seed)), key=lambda pair: timings.seconds(pair[1]))
-    findings = {kept.number: found for kept in of if (found := _keep(kept, [])).compared}
+    earlier = {kept.number: _keep(kept, []) for kept in of}
+    findings = {number: finding for number, finding in earlier.items() if finding.compared}
     costs = {run.id: timings.seconds(run) for _, run in todo}
     with Progress("runs", len(todo), sum(costs.values()), seconds=cost(todo, timings), quiet=quiet) as progress:
         for kept, run, compared in _compare(todo, lambda place: math.inf):
