@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro import registry
-from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, VARIANT, VERDICTS
+from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
 from fedrepro.report import discrepancies, summaries
 from fedrepro.report.addresses import file_name
@@ -20,7 +20,7 @@ OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
 """The group of claims that are not from a paper, and its title."""
 
 STALE = "stale"
-MARKS = (STALE, PARTIAL, VARIANT, STAND_IN)
+MARKS = (STALE, PARTIAL, VARIANT, UNKNOWN, STAND_IN)
 """The flags of claims: stale results, and some levels of evidence."""
 
 

@@ -90,6 +90,7 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     purposes = {
         evidence.PARTIAL: "To compute the missing trials:",
         evidence.VARIANT: "Then compute the figure on data of the paper's size:",
+        evidence.UNKNOWN: "To compute results with a record of how:",
         evidence.NONE: "To compute results at the published sizes, with all trials:",
     }
     purpose = purposes.get(row.level, "To compute the published sizes, with all rounds and trials:")
