@@ -1,4 +1,4 @@
-"""The size of what was loaded: said for every kind of data, and what the shape of every dataset promises."""
+"""The size of loaded data, for every kind of data, and the sizes that every dataset declares in ``shape``."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "entries-file": [{"path": "entries.npz"}],
     "regression-file": [{"path": "regression.csv", "z": ["z0", "z1"]}],
 }
-"""Parameters with which every dataset is small."""
+"""Parameters that make datasets small; a dataset that is not listed is loaded with its defaults."""
+CASES = [(name, params) for name in registry.datasets() for params in SMALL.get(name, [{}])]
 
 
-def test_every_dataset_is_here():
-    assert set(SMALL) == set(registry.datasets()), "give the new dataset small parameters in SMALL"
+def test_every_kind_of_data_has_names_for_its_sizes():
+    assert set(SMALL) <= set(registry.datasets())
     assert set(NAMES) == {entry.kind for entry in registry.datasets().values()}, "name the sizes of the new kind"
 
 
-@pytest.mark.parametrize(("name", "params"), [(name, params) for name, many in SMALL.items() for params in many])
-def test_what_is_loaded_has_the_shape_that_was_promised(name, params, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "params"), CASES)
+def test_loaded_data_have_the_declared_shape(name, params, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("own.npz", X=np.ones((4, 7)))
     for example in ("ratings", "views", "images", "entries", "regression"):

@@ -1411,8 +1411,8 @@ def test_data_of_another_size_than_the_papers_are_marked():
 # Words ----------------------------------------------------------------------------------------------------------------
 
 
-def test_every_registered_dataset_and_partition_has_a_name_for_readers():
-    assert set(naming.DATASETS) == set(registry.datasets())
+def test_names_for_readers_are_of_registered_datasets_and_partitions():
+    assert set(naming.DATASETS) <= set(registry.datasets())  # a dataset without one has its registered name
     assert set(naming.PARTITIONS) == set(registry.partitions())
 
 

@@ -58,15 +58,15 @@ class BiasedRegression(Dataset):
     informative: bool = True
 
     def shape(self) -> dict[str, int | None]:
-        """The sizes asked for: n samples in d dimensions of each of M clients, N = n d numbers."""
+        """Return the sizes asked for: n samples in d dimensions of each of M clients, N = n d numbers."""
         return {"M": self.M, "N": self.n * self.d}
 
     def making(self) -> Cost:
-        """A normal draw for each number."""
+        """Return the cost of a normal draw for each number."""
         return Cost(Work(singles=40.0 * self.M * self.n * self.d, calls=500.0), holds=24.0 * self.M * self.n * self.d)
 
     def load(self, rng: np.random.Generator) -> Biased:
-        """Samples, noise, theta, biases and side information."""
+        """Return samples, noise, theta, biases and side information."""
         d, k, M, n = self.d, self.k, self.M, self.n
         theta, x = rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((M, n, d))
         zeta = self.noise * rng.standard_normal((M, n))

@@ -115,13 +115,13 @@ class CIFAR100(CIFAR):
 
 
 def stand_in_10(wanted: CIFAR10, rng: np.random.Generator) -> Images:
-    """Return coloured textures, three looks per class."""
+    """Coloured textures, three looks per class."""
     made = standins.photographs(TEN, wanted.train, wanted.test, rng)
     return dataclasses.replace(made, pixels=halved(made.pixels, wanted.size))
 
 
 def stand_in_100(wanted: CIFAR100, rng: np.random.Generator) -> Images:
-    """Return coloured textures, three looks per class."""
+    """Coloured textures, three looks per class."""
     made = standins.photographs(HUNDRED, wanted.train, wanted.test, rng)
     return dataclasses.replace(made, pixels=halved(made.pixels, wanted.size))
 

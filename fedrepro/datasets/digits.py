@@ -32,21 +32,21 @@ class Digits(Dataset):
     scale: Annotated[float, Number(least=1e-6, most=1e6)] = 16
 
     def shape(self) -> dict[str, int | None]:
-        """M = 64, N = n, K = 10: the first ten images are of the digits 0 to 9."""
+        """Return M = 64, N = n, K = 10: the first ten images are of the digits 0 to 9."""
         return {"M": PIXELS, "N": self.n, "K": K}
 
     def making(self) -> Cost:
-        """Reading them all."""
+        """Return the cost of reading them all."""
         return Cost(Work(singles=20.0 * COUNT * PIXELS, calls=1e4), holds=2e6, libraries=("sklearn",))
 
     def load(self) -> Samples:
-        """X (64, n) float64, labels (n,) the digits."""
+        """Return X (64, n) float64, labels (n,) the digits."""
         from sklearn.datasets import load_digits
 
-        found = load_digits()
-        X = np.ascontiguousarray(found.data[: self.n].T, dtype=np.float64) / np.float64(self.scale)
+        digits = load_digits()
+        X = np.ascontiguousarray(digits.data[: self.n].T, dtype=np.float64) / np.float64(self.scale)
         facts = {"source": "scikit-learn's load_digits: real images, 8 x 8 pixels"}
-        return Samples(X, found.target[: self.n].astype(np.int64), K, facts)
+        return Samples(X, digits.target[: self.n].astype(np.int64), K, facts)
 
 
 add_dataset(

@@ -36,7 +36,7 @@ TEN = ("da", "de", "el", "es", "fi", "fr", "it", "nl", "pt", "sv")
 
 @dataclass(frozen=True)
 class Europarl(Dataset):
-    """Sentences in several languages, a view each; row j of every view is the same sentence.
+    """Sentences in several languages, one view per language; row j of every view is the same sentence.
 
     languages : two or more codes of the 21. train : rows to train with, at least 1. test : rows after them to test
     with, at least 0. features : columns that words are hashed to, 2 .. 2^30. norm : what each row is divided by: l2,
@@ -50,29 +50,29 @@ class Europarl(Dataset):
     norm: Annotated[str, OneOf("l2", "none")] = "l2"
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         several("languages", self.languages)
         for language in self.languages:
             one_of("languages", language, LANGUAGES)
 
     def shape(self) -> dict[str, int | None]:
-        """J rows to train with, I views of N features each."""
+        """Return J rows to train with, I views of N features each."""
         return {"J": self.train, "I": len(self.languages), "N": self.features, "test": self.test}
 
     def expected(self) -> dict[str, float]:
-        """About 14 different words a sentence."""
+        """Return the density: about 14 different words per sentence."""
         return {"density": min(1.0, WORDS / self.features)}
 
     def making(self) -> Cost:
-        """Drawing or joining every word, and sorting them by row."""
+        """Return the cost of drawing or joining every word, and sorting them by row."""
         words = WORDS * (self.train + self.test) * len(self.languages)
         return Cost(Work(singles=120.0 * words + 2e7, calls=1000.0), holds=14.0 * words + 2.5e7, libraries=("sklearn",))
 
     def load(self, path: Path) -> Views:
-        """I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.
+        """Return I views (train + test, features), scipy.sparse CSR float64; the first ``train`` rows are for training.
 
-        Sentences stand in the order of the first language's file; repeated English sentences count once. Raises
+        Sentences are in the order of the first language's file; repeated English sentences count once. Raises
         ParameterError where too few sentences are common to all languages.
         """
         parts = {language: read(path, language) for language in self.languages}

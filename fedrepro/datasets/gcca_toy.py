@@ -43,16 +43,16 @@ class ToyViews(Dataset):
     cluster: Annotated[int, Whole(4)] = 1000
 
     def shape(self) -> dict[str, int | None]:
-        """J training rows, I = 3 views of N = 2 columns."""
+        """Return J training rows, I = 3 views of N = 2 columns."""
         return {"J": self.J, "N": 2, "I": 3}
 
     def making(self) -> Cost:
-        """A few draws for each of the rows."""
+        """Return the cost of a few draws for each of the rows."""
         rows = self.J + self.validation + self.test + self.cluster
         return Cost(Work(singles=500.0 * rows, calls=1000.0), holds=500.0 * rows)
 
     def load(self, rng: np.random.Generator) -> Views:
-        """Three views (J + validation + test + cluster, 2); labels 0 and 1."""
+        """Return three views (J + validation + test + cluster, 2); labels 0 and 1."""
         parts = (self.J, self.validation, self.test, self.cluster)
         labels = np.concatenate([rng.permutation(np.arange(n) * 2 // n) for n in parts])
         views = [rings(labels, rng), parabolas(labels, rng), ring_and_cloud(labels, rng)]

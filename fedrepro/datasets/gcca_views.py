@@ -50,17 +50,17 @@ class DenseViews(Dataset):
     draw: Annotated[int, Whole(0, MOST_DRAWS)] = 0
 
     def shape(self) -> dict[str, int | None]:
-        """J rows, I views of N columns each."""
+        """Return J rows, I views of N columns each."""
         return {"J": self.J, "N": self.N, "I": self.I}
 
     def making(self) -> Cost:
-        """A product and a normal draw for each entry."""
+        """Return the cost of a product and a normal draw for each entry."""
         entries = float(self.J * self.N * self.I)
         work = Work(flops=2.0 * entries * self.D, singles=30.0 * entries, calls=1000.0)
         return Cost(work, holds=24.0 * entries)
 
     def load(self, rng: np.random.Generator) -> Views:
-        """I views (J, N), float64 arrays."""
+        """Return I views (J, N), float64 arrays."""
         J, N, D, I, nu = self.J, self.N, self.D, self.I, self.nu
         rng = rng.spawn(self.draw + 1)[self.draw]
         Z = rng.standard_normal((J, D))
@@ -94,17 +94,17 @@ class SparseViews(Dataset):
         _densities(self.densities)
 
     def shape(self) -> dict[str, Any]:
-        """J rows, I views of N columns each; ``density`` is the expected share of entries that are not zero."""
+        """Return J rows, I views of N columns each; ``density`` is the expected share of entries that are not zero."""
         of_Z, of_A, of_E = _densities(self.densities)
         return {"J": self.J, "N": self.N, "I": self.I, "density": 1.0 - (1.0 - of_Z * of_A) ** self.D * (1.0 - of_E)}
 
     def making(self) -> Cost:
-        """Products of sparse factors, whose entries are drawn, for each view."""
+        """Return the cost of products of sparse factors, whose entries are drawn, for each view."""
         entries = self.J * self.N * self.I * self.shape()["density"]
         return Cost(Work(singles=250.0 * entries, calls=5000.0), holds=30.0 * entries)
 
     def load(self, rng: np.random.Generator) -> Views:
-        """I views (J, N), scipy.sparse CSR; ``facts`` hold their densities."""
+        """Return I views (J, N), scipy.sparse CSR; ``facts`` hold their densities."""
         J, N, D, I, nu = self.J, self.N, self.D, self.I, self.nu
         rng = rng.spawn(self.draw + 1)[self.draw]
         of_Z, of_A, of_E = _densities(self.densities)

@@ -69,7 +69,7 @@ class RandomInstance(Dataset):
     least: Annotated[float, Number(above=0.0)] = 0.1
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         if self.r > min(self.d, self.k):
             raise ParameterError("r", f"must be at most d = {self.d} and k = {self.k}, not {self.r}")
@@ -85,15 +85,15 @@ class RandomInstance(Dataset):
             )
 
     def shape(self) -> dict[str, int | None]:
-        """The sizes asked for: N items by M clients."""
+        """Return the sizes asked for: N items by M clients."""
         return {"M": self.M, "N": self.d}
 
     def making(self) -> Cost:
-        """Small matrices, drawn until an instance is well-posed."""
+        """Return the cost of small matrices, drawn until an instance is well-posed."""
         return Cost(Work(calls=4e4), holds=1e6)
 
     def load(self, rng: np.random.Generator) -> Instance:
-        """An instance; raises ParameterError where none turns up whose ``lam_min`` is large enough."""
+        """Return an instance. Raises ParameterError if no draw has a ``lam_min`` that is large enough."""
         d, M, k, r = self.d, self.M, self.k, self.r
         for tried in range(1, _DRAWS + 1):
             U, V = (np.linalg.qr(rng.standard_normal((n, r)))[0] for n in (d, k))
@@ -109,9 +109,9 @@ class RandomInstance(Dataset):
 
 
 def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarray) -> float:
-    """lam_min: smallest eigenvalue of J^T J but for the r^2 that rescaling (U, V) -> (U A, V A^-T) makes zero.
+    """Return lam_min, the smallest eigenvalue of J^T J except the r^2 zeros of rescaling, (U, V) -> (U A, V A^-T).
 
-    Zero where the observed entries do not determine U V^T even near the truth.
+    It is zero if the observed entries do not determine U V^T even near the truth.
     """
     (d, r), (M, k) = U.shape, Z.shape
     client = np.repeat(np.arange(M), observed.shape[1])
@@ -121,8 +121,8 @@ def conditioning(U: np.ndarray, V: np.ndarray, Z: np.ndarray, observed: np.ndarr
     by_V = Z[client][:, :, None] * U[item][:, None, :]
     J = np.concatenate([by_U.reshape(observed.size, -1), by_V.reshape(observed.size, -1)], axis=1)
     singular = np.zeros(J.shape[1])
-    found = np.linalg.svd(J, compute_uv=False)
-    singular[: found.size] = found
+    values = np.linalg.svd(J, compute_uv=False)
+    singular[: values.size] = values
     return float(singular[r * (d + k - r) - 1] ** 2)
 
 

@@ -1,6 +1,6 @@
-"""Dense matrices that may be larger than memory: looked through and turned block by block, mapped from files.
+"""Dense matrices that can be larger than memory: mapped from files, checked and transposed block by block.
 
-The kernel keeps as much of a map as there is room for and shares it among processes; what it drops it reads again.
+The kernel keeps as much of a map in memory as there is room for, shares it among processes, and reads the rest again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from fedrepro.files import nameless
 
 _BLOCK_BYTES = 1 << 24
 _PANEL_BYTES = 1 << 26
-"""Turned at a time: the larger, the longer the pieces of a row that are read in one go."""
+"""Bytes transposed at a time; the larger, the longer the pieces of a row that are read at once."""
 
 
 def not_finite(A: np.ndarray) -> tuple[int, tuple[int, int] | None]:
-    """How many entries of a matrix are NaN or infinite, and the first of them (row, column) in reading order."""
+    """Return how many entries of a matrix are NaN or infinite, and the first of them (row, column) in reading order."""
     flipped = A.flags.f_contiguous and not A.flags.c_contiguous  # blocks follow the memory
     count, first = 0, None
     for part in _pieces(A.T if flipped else A, _BLOCK_BYTES):
@@ -33,9 +33,9 @@ def not_finite(A: np.ndarray) -> tuple[int, tuple[int, int] | None]:
 
 
 def by_sample(X: np.memmap) -> np.ndarray:
-    """A map of a (M, N) matrix with the same numbers, in float64 and with each sample (column) in one piece.
+    """Return a map of a (M, N) matrix with the same numbers, in float64 and with each sample (column) contiguous.
 
-    That is the map itself where it is so already, else one of a nameless copy.
+    This is the map itself if it has this form, otherwise a map of a nameless copy.
     """
     if not X.T.flags.c_contiguous:
         return _written(_turned(X), X.shape)
@@ -45,7 +45,7 @@ def by_sample(X: np.memmap) -> np.ndarray:
 
 
 def _at_random(X: np.memmap) -> np.memmap:
-    """Tell the kernel that samples are wanted in the clients' order: reading ahead of each would read the file anew."""
+    """Tell the kernel not to read ahead: samples are read in the clients' order."""
     pages = X.base
     while isinstance(pages, np.ndarray):
         pages = pages.base
@@ -55,16 +55,16 @@ def _at_random(X: np.memmap) -> np.memmap:
 
 
 def _pieces(rows: np.ndarray, size: int) -> Iterator[slice]:
-    """Slices of rows that take about ``size`` bytes in float64."""
+    """Yield slices of rows that need about ``size`` bytes in float64."""
     step = max(1, size // (8 * rows.shape[1]))
     for first in range(0, rows.shape[0], step):
         yield slice(first, min(first + step, rows.shape[0]))
 
 
 def _turned(X: np.memmap) -> Iterator[np.ndarray]:
-    """Blocks of samples, (n, M), of a matrix whose file has row after row: panels of columns are read, then turned.
+    """Yield blocks of samples, (n, M), of a matrix whose file has row after row: panels of columns, transposed.
 
-    They are read and not mapped, as a page fault in every row would read far ahead of the piece that is wanted.
+    Panels are read, not mapped, because a page fault in every row would read far beyond the piece that is needed.
     """
     M, N = X.shape
     panels = list(_pieces(X.T, _PANEL_BYTES))
@@ -84,7 +84,7 @@ def _fill(file: IO[bytes], offset: int, row: np.ndarray) -> None:
 
 
 def _written(blocks: Iterator[np.ndarray], shape: tuple[int, int]) -> np.ndarray:
-    """A map of (n, M) blocks, written one after another as float64 into a nameless file: (M, N)."""
+    """Write (n, M) blocks as float64 to a nameless file, and return a map of it, (M, N)."""
     M, N = shape
     with nameless() as file:
         for block in blocks:
@@ -94,7 +94,7 @@ def _written(blocks: Iterator[np.ndarray], shape: tuple[int, int]) -> np.ndarray
 
 
 def magnitude(X: np.ndarray, kind: str) -> float:
-    """The largest absolute value (``max``) or the mean one of a matrix, block by block along its memory."""
+    """Return the largest absolute value (``max``) of a matrix or the mean one, block by block along its memory."""
     flipped = X.flags.f_contiguous and not X.flags.c_contiguous
     A = X.T if flipped else X
     largest, total = 0.0, 0.0
@@ -105,5 +105,5 @@ def magnitude(X: np.ndarray, kind: str) -> float:
 
 
 def divided(X: np.ndarray, unit: float) -> np.ndarray:
-    """A map of a nameless copy of a map made by ``by_sample``, divided by a number."""
+    """Return a map of a nameless copy of a map made by ``by_sample``, divided by a number."""
     return _written((X[:, part].T / unit for part in _pieces(X.T, _BLOCK_BYTES)), X.shape)

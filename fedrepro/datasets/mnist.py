@@ -1,4 +1,4 @@
-"""MNIST handwritten digits as columns of pixels: the clustering papers take N = 10,000 images, M = 784, K = 10.
+"""MNIST handwritten digits as columns of pixels: the clustering papers use N = 10,000 images, M = 784, K = 10.
 
 ``first`` takes images in file order, ``balanced`` the first N/10 of every digit (MNIST_bals), ``quota`` the class
 shares of the released program (MNIST_ubls): 5, 5, 5, 5, 10, 10, 10, 15, 15, 20 % for digits 0 to 9. Images stay in file
@@ -47,22 +47,22 @@ class MNIST(Dataset):
     scale: Annotated[float, Number(least=1e-6, most=1e6)] = 255
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         whole("n", self.n, K if self.selection == "first" else 20, int(COUNTS[self.split].sum()))
 
     def shape(self) -> dict[str, int | None]:
-        """M = 784, K = 10, and the N the selection reaches."""
+        """Return M = 784, K = 10, and the N that the selection reaches."""
         reached = self.n if self.selection == "first" else int(_sizes(COUNTS[self.split], self.n, self.selection).sum())
         return {"M": 784, "N": reached, "K": K}
 
     def making(self) -> Cost:
-        """Of the stand-in: reading the small digits, and a copy of an enlarged one for every image."""
+        """Return the cost of the stand-in: reading the small digits, and a copy of an enlarged one for every image."""
         N = self.shape()["N"] or 0
         return Cost(Work(singles=8.0 * 784 * N, calls=2e5 + 10.0 * N), holds=16.0 * 784 * N, libraries=("sklearn",))
 
     def load(self, path: Path) -> Samples:
-        """X (784, N) float64, labels (N,) the digits; ``facts`` say where there are fewer than ``n``."""
+        """Return X (784, N) float64, labels (N,) the digits; ``facts`` note if there are fewer than ``n``."""
         arrays = read(path, self.split)
         labels = np.asarray(arrays["labels"], dtype=np.int64)
         index = select(labels, self.n, self.selection)
@@ -71,7 +71,7 @@ class MNIST(Dataset):
 
 
 def select(labels: np.ndarray, n: int, selection: str) -> np.ndarray:
-    """The chosen images' positions, ascending; fewer than ``n`` where the proportions cannot be met with ``n``."""
+    """Return the positions of the chosen images, ascending; fewer than ``n`` if the proportions do not allow ``n``."""
     if selection == "first":
         return np.arange(min(n, len(labels)))
     sizes = _sizes(np.bincount(labels, minlength=K), n, selection)

@@ -37,12 +37,12 @@ class MovieLens10M(RatingFile):
 
 
 def stand_in_1m(wanted: MovieLens1M, rng: np.random.Generator) -> Ratings:
-    """Return drawn tastes with MovieLens 1M's numbers of users, items and ratings, or a share."""
+    """Drawn tastes with MovieLens 1M's numbers of users, items and ratings, or a share."""
     return drawn(ONE, wanted, rng)
 
 
 def stand_in_10m(wanted: MovieLens10M, rng: np.random.Generator) -> Ratings:
-    """Return drawn tastes with MovieLens 10M's numbers of users, items and ratings, or a share."""
+    """Drawn tastes with MovieLens 10M's numbers of users, items and ratings, or a share."""
     return drawn(TEN, wanted, rng)
 
 

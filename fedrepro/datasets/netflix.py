@@ -26,7 +26,7 @@ class Netflix(RatingFile):
 
 
 def stand_in(wanted: Netflix, rng: np.random.Generator) -> Ratings:
-    """Return drawn tastes with the Netflix Prize's numbers of users, items and ratings, or a share."""
+    """Drawn tastes with the Netflix Prize's numbers of users, items and ratings, or a share."""
     return drawn(SCALE, wanted, rng)
 
 

@@ -1,4 +1,4 @@
-"""Omniglot: 1,623 characters of 50 alphabets, 20 drawings each; the alphabet is what clients are made of.
+"""Omniglot: 1,623 characters of 50 alphabets, 20 drawings each; clients are made of alphabets.
 
 The paper pools the background and evaluation sets: it has all 1,623 characters (perfedsi section 4). Drawings are ink
 255 on 0, shrunk from 105 x 105 by area averaging; 28 x 28 is the size the paper's network fits best, it names none.
@@ -35,7 +35,7 @@ class Omniglot(Dataset):
     alphabets: Annotated[int | None, Whole(1, ALPHABETS)] = None
 
     def shape(self) -> dict[str, int | None]:
-        """Sizes of the full data; a copy with fewer alphabets has less."""
+        """Return sizes of the full data; a copy with fewer alphabets has less."""
         everything = self.alphabets is None
         return {
             "images": CHARACTERS * DRAWINGS if everything else None,
@@ -45,18 +45,18 @@ class Omniglot(Dataset):
         }
 
     def expected(self) -> dict[str, float]:
-        """Images and characters of an average alphabet."""
+        """Return images and characters of an average alphabet."""
         share = (self.alphabets or ALPHABETS) / ALPHABETS
         whole_ = {"images": CHARACTERS * DRAWINGS * share, "classes": round(CHARACTERS * share)}
         return {**whole_, "channels": 1, "drawings": DRAWINGS}
 
     def making(self) -> Cost:
-        """Of the stand-in: the distance of every pixel to every point of its strokes."""
+        """Return the cost of the stand-in: the distance of every pixel to every point of its strokes."""
         pixels = self.expected()["images"] * self.size**2
         return Cost(Work(singles=70.0 * pixels, calls=2000.0), holds=pixels + 2.5e7)
 
     def load(self, path: Path) -> Images:
-        """pixels (n, size, size, 1); labels: the character, 0 .. C-1; group: the alphabet."""
+        """Return pixels (n, size, size, 1); labels: the character, 0 .. C-1; group: the alphabet."""
         arrays = read(path, "all")
         group, labels = arrays["alphabet"], arrays["labels"]
         n = len(group) if self.alphabets is None else int(np.searchsorted(group, self.alphabets))

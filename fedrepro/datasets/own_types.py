@@ -1,7 +1,7 @@
-"""Data of the user's own, as arrays in memory: what ``types`` has, with what only a user knows of them.
+"""The user's own data as arrays in memory: the types of ``types``, with the additional information that a user has.
 
-Who holds what (``client``), which entries are to test with (``test``, ``split``), and side information. The partition
-``given`` takes the clients from here; the problems named below take the rest.
+This is the client of each sample (``client``), which entries are for testing (``test``, ``split``), and side
+information. The partition ``given`` uses the clients; the problems named below use the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OwnSamples(Samples):
 class SplitRatings(Ratings):
     """Ratings whose split (problem ``completion-split``) and users' clients may be given.
 
-    test : (n,) true for a rating to test with, or None. client : (users,) ids 0 .. P-1, or None.
+    test : (n,) true for a test rating, or None. client : (users,) ids 0 .. P-1, or None.
 
     Example:
     >>> import numpy as np
@@ -62,7 +62,7 @@ class Entries:
     """A few entries of a matrix whose columns are clients (kind ``entries``; problem ``imc-observed``).
 
     client : (n,) ids 0 .. M-1. item : (n,) ids 0 .. items-1. value : (n,) entry (item, client) of the matrix.
-    Z : (M, k) side information of each client. test : (n,) true for an entry to test with; None to draw them.
+    Z : (M, k) side information of each client. test : (n,) true for a test entry; None to draw them.
 
     Example:
     >>> import numpy as np
@@ -86,7 +86,7 @@ class Measured:
     """Regression data of clients (kind ``regression``; problem ``regression``).
 
     x : (n, d) inputs. y : (n,) responses. client : (n,) ids 0 .. M-1. z : (M, k) side information of each client.
-    test : (n,) true for a sample to test with; None to draw them.
+    test : (n,) true for a test sample; None to draw them.
 
     Example:
     >>> import numpy as np

@@ -1,7 +1,7 @@
-"""How large the data are that were really loaded, in the names that shapes and papers use.
+"""The sizes of loaded data, under the names that shapes and papers use.
 
-A dataset's ``shape`` predicts; a copy in the data home may hold less, and a selection may reach less than was asked
-for. What is said of a verdict is the size of what was loaded.
+A dataset's ``shape`` predicts sizes; a copy in the data home may have less, and a selection may reach less than was
+requested. Verdicts state the sizes of the loaded data.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ IN_RUNS = "says"  # no run asks for it; see fedrepro.runs.identity.code
 
 
 def size(data: Any) -> dict[str, int]:
-    """The size of loaded data, whatever its kind; empty for a kind that is not known here.
+    """Return the sizes of loaded data of any kind; empty for an unknown kind.
 
     Samples: M, N, and the K classes that occur. Ratings: users, items, ratings. Views: I views, J rows to train with, N
     columns where all views have as many, and the rows held back, named as in the data's facts (test ...). Images:
     images, classes, groups, size (height), and train and test where there is a split. Random instances: M clients, N
-    items. Biased regression: M clients, N numbers a client. Entries: M clients, N items, entries, k numbers of side
+    items. Biased regression: M clients, N numbers per client. Entries: M clients, N items, entries, k numbers of side
     information. Regression: M clients, samples, d inputs, k numbers of side information, N inputs of the
     largest client.
     """
@@ -42,7 +42,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "entries": ("M", "N", "entries", "k"),
     "regression": ("M", "N", "samples", "d", "k"),
 }
-"""By the registered kind of a dataset, every name that ``size`` may give."""
+"""By the registered kind of a dataset, every name that ``size`` may return."""
 
 
 def _samples(data: Samples) -> dict[str, int]:
@@ -58,18 +58,18 @@ def _ratings(data: Ratings) -> dict[str, int]:
 def _views(data: Views) -> dict[str, int]:
     held = data.facts.get("parts") or {name: data.facts[name] for name in ("test",) if name in data.facts}
     rows, columns = int(data.views[0].shape[0]), {int(view.shape[1]) for view in data.views}
-    found = {"I": len(data.views), "J": rows - sum(held.values())}
-    found |= {"N": columns.pop()} if len(columns) == 1 else {}
-    return found | {name: int(count) for name, count in held.items()}
+    sizes = {"I": len(data.views), "J": rows - sum(held.values())}
+    sizes |= {"N": columns.pop()} if len(columns) == 1 else {}
+    return sizes | {name: int(count) for name, count in held.items()}
 
 
 def _images(data: Images) -> dict[str, int]:
-    found = {"images": len(data.pixels), "classes": len(np.unique(data.labels)), "size": int(data.pixels.shape[1])}
+    sizes = {"images": len(data.pixels), "classes": len(np.unique(data.labels)), "size": int(data.pixels.shape[1])}
     if data.group is not None:
-        found["groups"] = len(np.unique(data.group))
+        sizes["groups"] = len(np.unique(data.group))
     if data.split is not None:
-        found |= {"train": int((data.split == 0).sum()), "test": int((data.split == 1).sum())}
-    return found
+        sizes |= {"train": int((data.split == 0).sum()), "test": int((data.split == 1).sum())}
+    return sizes
 
 
 def _instance(data: Instance) -> dict[str, int]:

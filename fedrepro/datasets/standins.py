@@ -235,7 +235,7 @@ def translations(views: int, J: int, features: int, rng: np.random.Generator, un
     rank = _zipf(concepts, 5.0, len(owner), rng)
     own = rng.permuted(np.tile(np.arange(concepts), (topics, 1)), axis=1)
     meant = np.where(rng.random(len(owner)) < 0.8, own[topic.clip(0, topics - 1), rank], rank)
-    found = []
+    sentences = []
     for _ in range(views):
         word, sign = rng.integers(0, features, size=concepts + functions), rng.choice([-1.0, 1.0], concepts + functions)
         lost = rng.random(len(owner)) < 0.05
@@ -245,8 +245,8 @@ def translations(views: int, J: int, features: int, rng: np.random.Generator, un
         X = csr_matrix((sign[said], (np.concatenate([owner, filled]), word[said])), shape=(J, features))
         X.sum_duplicates()
         X.eliminate_zeros()
-        found.append(normalize(X) if unit else X)
-    return found
+        sentences.append(normalize(X) if unit else X)
+    return sentences
 
 
 def _zipf(words: int, offset: float, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""DE-SynPUF: how often a diagnosis and a procedure stand on one outpatient claim, in three samples.
+"""DE-SynPUF: how often a diagnosis and a procedure are on the same outpatient claim, in three samples.
 
 Rows are diagnoses (ICD-9), columns HCPCS codes ("medications" in the paper), X_i(j, n) the number of claims of sample
 i that hold both. Rows: the union over samples of each one's ``diagnoses`` most frequent codes, in chapters of ICD-9;
@@ -32,7 +32,7 @@ ORDERS = ("per_view", "common", "sorted")
 
 @dataclass(frozen=True)
 class SynPUF(Dataset):
-    """Counts of claims by diagnosis and procedure, a view per sample.
+    """Counts of claims by diagnosis and procedure, one view per sample.
 
     samples : two or more numbers of samples, 1 .. 20 each. diagnoses : most frequent diagnoses of each sample that are
     taken, at least 1. procedures : the same of procedures, at least 1. least : chapters of fewer codes are dropped, at
@@ -50,27 +50,27 @@ class SynPUF(Dataset):
     order: Annotated[str, OneOf(*ORDERS)] = "per_view"
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         several("samples", self.samples)
         for sample in self.samples:
             whole("samples", sample, 1, 20)
 
     def shape(self) -> dict[str, int | None]:
-        """I views; rows and columns only the files tell."""
+        """Return I views; only the files contain the numbers of rows and columns."""
         return {"J": None, "I": len(self.samples), "N": None}
 
     def expected(self) -> dict[str, float]:
-        """Rows and columns as the paper's, in proportion to the lists; all of them are dense."""
+        """Return rows and columns like the paper's, in proportion to the lists."""
         return {"J": max(60, 727 * self.diagnoses // 1000), "N": max(10, 511 * self.procedures // 500)}
 
     def making(self) -> Cost:
-        """Drawing or counting every entry."""
+        """Return the cost of drawing or counting every entry."""
         entries = float(self.expected()["J"] * self.expected()["N"] * len(self.samples))
         return Cost(Work(singles=120.0 * entries, calls=2000.0), holds=24.0 * entries)
 
     def load(self, path: Path, rng: np.random.Generator) -> Views:
-        """Views (J, N) float64 of raw counts; labels: the group of each row, 0 .. G-1."""
+        """Return views (J, N) float64 of raw counts; labels: the group of each row, 0 .. G-1."""
         parts = [read(path, str(sample)) for sample in self.samples]
         rows = _union([_top(part, "diagnosis", self.diagnoses) for part in parts])
         columns = _union([_top(part, "procedure", self.procedures) for part in parts])
@@ -113,8 +113,8 @@ def _wanted(part: dict[str, np.ndarray], name: str, codes: np.ndarray) -> Any:
 
     have = np.asarray(part[f"{name}_codes"])
     at = np.minimum(np.searchsorted(have, codes), len(have) - 1)
-    found = np.flatnonzero(have[at] == codes)
-    pick = csr_matrix((np.ones(len(found)), (at[found], found)), shape=(len(have), len(codes)))
+    known = np.flatnonzero(have[at] == codes)
+    pick = csr_matrix((np.ones(len(known)), (at[known], known)), shape=(len(have), len(codes)))
     return sparse(part, name).astype(np.float64) @ pick
 
 

@@ -55,16 +55,16 @@ class Synthetic(Dataset):
         _sizes(np.random.RandomState(self.seed), self.M, self.N, self.K, self.variant, skip_centroids=True)
 
     def shape(self) -> dict[str, int | None]:
-        """The sizes asked for."""
+        """Return the sizes asked for."""
         return {"M": self.M, "N": self.N, "K": self.K}
 
     def making(self) -> Cost:
-        """Two normal draws for each entry, and a few operations, block by block in the memory of X."""
+        """Return the cost of two normal draws and a few operations per entry, block by block in the memory of X."""
         entries = float(self.M * self.N)
         return Cost(Work(singles=65.0 * entries, calls=1000.0), holds=9.0 * entries)
 
     def load(self) -> Samples:
-        """X (M, N) >= 0, one sample per column; labels (N,)."""
+        """Return X (M, N) >= 0, one sample per column; labels (N,)."""
         M, N, K = self.M, self.N, self.K
         draw = np.random.RandomState(self.seed)
         W = draw.uniform(0.0, 1.0, size=(M, K))

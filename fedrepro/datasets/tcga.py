@@ -46,28 +46,28 @@ class TCGA(Dataset):
     log2: bool = True
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         if self.n is not None:
             whole("n", self.n, self.types, SAMPLES)
 
     def shape(self) -> dict[str, int | None]:
-        """M genes, N samples, K types (of the official files)."""
+        """Return M genes, N samples, K types (of the official files)."""
         return {"M": self.features, "N": self.n, "K": self.types}
 
     def expected(self) -> dict[str, int]:
-        """All samples, where none are left out."""
+        """Return the number of all samples, for ``n`` None."""
         return {"N": SAMPLES}
 
     def making(self) -> Cost:
-        """Drawing or reading half as many genes again, and choosing among them."""
+        """Return the cost of drawing or reading half as many genes again, and choosing among them."""
         entries = 1.5 * self.features * (self.n or SAMPLES)
         return Cost(Work(singles=45.0 * entries, calls=5000.0), holds=40.0 * entries, libraries=("sklearn",))
 
     def load(self, path: Path) -> Samples:
-        """X (features, N) float64, not negative; label 0 is the largest type.
+        """Return X (features, N) float64, not negative; label 0 is the largest type.
 
-        Raises ParameterError where no sample, or no gene without a missing value, is left.
+        Raises ParameterError if no sample, or no gene without a missing value, is left.
         """
         arrays = read(path, "all")
         barcodes, diseases = arrays["samples"].astype(str), arrays["diseases"].astype(str)
@@ -97,7 +97,7 @@ class TCGA(Dataset):
         return Samples(np.ascontiguousarray(X[:, best].T), labels[chosen], len(names), facts)
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
-        """Logarithms of counts + 1 as they are asked for."""
+        """Return logarithms of counts + 1, or the counts without ``log2``."""
         return X if self.log2 else np.exp2(X) - 1.0
 
 

@@ -44,22 +44,22 @@ class TDT2(Dataset):
     unit_norm: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ParameterError where a value cannot work."""
+        """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         if self.n is not None:
             whole("n", self.n, self.classes, sum(CLASS_SIZES[: self.classes]))
 
     def shape(self) -> dict[str, int | None]:
-        """M terms, N documents, K categories."""
+        """Return M terms, N documents, K categories."""
         documents = sum(CLASS_SIZES[: self.classes]) if self.n is None else self.n
         return {"M": self.features, "N": documents, "K": self.classes}
 
     def expected(self) -> dict[str, float]:
-        """The share of entries that are not zero: about 55 terms a document of those that are kept."""
+        """Return the share of entries that are not zero: about 55 of the kept terms per document."""
         return {"density": min(1.0, 0.3 * self.features**-0.3 if self.features < 2000 else 120.0 / self.features)}
 
     def making(self) -> Cost:
-        """Drawing or reading about 180 words a document, and choosing terms."""
+        """Return the cost of drawing or reading about 180 words per document, and choosing terms."""
         words = 180.0 * (self.shape()["N"] or 0)
         return Cost(
             Work(singles=200.0 * words + 60.0 * self.classes * self.features, calls=5000.0),
@@ -69,7 +69,7 @@ class TDT2(Dataset):
         )
 
     def load(self, path: Path) -> Samples:
-        """X (features, N), scipy.sparse CSC float64; label 0 is the largest category."""
+        """Return X (features, N), scipy.sparse CSC float64; label 0 is the largest category."""
         arrays = read(path, "all")
         labels = np.asarray(arrays["labels"])
         kept = np.flatnonzero(labels < self.classes)

@@ -34,9 +34,9 @@ class Alphabets(Partition):
     test: Annotated[int, Whole()] = 4
 
     def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
-        """Client and part of each image, (n, 2): part 0 to train with, 1 to test with; client -1 for one left over.
+        """Return client and part of each image, (n, 2): part 0 for training, 1 for testing; client -1 if unused.
 
-        Clients of one alphabet (``Images.group``) have consecutive numbers. Raises ParameterError where there are no
+        Clients of one alphabet (``Images.group``) have consecutive numbers. Raises ParameterError if there are no
         alphabets, or too few drawings.
         """
         per_alphabet, train, test = self.per_alphabet, self.train, self.test
@@ -47,7 +47,7 @@ class Alphabets(Partition):
         wanted = per_alphabet * (train + test)
         pattern = np.repeat(np.tile([0, 1], per_alphabet), np.tile([train, test], per_alphabet))
         client = np.repeat(np.arange(per_alphabet), train + test)
-        found = np.full((len(data.labels), 2), (-1, 0), dtype=np.int64)
+        assigned = np.full((len(data.labels), 2), (-1, 0), dtype=np.int64)
         _, group = np.unique(data.group, return_inverse=True)
         for character in np.unique(data.labels):
             drawings = np.flatnonzero(data.labels == character)
@@ -58,9 +58,9 @@ class Alphabets(Partition):
                     f"has {len(drawings)}",
                 )
             chosen = rng.permutation(drawings)[:wanted]
-            found[chosen, 0] = group[chosen[0]] * per_alphabet + client
-            found[chosen, 1] = pattern
-        return found
+            assigned[chosen, 0] = group[chosen[0]] * per_alphabet + client
+            assigned[chosen, 1] = pattern
+        return assigned
 
 
 add_partition("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character")

@@ -35,7 +35,7 @@ class Dirichlet(Partition):
             labels_of(None, "dirichlet")
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample, (N,); no draw is ever rejected. Raises ParameterError without labels."""
+        """Return the client of each sample, (N,); no draw is ever rejected. Raises ParameterError without labels."""
         labels = labels_of(data.labels, "dirichlet")
         self.check(N=labels.size)
         client = np.empty(labels.size, dtype=np.intp)

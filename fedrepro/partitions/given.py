@@ -28,9 +28,9 @@ class Given(Partition):
     test: Annotated[float, Number(above=0.0, most=0.99)] = 0.2
 
     def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample or user, (n,); of images client and part, (n, 2).
+        """Return the client of each sample or user, (n,); of images client and part, (n, 2).
 
-        Raises ParameterError where the data name none.
+        Raises ParameterError if the data name none.
         """
         client = getattr(data, "client", None)
         if client is None:

@@ -24,22 +24,22 @@ class IidImages(Partition):
     P: Annotated[int, Whole()] = 100
 
     def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
-        """Client and part of each image, (n, 2): part 0 to train with, 1 to test with, as the dataset says.
+        """Return client and part of each image, (n, 2): part 0 for training, 1 for testing, as in the dataset.
 
-        Numbers of images of two clients differ by at most one. Raises ParameterError where the dataset has no test
+        Numbers of images of two clients differ by at most one. Raises ParameterError if the dataset has no test
         images of its own, or where there are too few for P clients.
         """
         P = self.P
         if data.split is None:
             raise ParameterError("partition", "'iid_images' needs images with a split into train and test")
-        found = np.empty((len(data.labels), 2), dtype=np.int64)
-        found[:, 1] = data.split
+        assigned = np.empty((len(data.labels), 2), dtype=np.int64)
+        assigned[:, 1] = data.split
         for part, name in ((0, "train"), (1, "test")):
             members = np.flatnonzero(data.split == part)
             if len(members) < P:
                 raise ParameterError("P", f"must be at most the number of {name} images, {len(members)}, not {P}")
-            found[rng.permutation(members), 0] = np.arange(len(members)) % P
-        return found
+            assigned[rng.permutation(members), 0] = np.arange(len(members)) % P
+        return assigned
 
 
 add_partition("iid_images", IidImages, "Train and test images dealt out at random in equal numbers")

@@ -46,7 +46,7 @@ class Similarity(Partition):
         )
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample, (N,).
+        """Return the client of each sample, (N,).
 
         One thread, so that sums are taken in one order: the same data and rng give the same clients. Where K-means
         finds fewer than P distinct clusters, the clients left over get a sample each of the largest.

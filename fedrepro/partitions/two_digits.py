@@ -57,9 +57,9 @@ class TwoDigits(Partition):
             raise ParameterError("P", f"must be at most N / 2 = {N // 2}, as every client gets two samples, not {P}")
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample, (N,).
+        """Return the client of each sample, (N,).
 
-        Raises ParameterError where there are no labels, fewer than two classes, or too few samples for the shards.
+        Raises ParameterError if there are no labels, fewer than two classes, or too few samples for the shards.
         """
         P = self.P
         labels = labels_of(data.labels, "two_digits")

@@ -23,7 +23,7 @@ class Uniform(Partition):
     P: Annotated[int, Whole(), AtMost("N", "samples")] = 100
 
     def assign(self, data: Samples, rng: np.random.Generator) -> np.ndarray:
-        """The client of each sample, (N,)."""
+        """Return the client of each sample, (N,)."""
         N = data.X.shape[1]
         self.check(N=N)
         client = np.empty(N, dtype=np.intp)

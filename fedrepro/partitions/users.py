@@ -35,9 +35,9 @@ class Users(Partition):
     rule: Annotated[str, OneOf(*RULES)] = "equal"
 
     def assign(self, data: Ratings, rng: np.random.Generator) -> np.ndarray:
-        """The client of each user, (users,) int64; -1 for a user who is left out.
+        """Return the client of each user, (users,) int64; -1 for a user who is left out.
 
-        Raises ParameterError where there are more clients than users.
+        Raises ParameterError if there are more clients than users.
         """
         P = self.P
         if data.users < P:

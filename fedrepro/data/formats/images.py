@@ -1,4 +1,4 @@
-"""Decoding single images of unknown origin, and shrinking drawings."""
+"""Decode single images of unknown origin, and shrink drawings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATS = ("PNG", "JPEG", "BMP")
 
 
 def decode(name: str, raw: bytes, mode: str, size: tuple[int, int]) -> np.ndarray:
-    """The pixels, uint8, of an image of exactly ``size`` (width, height), converted to Pillow's ``mode``."""
+    """Return the pixels, uint8, of an image of exactly ``size`` (width, height), converted to Pillow's ``mode``."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -29,7 +29,7 @@ def decode(name: str, raw: bytes, mode: str, size: tuple[int, int]) -> np.ndarra
 
 
 def shrunk(bits: np.ndarray, side: int, size: int) -> np.ndarray:
-    """Packed side x side drawings as (n, size, size) uint8, ink 255, each pixel the mean of the area it covers."""
+    """Return packed side x side drawings as (n, size, size) uint8, ink 255, each pixel the mean of its area."""
     edges = np.linspace(0, side, size + 1)
     cells = np.arange(side)
     cover = np.clip(np.minimum(edges[1:, None], cells + 1) - np.maximum(edges[:-1, None], cells), 0, None)

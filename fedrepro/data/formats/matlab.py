@@ -1,4 +1,4 @@
-"""Reading MATLAB 5 files of unknown origin."""
+"""Read MATLAB 5 files of unknown origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = 2_000_000_000
 
 
 def matlab(name: str, raw: bytes, variables: Iterable[str] | None = None) -> dict[str, Any]:
-    """The variables (all, or those named) of a MATLAB 5 file; refused where they unpack to over ``LIMIT``."""
+    """Return variables of a MATLAB 5 file, by default all. Raises UserError if they unpack to over ``LIMIT``."""
     from scipy.io import loadmat
 
     _refuse_bomb(name, raw)
@@ -28,10 +28,10 @@ def matlab(name: str, raw: bytes, variables: Iterable[str] | None = None) -> dic
         raise UserError(f"{name} is a MATLAB 7.3 (HDF5) file; save it with '-v7'") from error
     except Exception as error:  # scipy raises whatever the broken bytes lead it to
         raise UserError(f"{name} is not a readable MATLAB file ({error})") from error
-    found = {key: value for key, value in content.items() if not key.startswith("__")}
-    for key, value in found.items():
+    variables_by_name = {key: value for key, value in content.items() if not key.startswith("__")}
+    for key, value in variables_by_name.items():
         arrays.structure(f"{name}, variable '{key}'", value)
-    return found
+    return variables_by_name
 
 
 def _refuse_bomb(name: str, raw: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Reading pickled arrays of bytes from files of unknown origin.
+"""Read pickled arrays of bytes from files of unknown origin.
 
 A pickle can run any code. This reader builds plain containers, numbers and text, and one kind of object: a numpy array
 of unsigned bytes, and even that is put together here from its state (shape, order, bytes), not by numpy's own hooks.
@@ -64,16 +64,16 @@ class _Unpickler(pickle.Unpickler):
 
 
 def arrays_of_bytes(name: str, raw: bytes) -> dict[str, Any]:
-    """The dictionary in a pickle, text keys, arrays as uint8. Anything else in it raises UserError."""
+    """Return the dictionary in a pickle, with text keys and arrays as uint8. Raises UserError for anything else."""
     try:
-        found = _Unpickler(io.BytesIO(raw), encoding="bytes").load()
+        content = _Unpickler(io.BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a broken pickle raises whatever its bytes lead to
         raise UserError(
             f"{name} is not a pickle of plain arrays of bytes (it holds {error}); it is not loaded"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{name} holds no dictionary of arrays")
-    return {_text(key): value.value if isinstance(value, _Array) else value for key, value in found.items()}
+    return {_text(key): value.value if isinstance(value, _Array) else value for key, value in content.items()}
 
 
 def _text(key: Any) -> str:

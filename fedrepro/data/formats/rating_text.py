@@ -17,10 +17,10 @@ ROWS = 4_000_000  # rows of one block while reading
 
 
 def table(entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """user (int32), item (int32), value (float32) of a ``::``, tab or comma separated file, header or not.
+    """Return user (int32), item (int32), value (float32) of a file separated by ``::``, tabs or commas.
 
-    A header names the columns; without one they are user, item, rating in this order. Raises UserError naming the
-    first bad line.
+    A header names the columns; without one they are user, item, rating in this order. Raises UserError with the first
+    invalid line.
     """
     plain = _Plain(entry)
     first = plain.first.decode("utf-8", "replace").strip()
@@ -38,7 +38,7 @@ def table(entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _blocks(name: str, stream: Any, separator: str, header: bool, chosen: tuple[int, int, int]) -> tuple:
     import pandas as pd
 
-    found: list[tuple[np.ndarray, ...]] = []
+    blocks: list[tuple[np.ndarray, ...]] = []
     rows = int(header)
     try:
         for block in pd.read_csv(
@@ -52,13 +52,13 @@ def _blocks(name: str, stream: Any, separator: str, header: bool, chosen: tuple[
         ):
             user, item, value = (block[c].to_numpy() for c in chosen)
             _check(name, rows, user, item, value)
-            found.append((user.astype(np.int32), item.astype(np.int32), value.astype(np.float32)))
+            blocks.append((user.astype(np.int32), item.astype(np.int32), value.astype(np.float32)))
             rows += len(block)
     except (ValueError, pd.errors.ParserError) as error:
         raise UserError(f"{name}: a row near line {rows + 1:,} or later is not user, item, rating ({error})") from error
-    if not found:
+    if not blocks:
         raise UserError(f"{name} holds no ratings")
-    user, item, value = (np.concatenate(column) for column in zip(*found, strict=True))
+    user, item, value = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return user, item, value
 
 
@@ -93,7 +93,7 @@ def _is_number(word: str) -> bool:
 
 
 class _Plain(io.RawIOBase):
-    """The bytes of an entry with ``::`` turned into one tab, so that the fast reader takes them."""
+    """The bytes of an entry with tabs instead of ``::``, for the fast reader."""
 
     def __init__(self, entry: Entry) -> None:
         self._stream = entry.stream
@@ -120,9 +120,9 @@ class _Plain(io.RawIOBase):
 
 
 def compact(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ids renumbered 0, 1, ... in ascending order (int32), and the raw id of each.
+    """Return ids renumbered 0, 1, ... in ascending order (int32), and the raw id of each.
 
-    Works in the ids' own range where that is not much larger than their number, else by sorting, which takes longer.
+    Ids are counted in their own range if that is not much larger than their number, otherwise sorted, which is slower.
     """
     if int(ids.max()) > 10_000_000 + 8 * len(ids):
         raw, place = np.unique(ids, return_inverse=True)
@@ -136,7 +136,7 @@ def compact(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write(out: Writer, user: np.ndarray, item: np.ndarray, value: np.ndarray) -> tuple[int, int]:
-    """Store ratings with compact ids; returns the numbers of users and items."""
+    """Store ratings with compact ids; return the numbers of users and items."""
     users, user_id = compact(user)
     out.save("all", "user", users)
     items, item_id = compact(item)
@@ -148,7 +148,7 @@ def write(out: Writer, user: np.ndarray, item: np.ndarray, value: np.ndarray) ->
 
 
 def repeated(user: np.ndarray, item: np.ndarray) -> int:
-    """How many ratings repeat a (user, item) pair that came before."""
+    """Return how many ratings repeat an earlier pair of user and item."""
     pairs = user.astype(np.int64) * (int(item.max()) + 1) + item
     pairs.sort()
     return int((pairs[1:] == pairs[:-1]).sum())

@@ -1,8 +1,8 @@
-"""Reading files out of folders and archives in one pass, without ever extracting anything to disk.
+"""Read files from folders and archives in one pass, without extracting anything to disk.
 
-Whatever people have (a folder, a zip, a tar in any compression, a compressed single file, archives inside archives)
-is one stream of named entries. Names that climb out of the archive, links and devices are refused, and the bytes that
-come out are counted against a cap, so that a small malicious archive cannot fill memory or disk.
+A folder, a zip, a tar in any compression, a compressed single file or archives inside archives become one stream of
+named entries. Names that leave the archive, links and devices are refused, and unpacked bytes are counted against a
+limit, so that a small malicious archive cannot fill memory or disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any], tuple[str, ...]], ...] = (
 
 @dataclass
 class Entry:
-    """One file of a copy: its path inside the copy (compression ending taken off) and its bytes."""
+    """One file of a copy: its path inside the copy (without compression suffix) and its bytes."""
 
     path: str
     stream: IO[bytes]
@@ -47,17 +47,17 @@ class Entry:
         return PurePosixPath(self.path).name
 
     def read(self) -> bytes:
-        """All of its bytes."""
+        """Return all of its bytes."""
         return self.stream.read()
 
     def text(self, encoding: str = "utf-8") -> io.TextIOWrapper:
-        """Its lines as text."""
+        """Return its lines as text."""
         return io.TextIOWrapper(cast(Any, self.stream), encoding=encoding, newline=None)
 
 
 @dataclass
 class Budget:
-    """How much a copy may still unpack to, and which file of it is being read."""
+    """How many bytes a copy may still unpack to, and which of its files is being read."""
 
     limit: int
     left: int
@@ -89,10 +89,10 @@ class _Metered(io.RawIOBase):
         budget.spend(len(self.head))
 
     def _exactly(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size and (more := self._stream.read(size - len(found))):
-            found += more
-        return found
+        head = b""
+        while len(head) < size and (more := self._stream.read(size - len(head))):
+            head += more
+        return head
 
     def readable(self) -> bool:
         return True
@@ -112,10 +112,10 @@ class _Metered(io.RawIOBase):
 def walk(
     paths: Iterable[Path], wanted: Callable[[str], bool], limit: int, used: dict[Path, str] | None = None
 ) -> Iterator[Entry]:
-    """Every wanted file under ``paths``, in a fixed order; an entry must be read before the next one is asked for.
+    """Yield every wanted file under ``paths``, in a fixed order; an entry must be read before the next is requested.
 
-    ``wanted`` sees each path with its compression ending taken off. ``used`` collects the files on disk that held
-    something wanted, with their path below the one given. Raises UserError with the copy's path for damaged,
+    ``wanted`` gets each path without its compression suffix. ``used`` collects the files on disk that contain something
+    wanted, with their path below the given one. Raises UserError with the copy's path for damaged,
     truncated or malicious archives.
     """
     budget = Budget(limit, limit)
@@ -135,7 +135,7 @@ def walk(
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn every way an archive can be broken into one message that names the file."""
+    """Raise UserError with the file's name for any error of a broken archive."""
     try:
         yield
     except (

@@ -75,15 +75,15 @@ class _Pieces:
 
 def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
     def parse(entries: Iterator[Entry], out: Writer) -> Findings:
-        found = _Pieces()
+        pieces = _Pieces()
         for entry in entries:
-            _take(version, entry, found)
-        if found.batches:
-            pixels, labels, group, split = _from_batches(found)
-            differs = [f"{name} is not the published file" for name in found.unofficial]
+            _take(version, entry, pieces)
+        if pieces.batches:
+            pixels, labels, group, split = _from_batches(pieces)
+            differs = [f"{name} is not the published file" for name in pieces.unofficial]
         else:
-            pixels, labels, group, split = _from_folders(version, found)
-            differs = [_folders(found)]
+            pixels, labels, group, split = _from_folders(version, pieces)
+            differs = [_folders(pieces)]
         _save(version, out, pixels, labels, group, split)
         sizes = int((split == 0).sum()), int((split == 1).sum())
         if sizes != (TRAIN, TEST):
@@ -93,26 +93,26 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
     return parse
 
 
-def _folders(found: _Pieces) -> str:
+def _folders(pieces: _Pieces) -> str:
     """How images in class folders differ from the batches."""
-    if any(file.lower().endswith(LOSSY) for _, _, file in found.images):
+    if any(file.lower().endswith(LOSSY) for _, _, file in pieces.images):
         return "JPEG images in class folders: pixels differ from the published ones, the order of the batches is lost"
     return "images in class folders: the order of the batches is lost, their pixels cannot be compared"
 
 
-def _take(version: Version, entry: Entry, found: _Pieces) -> None:
+def _take(version: Version, entry: Entry, pieces: _Pieces) -> None:
     folders = FOLDERS.search(entry.path)
     if folders:
         key = folders[1].lower(), folders[2], folders[3]
-        found.images[key] = decode(entry.path, entry.read(), "RGB", (32, 32))
+        pieces.images[key] = decode(entry.path, entry.read(), "RGB", (32, 32))
         return
     raw = entry.read()
     if entry.name in version.binaries:
-        found.batches[entry.name.removesuffix(".bin")] = _binary(version, entry.name, raw)
+        pieces.batches[entry.name.removesuffix(".bin")] = _binary(version, entry.name, raw)
     else:
-        found.batches[entry.name] = _pickled(version, entry.name, raw)
+        pieces.batches[entry.name] = _pickled(version, entry.name, raw)
     if hashlib.md5(raw, usedforsecurity=False).hexdigest() != {**version.hashes, **version.binaries}[entry.name]:
-        found.unofficial.append(entry.name)
+        pieces.unofficial.append(entry.name)
 
 
 def _pickled(version: Version, name: str, raw: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -141,28 +141,28 @@ def _binary(version: Version, name: str, content: bytes) -> tuple[np.ndarray, np
     return rows[:, heads:], rows[:, heads - 1].astype(np.int32), group
 
 
-def _from_batches(found: _Pieces) -> tuple[np.ndarray, ...]:
-    names = sorted(found.batches, key=lambda name: (name.startswith("test"), name))
-    data, labels, group = (np.concatenate(column) for column in zip(*(found.batches[n] for n in names), strict=True))
-    split = np.concatenate([np.full(len(found.batches[n][0]), n.startswith("test")) for n in names])
+def _from_batches(pieces: _Pieces) -> tuple[np.ndarray, ...]:
+    names = sorted(pieces.batches, key=lambda name: (name.startswith("test"), name))
+    data, labels, group = (np.concatenate(column) for column in zip(*(pieces.batches[n] for n in names), strict=True))
+    split = np.concatenate([np.full(len(pieces.batches[n][0]), n.startswith("test")) for n in names])
     return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels, group, split
 
 
-def _from_folders(version: Version, found: _Pieces) -> tuple[np.ndarray, ...]:
+def _from_folders(version: Version, pieces: _Pieces) -> tuple[np.ndarray, ...]:
     """Class by class in turn, so that the first n images hold about n / classes of each class."""
-    classes = sorted({key[1] for key in found.images})
+    classes = sorted({key[1] for key in pieces.images})
     if len(classes) != version.classes:
         raise UserError(f"{len(classes)} class folders in place of {version.classes}")
     turn: dict[tuple[str, str], int] = {}
     keys = []
-    for part, name, file in sorted(found.images):
+    for part, name, file in sorted(pieces.images):
         position = turn[part, name] = turn.get((part, name), -1) + 1
         keys.append((part != "train", position, classes.index(name), file))
     keys.sort()
     order = [("test" if test else "train", classes[label], file) for test, _, label, file in keys]
     labels = np.array([label for _, _, label, _ in keys], dtype=np.int32)
     split = np.array([test for test, _, _, _ in keys])
-    return np.stack([found.images[key] for key in order]), labels, np.empty(0, dtype=np.int32), split
+    return np.stack([pieces.images[key] for key in order]), labels, np.empty(0, dtype=np.int32), split
 
 
 def _save(

@@ -30,7 +30,7 @@ FEWEST = 500_000  # sentences of a pair of the fifteen older members' languages:
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     halves: dict[str, dict[str, list[bytes]]] = {}
     english: dict[int, bytes] = {}
-    found = Findings()
+    findings = Findings()
     for entry in entries:
         match = FILE.search(entry.path)
         assert match is not None
@@ -40,14 +40,14 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
             size = _pair(match[1], pair["en"], pair["other"], english, out)
             pair["en"] = pair["other"] = []
             if match[1] in DEFAULT and size < FEWEST:
-                found.differs.append(f"{match[1]}: {size:,} sentences, over a million are in the release")
+                findings.differs.append(f"{match[1]}: {size:,} sentences, over a million are in the release")
     alone = sorted(language for language, pair in halves.items() if len(pair) == 1)
     if alone:
         raise UserError(f"of the pair {alone[0]}-en only one of the two files is there")
     _save(out, "en", sorted(english.items()))
     absent = [language for language in DEFAULT if language not in halves]
-    found.facts["notes"] = [f"without {', '.join(absent)}"] if absent else []
-    return found
+    findings.facts["notes"] = [f"without {', '.join(absent)}"] if absent else []
+    return findings
 
 
 def _pair(language: str, en: list[bytes], other: list[bytes], english: dict[int, bytes], out: Writer) -> int:

@@ -52,7 +52,7 @@ def _stem(path: str) -> str:
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
-    found = Findings()
+    findings = Findings()
     arrays: dict[tuple[str, str], np.ndarray] = {}
     for entry in entries:
         arrays.update(_arrays(_stem(entry.path), entry.name, entry.read()))
@@ -62,13 +62,13 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
             continue
         if pixels is None or labels is None:
             raise UserError(f"the {part} images and their labels are needed together, one of the two is missing")
-        found.differs += _check(part, pixels, labels)
+        findings.differs += _check(part, pixels, labels)
         out.save(part, "pixels", pixels)
         out.save(part, "labels", labels)
-    found.facts["verified"] = not found.differs  # every array has its published md5
+    findings.facts["verified"] = not findings.differs  # every array has its published md5
     absent = [part for part in ("train", "test") if (part, "labels") not in arrays]
-    found.facts["notes"] = [f"without the {part} images" for part in absent]
-    return found
+    findings.facts["notes"] = [f"without the {part} images" for part in absent]
+    return findings
 
 
 def _arrays(stem: str, name: str, raw: bytes) -> dict[tuple[str, str], np.ndarray]:

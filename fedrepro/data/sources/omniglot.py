@@ -21,20 +21,20 @@ ADDRESS = "https://github.com/brendenlake/omniglot/raw/master/python/"
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
-    found: dict[tuple[str, str, str], bytes] = {}
+    drawings: dict[tuple[str, str, str], bytes] = {}
     for entry in entries:
         match = PLACE.search(entry.path)
         assert match is not None
         key = match[1], match[2].lower(), match[3]
         ink = np.packbits(decode(entry.path, entry.read(), "L", (SIDE, SIDE)) < 128).tobytes()
-        if found.setdefault(key, ink) != ink:
+        if drawings.setdefault(key, ink) != ink:
             raise UserError(f"{entry.path}: this drawing comes twice and differs")
-    keys = sorted(found)  # alphabet, character, drawing
+    keys = sorted(drawings)  # alphabet, character, drawing
     alphabets = sorted({key[0] for key in keys})
     characters = sorted({key[:2] for key in keys})
     place = {character: i for i, character in enumerate(characters)}
     labels = np.array([place[key[:2]] for key in keys], dtype=np.int32)
-    bits = np.frombuffer(b"".join(found[key] for key in keys), dtype=np.uint8).reshape(len(keys), -1)
+    bits = np.frombuffer(b"".join(drawings[key] for key in keys), dtype=np.uint8).reshape(len(keys), -1)
     out.save("all", "ink", bits)
     out.save("all", "small", shrunk(bits, SIDE, SMALL))
     out.save("all", "labels", labels)
@@ -44,12 +44,12 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
 
 
 def _compared(alphabets: int, characters: int, drawings: Counter) -> Findings:
-    found = Findings()
+    findings = Findings()
     if (alphabets, characters) != (ALPHABETS, CHARACTERS):
-        found.differs.append(f"{alphabets} alphabets with {characters:,} characters in place of 50 with 1,623")
+        findings.differs.append(f"{alphabets} alphabets with {characters:,} characters in place of 50 with 1,623")
     if set(drawings) != {DRAWINGS}:
-        found.differs.append(f"{min(drawings)} to {max(drawings)} drawings of a character in place of 20")
-    return found
+        findings.differs.append(f"{min(drawings)} to {max(drawings)} drawings of a character in place of 20")
+    return findings
 
 
 SOURCES = (

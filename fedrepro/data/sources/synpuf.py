@@ -25,21 +25,21 @@ ADDRESS = (
 
 
 def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
-    found, samples = Findings(), []
+    findings, samples = Findings(), []
     for entry in entries:
         match = FILE.search(entry.path)
         assert match is not None
         samples.append(int(match[1]))
         claims = _claims(entry)
         if len(claims) < FEWEST:
-            found.differs.append(f"sample {samples[-1]}: {len(claims):,} claims, about 790,000 are in the release")
+            findings.differs.append(f"sample {samples[-1]}: {len(claims):,} claims, about 790,000 are in the release")
         for name, columns in (("diagnosis", DIAGNOSES), ("procedure", PROCEDURES)):
             codes, incidence = _incidence(claims, columns)
             out.save(str(samples[-1]), f"{name}_codes", codes)
             out.save_sparse(str(samples[-1]), name, incidence)
     absent = [str(i) for i in (1, 2, 3) if i not in samples]
-    found.facts["notes"] = [f"without sample {', '.join(absent)}"] if absent else []
-    return found
+    findings.facts["notes"] = [f"without sample {', '.join(absent)}"] if absent else []
+    return findings
 
 
 def _claims(entry: Entry) -> Any:

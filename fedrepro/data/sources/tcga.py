@@ -40,10 +40,10 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
         raise UserError("no sample of the matrix has a cancer type in the table")
     out.save("all", "samples", np.array([s.encode() for s in samples]))
     out.save("all", "diseases", np.array([d.encode() for d in known]))
-    found = Findings()
+    findings = Findings()
     if (genes, len(samples)) != (GENES, SAMPLES):
-        found.differs.append(f"{genes:,} genes of {len(samples):,} samples in place of 20,531 of 11,069")
-    return found
+        findings.differs.append(f"{genes:,} genes of {len(samples):,} samples in place of 20,531 of 11,069")
+    return findings
 
 
 def _diseases(entry: Entry) -> dict[str, str]:
