@@ -766,14 +766,13 @@ def test_every_dataset_that_a_claim_reads_must_have_the_published_sizes_no_more_
     published = {"first": {"N": 100, "M": 7}, "second": {"N": 5000}}
     shown = panel_cases.figure(panel_cases.panel("a", *lines), sizes=published)
     right = {"first": {"N": 100, "M": 7, "K": 3}, "second": {"N": 5000, "M": 9}}
-    assert evidence.weigh(shown, Sidecar(sizes=right), lines, 3) == evidence.Evidence("paper")
+    assert not list(evidence.sizes(shown, Sidecar(sizes=right), lines))
     for alias, name in (("first", "N"), ("first", "M"), ("second", "N")):
         for off in (-1, 1, 100_000):
             ours = {**right, alias: {**right[alias], name: right[alias][name] + off}}
             said = f"on {alias} with {name} = {ours[alias][name]:,} (the paper's: {published[alias][name]:,})"
-            assert evidence.weigh(shown, Sidecar(sizes=ours), lines, 3) == evidence.Evidence("variant", said)
+            assert list(evidence.sizes(shown, Sidecar(sizes=ours), lines)) == [said]
             others = [line for line in lines if line.setting.dataset != alias]
-            assert evidence.weigh(shown, Sidecar(sizes=ours), others, 3).level == "paper"
-    gone = {"first": right["first"]}
-    said = "on second, whose size these results do not record"
-    assert evidence.weigh(shown, Sidecar(sizes=gone), lines, 3) == evidence.Evidence("variant", said)
+            assert not list(evidence.sizes(shown, Sidecar(sizes=ours), others))
+    gone = Sidecar(sizes={"first": right["first"]})
+    assert list(evidence.sizes(shown, gone, lines)) == ["on second, whose size these results do not record"]
