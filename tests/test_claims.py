@@ -565,13 +565,23 @@ ROUNDS = [0, 1, 2, 3, 10, 20, 30, 40]
 """The recorded rounds of ``rounds: 40, record_every: 10, record_dense: 3``."""
 
 
+RECORDS: dict[int, tuple[pd.DataFrame, list[dict[str, Any]]]] = {}
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, worked out once, by round."""
+    if id(table) not in RECORDS:
+        RECORDS[id(table)] = table, table.sort_values("round").to_dict("records")
+    return RECORDS[id(table)][1]
+
+
 class Plain:
     """An averaged curve, worked out with loops from the rows of a table: values and counts by round."""
 
     def __init__(self, table: pd.DataFrame, series: str, trials: Any) -> None:
-        own = table[table["series"] == series]
-        self.rounds = sorted(set(own["round"]))
-        runs = [own[own["trial"] == t].sort_values("round").to_dict("records") for t in trials]
+        own = [row for row in records(table) if row["series"] == series]
+        self.rounds = sorted({row["round"] for row in own})
+        runs = [[row for row in own if row["trial"] == trial] for trial in trials]
         self.y, self.sent, self.worked = (
             [np.mean([self.last(run, r, of) for run in runs]) for r in self.rounds]
             for of in ("value", "uplink_scalars", "round")  # a run that has ended sends no more and works no more
@@ -678,26 +688,23 @@ def plain_interval(read: Callable[[Any], float], trials: int) -> tuple[float, fl
     return value, value - half, value + half
 
 
-@pytest.mark.parametrize("check", READ)
-def test_what_a_check_reads_is_what_plain_loops_read(check: str, sparse: Figure) -> None:
-    series = sparse.panels[0].curves[0].setting.series
-    for trials, ends in ((1, 40), (3, 40), (4, 20), (5, 3)):
-        table = random_results(sparse, trials, trials)
-        table = table[(table["trial"] < trials) | (table["round"] <= ends)]  # the last trial may end by itself
+@pytest.mark.parametrize(("trials", "ends"), [(1, 40), (3, 40), (4, 20), (5, 3)])
+def test_what_a_check_reads_is_what_plain_loops_read(trials: int, ends: int, sparse: Figure) -> None:
+    """The last trial ends by itself in round ``ends``."""
+    series, table = sparse.panels[0].curves[0].setting.series, random_results(sparse, trials, trials)
+    table = table[(table["trial"] < trials) | (table["round"] <= ends)]
+    everyone = range(1, trials + 1)
+    for check, plain in READ.items():
         row = judge(Claim("x", "s", "w", "a", f"{check} > 0"), sparse, table, Sidecar(trials_done=trials))
 
-        def read(chosen: list[int], table: pd.DataFrame = table) -> float:
-            return READ[check](Plain(table, series, chosen))
+        def read(chosen: Any, plain: Callable[[Plain], float] = plain) -> float:
+            return plain(Plain(table, series, chosen))
 
+        wanted = plain_interval(read, trials) if trials > 1 else (read([1]),) * 3
         (margin,) = row.margins
-        if trials == 1:
-            assert (margin.value, margin.low, margin.high) == pytest.approx((read([1]),) * 3, rel=1e-12)
-        else:
-            wanted = plain_interval(read, trials)
-            assert (margin.value, margin.low, margin.high) == pytest.approx(wanted, rel=1e-9)
+        assert (margin.value, margin.low, margin.high) == pytest.approx(wanted, rel=1e-9), check
         alone = judge(Claim("x", "s", "w", "a", f"each({check} > 0)"), sparse, table, Sidecar(trials_done=trials))
-        worst = min(READ[check](Plain(table, series, [t])) for t in range(1, trials + 1))
-        assert alone.margins[0].value == pytest.approx(worst, rel=1e-12)
+        assert alone.margins[0].value == pytest.approx(min(read([trial]) for trial in everyone), rel=1e-12), check
 
 
 def test_a_run_that_blew_up_is_infinite_from_its_last_record_on(sparse: Figure) -> None:
