@@ -51,9 +51,9 @@ class _Entry:
 class MethodEntry(_Entry):
     """A registered method: its class and the parameter values that this name presets.
 
-    ``problem`` is the name of the problem that it solves. ``variant`` distinguishes it from other methods with the same
+    ``problem`` is the name of the problem that it solves. ``suffix`` distinguishes it from other methods with the same
     label in one figure. ``look`` is its colour (a name of ``fedrepro.plotting.style.COLOURS`` or ``#RRGGBB``) and its
-    marker (as matplotlib names it) in figures; a method without one is drawn like the method whose variant it is (see
+    marker (as matplotlib names it) in figures; a method without one is drawn like the method that it derives from (see
     ``fedrepro.plotting.style.method``).
     """
 
@@ -61,7 +61,7 @@ class MethodEntry(_Entry):
     label: str
     papers: tuple[str, ...]
     preset: Mapping[str, Any] = field(default_factory=dict)
-    variant: str = ""
+    suffix: str = ""
     look: tuple[str, str] | None = None
 
     def parameters(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class MethodEntry(_Entry):
 
 
 def base_label(label: str) -> str:
-    """Return the label of a method without its variant, which follows a comma or is in parentheses."""
+    """Return the label of a method without the additions that follow a comma or are in parentheses."""
     return label.partition(",")[0].partition(" (")[0]
 
 
@@ -194,7 +194,7 @@ def methods() -> dict[str, MethodEntry]:
 
 
 def called(names: Iterable[str]) -> dict[str, str]:
-    """Return a distinct label of each method: with its variant if methods share a label and a problem.
+    """Return a distinct label of each method: with its suffix if methods share a label and a problem.
 
     Methods that share all three are distinguished by their names.
     """
@@ -202,8 +202,8 @@ def called(names: Iterable[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for name, entry in known.items():
         rivals = [e for e in known.values() if (e.label, e.problem) == (entry.label, entry.problem)]
-        own = f"{entry.label}, {entry.variant}" if entry.variant and len(rivals) > 1 else entry.label
-        labels[name] = f"{entry.label} ({name})" if sum(e.variant == entry.variant for e in rivals) > 1 else own
+        own = f"{entry.label}, {entry.suffix}" if entry.suffix and len(rivals) > 1 else entry.label
+        labels[name] = f"{entry.label} ({name})" if sum(e.suffix == entry.suffix for e in rivals) > 1 else own
     return labels
 
 

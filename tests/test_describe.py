@@ -15,11 +15,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from fedrepro import registry
+from fedrepro import docstrings, registry
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
-from fedrepro.glossary import docstrings, entries, lookup
+from fedrepro.glossary import entries, lookup
 from fedrepro.glossary.uses import uses
 from fedrepro.spec import axes, claim_grammar, keys
 from fedrepro.spec.find import load_all, specs
@@ -250,13 +250,13 @@ def test_everything_has_a_page_that_fits(width: int) -> None:
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
     count += len(KINDS) + len(entries.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
     assert len(described) == count
-    for thing in described:
-        assert thing.summary, thing.name
-        assert None not in thing.figures.values()
-        page = command.page(thing, width)
+    for entry in described:
+        assert entry.summary, entry.name
+        assert None not in entry.figures.values()
+        page = command.page(entry, width)
         long = [line for line in map(click.unstyle, page) if len(line) > width and len(line.split()) > 2]
-        assert not long, (thing.name, long)
-    assert json.loads(json.dumps([thing.plain() for thing in described]))
+        assert not long, (entry.name, long)
+    assert json.loads(json.dumps([entry.plain() for entry in described]))
 
 
 def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_presets(
@@ -342,7 +342,7 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
     assert "  claims   may name it\n\n  used by\n    own/figure\n" in text
 
 
-# From names to things -------------------------------------------------------------------------------------------------
+# Names with several meanings ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def test_a_sweep_has_a_line_for_each_of_two_methods_of_one_label(tmp_path: Path)
     assert list(layout.lines(figure.panels[0].curves, "m")) == ["FedMGS", "FedMGS, SNCP"]
 
 
-def test_methods_of_one_label_and_problem_have_variants_that_tell_them_apart() -> None:
-    said = Counter((entry.problem, entry.label, entry.variant) for entry in registry.methods().values())
+def test_methods_of_one_label_and_problem_are_distinguished_by_suffixes() -> None:
+    said = Counter((entry.problem, entry.label, entry.suffix) for entry in registry.methods().values())
     assert [key for key, times in said.items() if times > 1] == []
     assert registry.called(["fedmgs"]) == {"fedmgs": "FedMGS"}
 

@@ -11,6 +11,7 @@ import pytest
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError
+from fedrepro.glossary.entries import options_of
 from fedrepro.plotting.figure import PREPARE
 from fedrepro.spec import axes, layout, panels
 from fedrepro.spec.nodes import SpecErrors
@@ -72,8 +73,8 @@ def test_a_spec_with_another_axis_hears_the_nearest(small: Path):
 # Options --------------------------------------------------------------------------------------------------------------
 
 FULL = {
-    CurvesOptions: {"variables": 3, "average": "median", "lines": [{"y": 1}], "xlabel": "x", "ylabel": "y",
-                    "parameter": "q", "final": 2, "zoom": 0.1, "starts_at": 1},
+    CurvesOptions: {"parameter": "q", "final": 2, "average": "median", "lines": [{"y": 1}], "xlabel": "x",
+                    "ylabel": "y", "variables": 3, "zoom": 0.1, "starts_at": 1},
     BarsOptions: {"parameter": "q", "final": 2, "average": "median", "lines": [{"y": 1}], "xlabel": "x", "ylabel": "y"},
     TableOptions: {"rows": "m", "columns": ["q", "m"], "metrics": ["a", "b"], "scale": 100, "digits": 0, "final": 2,
                    "reach": 1, "axis": "round", "from_start": True, "measure": "rounds", "saving_from": {"m": 1},
@@ -88,9 +89,9 @@ def test_every_kind_is_drawn_and_explains_its_options(kind: str):
     cls = panels.KINDS[kind]
     assert kind in PREPARE
     assert cls.__doc__
-    explained = panels.describe(kind)
+    explained = options_of(kind)
     assert [e.name for e in explained] == list(FULL[cls])
-    assert all(e.values and e.doc for e in explained)
+    assert all(e.values and e.meaning for e in explained)
     given = cls.of(panel("a", LINE, kind=kind))
     assert [getattr(given, e.name) for e in explained] == [e.default for e in explained]
     assert cls.of(panel("a", LINE, kind=kind, options=dict.fromkeys(FULL[cls]))) == given, "null is the default"
@@ -103,7 +104,7 @@ def test_every_option_takes_what_it_says_and_nothing_else(kind: str):
     for name, value in FULL[cls].items():
         shown = getattr(read, name)
         assert shown in (value, (value,)) or list(shown) == value
-        with pytest.raises(ParameterError, match=f"^{name}: panel 'a': {name} is "):
+        with pytest.raises(ParameterError, match=f"^{name}: panel 'a': {name} must be "):
             cls.of(panel("a", LINE, kind=kind, options={name: object()}))
 
 
@@ -116,9 +117,9 @@ def test_options_are_read_with_their_types():
 
 WHOLE = "an integer of at least 1"
 BAD = [
-    ("curves", "variables", 0, "a number above 0"),
-    ("curves", "variables", "3", "a number above 0"),
-    ("curves", "average", "meen", "mean, mean-sd or median"),
+    ("curves", "variables", 0, "a number greater than 0"),
+    ("curves", "variables", "3", "a number greater than 0"),
+    ("curves", "average", "meen", "one of mean, mean-sd, median"),
     ("curves", "lines", {"y": 1}, "a list of mappings"),
     ("curves", "xlabel", 3, "a text"),
     ("curves", "parameter", ["q"], "a name"),
@@ -142,9 +143,10 @@ BAD = [
 @pytest.mark.parametrize(("kind", "name", "value", "words"), BAD)
 def test_a_value_an_option_cannot_have_is_named_with_those_it_can(kind: str, name: str, value: object, words: str):
     shown = panel("a", LINE, kind=kind, options={name: value})
+    hint = ", did you mean 'mean'?" if value == "meen" else ""
     with pytest.raises(ParameterError) as caught:
         panels.KINDS[kind].of(shown)
-    assert str(caught.value) == f"{name}: panel 'a': {name} is {words}, not {value!r}"
+    assert str(caught.value) == f"{name}: panel 'a': {name} must be {words}, not {value!r}{hint}"
     assert str(next(panels.problems(shown))) == str(caught.value)
 
 
@@ -159,7 +161,7 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         (
             {"options": {"variabels": 3}},
             "options: panel 'a' (curves) has no option 'variabels', did you mean 'variables'? "
-            "(options: variables, average, lines, xlabel, ylabel, parameter, final, zoom, starts_at)",
+            "(options: parameter, final, average, lines, xlabel, ylabel, variables, zoom, starts_at)",
         ),
         (
             {"x": "bits_per_variable"},
@@ -193,11 +195,11 @@ KEPT = dataclasses.replace(LINE, setting=dataclasses.replace(LINE.setting, artif
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1.0, "saving_from": {"Q2": 7}}},
-            "saving_from: table 'a' has no curve with Q2=7, the reference of savings",
+            "saving_from: table 'a' has no curve with Q2=7",
         ),
         (
             {"kind": "table", "options": TABLE | {"reach": 1.5, "ratio_from": {"Q2": 7}}},
-            "ratio_from: table 'a' has no curve with Q2=7, the reference of savings",
+            "ratio_from: table 'a' has no curve with Q2=7",
         ),
         (
             {"kind": "table", "options": TABLE | {"ratio_from": {"Q2": 1}}},

@@ -492,7 +492,7 @@ def test_four_equal_panels_share_one_legend_and_different_ones_have_their_own():
 
 
 def entries_of(*names: str) -> Prepared:
-    return Prepared((4.0, 3.0), lambda *_: [], tuple(Entry(n, {}) for n in names))
+    return Prepared((4.0, 3.0), tuple(Entry(n, {}) for n in names))
 
 
 @pytest.mark.parametrize(
@@ -1573,7 +1573,7 @@ LINE = curve("fedcavg", "FedCAvg", Q2=1)
 
 def test_a_figure_that_cannot_be_drawn_leaves_no_file(tmp_path):
     shown = figure(panel("a", LINE, options={"zoom": 2}))
-    with pytest.raises(ParameterError, match="zoom is a share of the x axis between 0 and 1, not 2"):
+    with pytest.raises(ParameterError, match="zoom must be a share of the x axis between 0 and 1, not 2"):
         draw(shown, rows(LINE, 1, [0, 1], [1, 0.5]), Sidecar(), tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from fedrepro.plotting.shrink_png import thin
+from fedrepro.plotting.shrink_png import reduce_colours
 
 
 def test_a_picture_takes_less_room_and_keeps_its_record(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_picture_takes_less_room_and_keeps_its_record(tmp_path: Path) -> None:
     plt.close(figure)
     with Image.open(path) as before:
         pixels, size = np.asarray(before.convert("RGB")).astype(int), path.stat().st_size
-    assert thin(path)
+    assert reduce_colours(path)
     with Image.open(path) as after:
         assert after.text["Title"] == "drawn of ‖X‖²"
         assert after.text["fedrepro"] == "run x"
@@ -35,5 +35,5 @@ def test_a_picture_takes_less_room_and_keeps_its_record(tmp_path: Path) -> None:
     assert off.max() <= 32
     assert (off > 8).mean() < 0.001
     kept = path.read_bytes()
-    assert not thin(path)
+    assert not reduce_colours(path)
     assert path.read_bytes() == kept

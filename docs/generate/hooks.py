@@ -1,6 +1,6 @@
-"""What is done when the site is built: pages that stand nowhere else are made, and formulas become MathML.
+"""Hooks of the site's build: they add generated pages and convert formulas to MathML.
 
-Browsers show MathML by themselves, so that a page needs no script and no network to be read.
+Browsers display MathML without scripts and without a network.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import reference
 
 ROOT = Path(__file__).parents[2]
 COPIED = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
-"""Pages of the site that lie at the root of the repository."""
+"""Pages of the site whose source is at the root of the repository."""
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     made = {f"reference/{name}": text for name, text in reference.pages().items()}
     made |= {f"papers/{name}": text for name, text in papers.pages().items()}
     made |= {"hours.md": hours.page()}
@@ -40,7 +40,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
-    """The page with its formulas as MathML; headings in its table of contents as they are written."""
+    """Return the page with its formulas as MathML; its table of contents shows their source."""
     for item in _below(page.toc.items):
         item.title = re.sub(r"\\\((.*?)\\\)", r"\1", item.title)
     return FORMULA.sub(_formula, content)

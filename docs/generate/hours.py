@@ -1,4 +1,4 @@
-"""A page of what each figure takes at the paper tier: measured where its results are kept, predicted for all."""
+"""The page of computing times of all figures at the paper tier: predicted, and measured if results are stored."""
 
 from __future__ import annotations
 
@@ -16,33 +16,32 @@ from fedrepro.spec.find import load_all, specs
 
 ROOT = Path(__file__).parents[2]
 NOWHERE = Path("nowhere")
-"""Where no earlier runs and no measured speed are: every prediction is by arithmetic and typical rates."""
+"""A folder without earlier runs and measured speeds, so that predictions use arithmetic and typical rates."""
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     return "\n".join(_lines())
 
 
 def _lines() -> Iterator[str]:
-    yield "# What each figure takes\n"
+    yield "# Computing time of each figure\n"
     yield (
-        "Core-hours of the paper tier, in the order of what is dear. *Measured* is the sum of the seconds of the runs "
-        "whose results are in the repository (one core each, on machines that had other work too); runs lack where "
-        "data are absent or trials are left. *Predicted* is [arithmetic](predictions.md) with typical rates, the same "
-        "on every machine; `fedrepro plan FIGURE --tier paper` says it for yours and takes what is finished into "
-        "account. Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) are the same code on a "
-        "GPU.\n"
+        "Core-hours of the paper tier, most expensive figures first. *Measured* is the total time of the runs whose "
+        "results are in the repository (one core each, on machines that were also used for other work); runs are "
+        "missing if data are absent or trials are left. *Predicted* is [computed](predictions.md) with typical rates, "
+        "the same on every machine; `fedrepro plan FIGURE --tier paper` predicts the time that is left on yours. Deep "
+        "networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) run on a GPU with the same code.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(
-        ["figure", "runs", "predicted, hours", "measured, hours", "runs kept"],
+        ["figure", "runs", "predicted, hours", "measured, hours", "runs stored"],
         ([r["figure"], f"{r['runs']:,}", _hours(r["predicted"]), _hours(r["measured"]), r["kept"]] for r in rows),
     )
     kept = [row for row in rows if row["measured"]]
     yield (
-        f"In all {len(rows)} figures and {_hours(sum(row['predicted'] for row in rows))} predicted hours; results of "
-        f"{len(kept)} figures are kept, which took {_hours(sum(row['measured'] for row in kept))} hours.\n"
+        f"In total {len(rows)} figures and {_hours(sum(row['predicted'] for row in rows))} predicted hours; results of "
+        f"{len(kept)} figures are stored, which took {_hours(sum(row['measured'] for row in kept))} hours.\n"
     )
 
 
@@ -51,7 +50,7 @@ def _rows() -> Iterator[dict[str, Any]]:
     made = plan.make(figures, stand_in=True)
     timings = predict.Timings(NOWHERE, Machine(NOWHERE))
     for figure, series in zip(figures, made.by_figure, strict=True):
-        runs = list({run.id: run for found in series.values() for run in found}.values())
+        runs = list({run.id: run for runs_ in series.values() for run in runs_}.values())
         kept = _kept(figure.paper, figure.figure)
         yield {
             "figure": f"`{figure.paper}/{figure.figure}`",
@@ -68,10 +67,10 @@ def _kept(paper: str, figure: str) -> dict[str, Any]:
 
 
 def _runs(kept: dict[str, Any]) -> str:
-    """How many runs are kept; of old results, which do not name them, the trials."""
+    """Return the number of stored runs; for old results, which do not name runs, the number of trials."""
     if not kept:
         return ""
-    names = {id_ for ids in kept.get("runs", {}).values() for id_ in ids if id_}  # "": a trial that is left
+    names = {id_ for ids in kept.get("runs", {}).values() for id_ in ids if id_}  # "": a trial without a run
     return f"{len(names):,}" if names else f"{kept['trials_done']} of {kept['trials_wanted']} trials"
 
 

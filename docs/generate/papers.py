@@ -1,7 +1,7 @@
-"""A page of each paper: what is written of it by hand, then what became of its claims, from the kept report.
+"""One page per paper: an introduction written by hand, then the verdicts on its claims from the stored report.
 
-``docs/generate/papers/KEY.md`` is the part by hand; ``results/paper/REPORT.md`` has the verdicts, as
-``fedrepro report`` wrote them, and ``experiments/KEY/discrepancies.yaml`` what is open to more than one reading.
+``docs/generate/papers/KEY.md`` is the introduction. ``results/paper/REPORT.md``, which ``fedrepro report`` writes, has
+the verdicts, and ``experiments/KEY/discrepancies.yaml`` the points with more than one reading.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 
 from reference import prose, table
 
-from fedrepro import registry
-from fedrepro.glossary import docstrings
+from fedrepro import docstrings, registry
 from fedrepro.report import discrepancies
 
 ROOT = Path(__file__).parents[2]
@@ -25,31 +24,31 @@ ORDER = ("reproduced", "not reproduced", "within noise", "holds", "fails", "unde
 
 
 def pages() -> dict[str, str]:
-    """The page of every paper, and of what is ours, by its file's name."""
-    found = figures(REPORT.read_text(encoding="utf-8"))
-    return {f"{key}.md": "\n".join(_page(key, found)) for key in (*registry.PAPERS, "beyond")}
+    """Return the page of every paper and of our own figures, by its file name."""
+    shown = figures(REPORT.read_text(encoding="utf-8"))
+    return {f"{key}.md": "\n".join(_page(key, shown)) for key in (*registry.PAPERS, "beyond")}
 
 
 def figures(report: str) -> dict[str, tuple[str, list[list[str]]]]:
-    """By ``paper/figure``: its title, and of each claim the verdict, evidence, id, sentence and reason."""
-    found = {}
+    """Return by ``paper/figure`` its title, and verdict, evidence, id, sentence and reason of each claim."""
+    shown = {}
     for part in re.split(r"^## ", report, flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
         name, colon, title = head.partition(": ")
         if colon and "/" in name:
             lines = [line for line in body.splitlines() if line.startswith("| ")][2:]
-            found[name] = title, [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines]
-    return found
+            shown[name] = title, [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines]
+    return shown
 
 
-def _page(key: str, found: dict[str, tuple[str, list[list[str]]]]) -> Iterator[str]:
+def _page(key: str, shown: dict[str, tuple[str, list[list[str]]]]) -> Iterator[str]:
     yield (BY_HAND / f"{key}.md").read_text(encoding="utf-8")
-    own = {name: one for name, one in found.items() if name.startswith(f"{key}/")}
+    own = {name: figure for name, figure in shown.items() if name.startswith(f"{key}/")}
     counted = Counter((claim[0], claim[1]) for _, claims in own.values() for claim in claims)
-    yield "## What held so far\n"
+    yield "## Verdicts so far\n"
     yield (
-        "[How to read a verdict](../verdicts.md). *Reproduced*, *not reproduced* and *within noise* are said of the "
-        "published sizes, the paper's data and all trials; the other words of less, which the evidence names.\n"
+        "[How to read a verdict](../verdicts.md). *Reproduced*, *not reproduced* and *within noise* require the "
+        "published sizes, the paper's data and all trials; the other verdicts rest on weaker evidence.\n"
     )
     rows = sorted(counted.items(), key=lambda item: ORDER.index(item[0][0]))
     yield table(["verdict", "evidence", "claims"], ([verdict, level, str(n)] for (verdict, level), n in rows))
@@ -58,15 +57,16 @@ def _page(key: str, found: dict[str, tuple[str, list[list[str]]]]) -> Iterator[s
         yield f"`fedrepro run {name}`, `fedrepro verdict {name}`\n"
         if claims:
             yield table(
-                ["verdict", "evidence", "claim", "why"], ([c[0], c[1], _said(c[3]), _starred(c[4])] for c in claims)
+                ["verdict", "evidence", "claim", "why"],
+                ([c[0], c[1], _claim_text(c[3]), _starred(c[4])] for c in claims),
             )
     if key in registry.PAPERS:
         yield from _equations(key)
         yield from _open(key)
 
 
-def _said(claim: str) -> str:
-    """A claim and how it is read, the latter in italics; stars of their own (v*) stay stars."""
+def _claim_text(claim: str) -> str:
+    """Return a claim, and its reading in italics; stars of their own (v*) stay stars."""
     says, mark, reading = claim.partition(" *Read as: ")
     return _starred(says) + (f" *Read as: {_starred(reading.removesuffix('*'))}*" if mark else "")
 
@@ -76,45 +76,45 @@ def _starred(text: str) -> str:
 
 
 def _equations(key: str) -> Iterator[str]:
-    yield "## Where it stands in the code\n"
+    yield "## Code\n"
     yield table(["file", "source"], ([f"`{path}`", prose(source)] for path, source in sources(key)))
     rows = [[where, f"`{line}`", f"`{path}`"] for where, line, path in equations(key)]
     if rows:
-        yield "Equations beside the lines that compute them:\n"
+        yield "Equations with the lines that compute them:\n"
         yield table(["place", "line", "file"], rows)
 
 
 def sources(key: str) -> Iterator[tuple[str, str]]:
-    """The files whose docstring names a place in a paper as its source, and that place."""
+    """Yield the files whose docstring names a place in a paper as its source, and that place."""
     named = CALLED.get(key, rf"\b{key}\b")
     for path in sorted((ROOT / "fedrepro").rglob("*.py")):
-        said = docstrings.source(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
-        if re.search(named, said):
-            yield path.relative_to(ROOT).as_posix(), said
+        source = docstrings.source(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
+        if re.search(named, source):
+            yield path.relative_to(ROOT).as_posix(), source
 
 
 CALLED = {"gcca": r"\bgcca\b|Shrestha and Fu"}
-"""What else texts call a paper."""
+"""Other names of a paper in texts."""
 
 FOLDERS = {"completion": "fedmc", "gcca": "gcca", "gcca_deep": "gcca", "compressors.py": "gcca"}
-"""Parts whose comments give an equation's number without a key: those of one paper."""
+"""Parts whose comments give equation numbers without a key -> the paper that they refer to."""
 
 CITED = re.compile(r"^(?:(?P<key>[a-z]+) |eq\\. )?(?P<where>\(\d+[a-z]?\).*)")
 
 
 def equations(key: str) -> Iterator[tuple[str, str, str]]:
-    """The equations of a paper, the line of code each stands beside, and its file, from the comments."""
+    """Yield the equations of a paper, from the comments: number, line of code and file."""
     for path in sorted((ROOT / "fedrepro").rglob("*.py")):
         for line in path.read_text(encoding="utf-8").splitlines():
             code, mark, comment = line.partition("  # ")
-            found = CITED.match(comment) if mark else None
+            cited = CITED.match(comment) if mark else None
             own = next((FOLDERS[part] for part in path.parts if part in FOLDERS), None)
-            if found and (found["key"] or own) == key:
-                yield found["where"], code.strip(), path.relative_to(ROOT).as_posix()
+            if cited and (cited["key"] or own) == key:
+                yield cited["where"], code.strip(), path.relative_to(ROOT).as_posix()
 
 
 def _open(key: str) -> Iterator[str]:
-    yield "## Where paper, released program and our reading differ\n"
+    yield "## Differences between paper, released program and our reading\n"
     path = ROOT / "experiments" / key / "discrepancies.yaml"
     for row in discrepancies.load(path, ROOT / "experiments"):
         yield f"**{row.id}, {row.topic}.** {prose(row.says)} *Taken here:* {prose(row.taken)}\n"

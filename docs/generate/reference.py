@@ -1,7 +1,7 @@
 """The reference as Markdown, from the docstrings, the registry and the tables that the reader of specs itself uses.
 
-Pages are made when the site is built and stand nowhere else. ``tests/test_reference.py`` fails when a public name, key,
-column, field or command has no entry, or one that says nothing.
+Pages are written when the site is built and are not stored elsewhere. ``tests/test_reference.py`` fails if a public
+name, key, column, field or command has no entry, or an empty one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 import click
 
 import fedrepro
-from fedrepro import registry
+from fedrepro import docstrings, registry
 from fedrepro.cli.main import main
-from fedrepro.glossary import docstrings, entries
+from fedrepro.glossary import entries
 from fedrepro.glossary.uses import uses
 from fedrepro.results import schema
 from fedrepro.spec import claim_grammar, keys, panels
@@ -30,7 +30,7 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 def pages() -> dict[str, str]:
-    """Every page of the reference: its path below ``reference/`` and its text."""
+    """Return every page of the reference: its path below ``reference/`` and its text."""
     made: dict[str, Callable[[], Iterator[str]]] = {
         "spec.md": spec,
         "claims.md": claims,
@@ -57,39 +57,38 @@ TITLES = {
     "claims": "`claims`",
     "tiers": "`tiers`",
 }
-"""How the table of keys of each section is headed."""
+"""The heading of each section's table of keys."""
 
 
 def spec() -> Iterator[str]:
-    """Every key of a spec, the options and published numbers of panels, and the axes."""
+    """Yield every key of a spec, the options and published numbers of panels, and the axes."""
     yield "# A spec, key by key\n"
     yield (
         "A spec is one YAML file. `fedrepro validate SPEC` checks it at all tiers; `fedrepro describe KEY` shows any "
         "of these keys (`record_dense`, `panels.curves.role`, `panels.options.zoom`) and the figures that use it.\n"
     )
-    for above, found in keys.SECTIONS.items():
+    for above, section in keys.SECTIONS.items():
         yield f"## {TITLES[above]}\n"
-        yield table(["key", "takes", "default", "what it means"], (_key(*item) for item in found.items()))
-        for name, key in found.items():
+        yield table(["key", "takes", "default", "meaning"], (_key(*item) for item in section.items()))
+        for name, key in section.items():
             if key.values:
                 yield f"`{name}` may be:\n"
-                yield table(["value", "what it means"], ([f"`{v}`", said] for v, said in key.values.items()))
+                yield table(["value", "meaning"], ([f"`{v}`", meaning] for v, meaning in key.values.items()))
     yield "## `panels.NAME.options` and `panels.NAME.published`\n"
     for kind, cls in panels.KINDS.items():
         yield f"### kind: {kind}\n\n{prose(docstrings.opening(cls.__doc__))}.\n"
-        rows = ([f"`{o.name}`", o.values, value(o.default), o.doc] for o in panels.describe(kind))
-        yield table(["option", "takes", "default", "what it means"], rows)
+        rows = ([f"`{o.name}`", o.values, value(o.default), o.meaning] for o in entries.options_of(kind))
+        yield table(["option", "takes", "default", "meaning"], rows)
         for title, marks in (("published", cls.published), ("options.lines", cls.marks)):
-            said = {**marks.texts, **marks.numbers}
-            if said:
+            if marks.keys:
                 yield f"An item of `{title}`:\n"
-                yield table(["key", "what it means"], ([f"`{name}`", text] for name, text in said.items()))
+                yield table(["key", "meaning"], ([f"`{name}`", text] for name, text in marks.keys.items()))
     yield "## Axes: what `x` can be\n"
     rows = (
         [f"`{a.name}`", a.label or "a value of the curves, named by the option `parameter`", a.reads.value]
         for a in AXES.values()
     )
-    yield table(["axis", "what it counts", "read from"], rows)
+    yield table(["axis", "meaning", "read from"], rows)
     yield "Besides these, a metric that the runs record, or a value in which the curves differ.\n"
 
 
@@ -98,25 +97,25 @@ def _key(name: str, key: keys.Key) -> list[str]:
 
 
 def claims() -> Iterator[str]:
-    """The language of claims."""
+    """Yield the language of claims."""
     yield "# The language of claims\n"
     yield from blocks(claim_grammar.__doc__ or "", drop=("``FORMS``",))
     yield "Other keywords select exactly one curve, by any of its values: algorithm, a parameter, `label`.\n"
-    yield table(["form", "what it means"], ([f"`{form}`", said] for form, said in claim_grammar.FORMS.items()))
+    yield table(["form", "meaning"], ([f"`{form}`", meaning] for form, meaning in claim_grammar.FORMS.items()))
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
 def results() -> Iterator[str]:
-    """Columns of the CSVs, fields of the sidecar."""
+    """Yield the columns of the CSVs and the fields of the sidecar."""
     yield "# Results: columns and fields\n"
-    yield "`results/TIER/PAPER/FIGURE.csv` (or `.csv.gz`) holds one measurement a row. Its columns, in this order:\n"
-    yield table(["column", "what stands in it"], ([f"`{n}`", s] for n, s in schema.MEANINGS.items()))
-    yield "`FIGURE.points.csv` is there where runs keep arrays:\n"
-    yield table(["column", "what stands in it"], ([f"`{n}`", s] for n, s in schema.POINTS.items()))
-    yield "## The sidecar\n\n`FIGURE.json` lies beside the CSV. Its key `schema` is its version; all are read.\n"
-    yield table(["version", "what it is like"], ([str(n), said] for n, said in schema.VERSIONS.items()))
+    yield "`results/TIER/PAPER/FIGURE.csv` (or `.csv.gz`) has one measurement per row. Its columns, in this order:\n"
+    yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.MEANINGS.items()))
+    yield "`FIGURE.points.csv` contains the arrays that runs store, if there are any:\n"
+    yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.POINTS.items()))
+    yield "## The sidecar\n\n`FIGURE.json` is stored next to the CSV. Its key `schema` is its version; all are read.\n"
+    yield table(["version", "contents"], ([str(n), meaning] for n, meaning in schema.VERSIONS.items()))
     for cls, title in (
         (schema.Sidecar, "Fields"),
         (schema.RunNote, "An item of `failed` and `diverged`"),
@@ -126,16 +125,16 @@ def results() -> Iterator[str]:
     ):
         yield f"### {title}\n"
         names = [f.name for f in dataclasses.fields(cls)]
-        yield table(["field", "what it says"], ([f"`{n}`", m] for n, m in docstrings.meanings(cls, names).items()))
+        yield table(["field", "meaning"], ([f"`{n}`", m] for n, m in docstrings.meanings(cls, names).items()))
 
 
 # -- the command line --------------------------------------------------------------------------------------------------
 
 
 def command_line() -> Iterator[str]:
-    """Every command with its help, as ``--help`` prints it."""
+    """Yield every command with its help, as ``--help`` prints it."""
     yield "# The command line\n"
-    yield "What `fedrepro COMMAND --help` prints. A user's error is one message and exit code 2.\n"
+    yield "The output of `fedrepro COMMAND --help`. A user's error is one message and exit code 2.\n"
     for path, command in commands(main, ("fedrepro",)):
         yield f"## {' '.join(path)}\n"
         context = click.Context(command, info_name=" ".join(path), terminal_width=88, max_content_width=88)
@@ -143,23 +142,23 @@ def command_line() -> Iterator[str]:
 
 
 def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """A command and all below it, with the words that call each."""
+    """Yield a command and all commands below it, each with the words that call it."""
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from commands(found, (*path, name))
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, (*path, name))
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------
 
 
 def python() -> Iterator[str]:
-    """Every public name with its signature, docstring and example."""
+    """Yield every public name with its signature, docstring and example."""
     yield "# From Python\n"
-    yield "`from fedrepro import NAME` gives any of these; nothing heavy is loaded before it is used.\n"
+    yield "`from fedrepro import NAME` imports any of these. Large libraries are loaded when they are first used.\n"
     for title, names in public().items():
         yield f"## {title}\n"
         for name in names:
@@ -167,32 +166,32 @@ def python() -> Iterator[str]:
 
 
 def public() -> dict[str, list[str]]:
-    """The public names by what they are, in the order of ``fedrepro.__all__``."""
-    made = {a.cls: f"Methods: {a.problem}" for a in registry.methods().values()}
-    made |= {p.cls: "Problems" for p in registry.problems().values()}
-    found: dict[str, list[str]] = {"Problems": []}
+    """Return the public names by kind, in the order of ``fedrepro.__all__``."""
+    titles = {a.cls: f"Methods: {a.problem}" for a in registry.methods().values()}
+    titles |= {p.cls: "Problems" for p in registry.problems().values()}
+    names: dict[str, list[str]] = {"Problems": []}
     for name in fedrepro.__all__:
         if not name.startswith("_"):
-            thing = getattr(fedrepro, name)
-            title = made.get(thing, "Data" if thing.__module__.startswith("fedrepro.datasets") else "Running")
-            found.setdefault(title, []).append(name)
-    return found
+            member = getattr(fedrepro, name)
+            title = titles.get(member, "Data" if member.__module__.startswith("fedrepro.datasets") else "Running")
+            names.setdefault(title, []).append(name)
+    return names
 
 
-def _public(name: str, thing: Any) -> Iterator[str]:
+def _public(name: str, member: Any) -> Iterator[str]:
     yield f"### {name}\n"
-    yield f"`{thing.__module__}.{name}`\n"
-    if not getattr(thing, "_is_protocol", False):
-        yield f"```python\n{_signature(name, thing)}\n```\n"
-    doc, names = thing.__doc__ or "", _parameters(thing)
+    yield f"`{member.__module__}.{name}`\n"
+    if not getattr(member, "_is_protocol", False):
+        yield f"```python\n{_signature(name, member)}\n```\n"
+    doc, names = member.__doc__ or "", _parameters(member)
     yield from blocks(doc, drop=_explaining(doc))
-    said = entries.meanings(thing, names) if inspect.isclass(thing) else docstrings.explained(doc)
-    rows = [[f"`{n}`", said[n]] for n in (names or said) if said.get(n)]
+    meanings = entries.meanings(member, names) if inspect.isclass(member) else docstrings.explained(doc)
+    rows = [[f"`{n}`", meanings[n]] for n in (names or meanings) if meanings.get(n)]
     if rows:
-        yield table(["", "what it is"], rows)
-    if inspect.isclass(thing):
-        own = [(n, m) for n, m in vars(thing).items() if inspect.isfunction(m) and not n.startswith("_") and m.__doc__]
-        if own and not issubclass_of(thing, "Method"):
+        yield table(["", "meaning"], rows)
+    if inspect.isclass(member):
+        own = [(n, m) for n, m in vars(member).items() if inspect.isfunction(m) and not n.startswith("_") and m.__doc__]
+        if own and not issubclass_of(member, "Method"):
             rows = [
                 [f"`{n}({', '.join(_parameters(m)[1:])})`", f"{prose(docstrings.opening(m.__doc__))}."] for n, m in own
             ]
@@ -200,81 +199,86 @@ def _public(name: str, thing: Any) -> Iterator[str]:
 
 
 def issubclass_of(cls: type[Any], name: str) -> bool:
-    """Whether a base class further up has this name."""
-    return any(one.__name__ == name for one in cls.__mro__[1:])
+    """Return whether a base class has this name."""
+    return any(base.__name__ == name for base in cls.__mro__[1:])
 
 
-def _signature(name: str, thing: Any) -> str:
-    """How it is called, on one line where that fits."""
-    found = list(inspect.signature(thing).parameters.values())
-    kinds = [p.kind for p in found]
-    inner = [re.sub(r": '([^']*)'", r": \1", str(p)) for p in found]
+def _signature(name: str, member: Any) -> str:
+    """Return the signature, on one line if that fits."""
+    parameters = list(inspect.signature(member).parameters.values())
+    kinds = [p.kind for p in parameters]
+    inner = [re.sub(r": '([^']*)'", r": \1", str(p)) for p in parameters]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         inner.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
     line = f"{name}({', '.join(inner)})"
     return line if len(line) <= 88 else f"{name}(\n" + "".join(f"    {p},\n" for p in inner) + ")"
 
 
-def _parameters(thing: Any) -> list[str]:
-    return [n for n in inspect.signature(thing).parameters if n not in ("args", "kwargs", "parameters")]
+def _parameters(member: Any) -> list[str]:
+    return [n for n in inspect.signature(member).parameters if n not in ("args", "kwargs", "parameters")]
 
 
 def _explaining(doc: str) -> tuple[str, ...]:
-    """The beginnings of the paragraphs that only explain parameters: the table has them."""
-    found = [" ".join(p.split()) for p in re.split(r"\n\s*\n", inspect.cleandoc(doc))]
-    return tuple(p[:40] for p in found if re.match(r"[A-Za-z_]\w*(, [A-Za-z_]\w*)* : ", p))
+    """Return the beginnings of the paragraphs that only explain parameters, which the table contains."""
+    paragraphs = [" ".join(p.split()) for p in re.split(r"\n\s*\n", inspect.cleandoc(doc))]
+    return tuple(p[:40] for p in paragraphs if re.match(r"[A-Za-z_]\w*(, [A-Za-z_]\w*)* : ", p))
 
 
 # -- what is registered ------------------------------------------------------------------------------------------------
 
 HIDDEN = ("files", "about", "other_names", "class", "messages", "rounds", "papers")
-"""Facts that a page leaves out: what this machine has, what stands elsewhere on the page."""
+"""Facts that pages omit: the state of this machine, and what another part of the page shows."""
 
 
-def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., entries.Thing]) -> Iterator[str]:
-    """Every registered name of a kind as ``fedrepro describe`` has it, with what its module says."""
-    told = uses(EXPERIMENTS)
+def registered(title: str, table_: Mapping[str, Any], describe: Callable[..., entries.Description]) -> Iterator[str]:
+    """Yield every registered name of a kind as ``fedrepro describe`` shows it, with the docstring of its module."""
+    used = uses(EXPERIMENTS)
     yield f"# {title}\n"
-    shown: dict[Any, str] = {}
+    first_names: dict[Any, str] = {}
     for name, entry in sorted(table_.items()):
-        thing = describe(entry, told)
-        yield f"## {name}\n\n{prose(thing.summary[:1].upper() + thing.summary[1:])}.\n"
-        if entry.cls in shown:
-            yield f"The same class as [{shown[entry.cls]}](#{anchor(shown[entry.cls])}), with other values.\n"
+        description = describe(entry, used)
+        yield f"## {name}\n\n{prose(description.summary[:1].upper() + description.summary[1:])}.\n"
+        if entry.cls in first_names:
+            first = first_names[entry.cls]
+            yield f"The same class as [{first}](#{anchor(first)}), with other values.\n"
         else:
-            shown[entry.cls] = name
+            first_names[entry.cls] = name
             yield from blocks(importlib.import_module(entry.cls.__module__).__doc__ or "")
-        facts = [(key, one) for key, one in thing.facts.items() if key not in HIDDEN]
-        rows = [[key.replace("_", " "), prose(fact(one))] for key, one in facts if key != "source"]
-        yield table(["", ""], [*rows, ["class", f"`{thing.facts['class']}`"]])
-        if thing.parameters:
-            yield table(["parameter", "default", "what it means"], map(_parameter, thing.parameters))
-        if thing.metrics:
+        facts = {key: content for key, content in description.facts.items() if key not in HIDDEN}
+        rows = [[key.replace("_", " "), prose(fact(content))] for key, content in facts.items() if key != "source"]
+        yield table(["", ""], [*rows, ["class", f"`{description.facts['class']}`"]])
+        if description.parameters:
+            yield table(["parameter", "default", "meaning"], map(_parameter, description.parameters))
+        if description.metrics:
             yield table(
-                ["metric", "better", "what it means"],
-                ([f"`{m.name}`", m.better, prose(entries.meaning(m))] for m in thing.metrics),
+                ["metric", "better", "meaning"],
+                ([f"`{m.name}`", m.better, prose(entries.meaning(m))] for m in description.metrics),
             )
-        used = [figure for figures in thing.figures.values() for figure in figures]
-        yield f"Used by: {', '.join(used) or 'no figure'}.\n"
+        figures_ = [figure for figures in description.figures.values() for figure in figures]
+        yield f"Used by: {', '.join(figures_) or 'no figure'}.\n"
 
 
-def _parameter(one: entries.Parameter) -> list[str]:
-    default = "*required*" if one.required else value(one.default) + (" (set by this name)" if one.preset else "")
-    return [f"`{one.name}`", default, prose(one.meaning)]
+def _parameter(parameter: entries.Parameter) -> list[str]:
+    default = (
+        "*required*"
+        if parameter.required
+        else value(parameter.default) + (" (set by this name)" if parameter.preset else "")
+    )
+    return [f"`{parameter.name}`", default, prose(parameter.meaning)]
 
 
-def fact(one: Any) -> str:
-    """A fact in words."""
-    if isinstance(one, Mapping):
-        return ", ".join(f"{name} = {'?' if v is None else v}" for name, v in one.items())
-    return ", ".join(one) if isinstance(one, list) else str(one)
+def fact(content: Any) -> str:
+    """Return a fact in words."""
+    if isinstance(content, Mapping):
+        return ", ".join(f"{name} = {'?' if v is None else v}" for name, v in content.items())
+    return ", ".join(content) if isinstance(content, list) else str(content)
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------
 
 
 def table(head: list[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; bars in a cell are escaped."""
+    """Return a table; bars in a cell are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     cells = ([_cell(str(cell)) for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
@@ -286,7 +290,7 @@ def _cell(text: str) -> str:
 
 
 def value(default: Any) -> str:
-    """A default as a spec has it; nothing where there is none."""
+    """Return a default as a spec has it; '' if there is none."""
     if default is None or default in ("", (), [], {}):
         return ""
     text = (
@@ -296,14 +300,14 @@ def value(default: Any) -> str:
 
 
 def prose(text: str) -> str:
-    """A piece of a docstring in Markdown: formulas, code, and nothing that could be taken for a tag."""
+    """Return a part of a docstring in Markdown: formulas, code, and no text that looks like a tag."""
     text = re.sub(r":math:`([^`]*)`", r"$\1$", text).replace("``", "`")
     parts = re.split(r"(`[^`]*`|\$[^$]*\$)", text)
     return "".join(p if p[:1] in "`$" else p.replace("<", "&lt;") for p in parts if p)
 
 
 def blocks(doc: str, drop: Iterable[str] = ()) -> Iterator[str]:
-    """A docstring in Markdown, paragraph by paragraph: prose, formulas, examples, and what is set off as it stands."""
+    """Yield a docstring in Markdown, paragraph by paragraph: prose, formulas, examples, and indented text unchanged."""
     dropped = tuple(drop)
     for part in re.split(r"\n\s*\n", inspect.cleandoc(doc)):
         line = " ".join(part.split())
@@ -320,5 +324,5 @@ def blocks(doc: str, drop: Iterable[str] = ()) -> Iterator[str]:
 
 
 def anchor(heading: str) -> str:
-    """The anchor that a heading gets."""
+    """Return the anchor of a heading."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())

@@ -1,8 +1,8 @@
 """The list in ``docs/verdicts.md`` of checks that are younger than the first results of their figure.
 
-``python docs/generate/reread.py`` writes it anew between its marks, from the history of the repository: a check counts
-as changed where its expression or its panel is another one than in the commit that first kept results of the figure at
-the paper tier, and as added where its claim was not there. Needs git and the whole history.
+``python docs/generate/reread.py`` rewrites it between its marks, from the history of the repository. A check is changed
+if its expression or panel differs from that in the commit that first stored results of the figure at the paper tier,
+and added if its claim did not exist then. Requires git and the complete history.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ PAGE = ROOT / "docs" / "verdicts.md"
 MARKED = re.compile(r"(<!-- reread -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Ages = dict[str, str]
-"""Of every claim ``same``, ``changed``, ``added``, or ``before`` where no results are kept."""
+"""``same``, ``changed``, ``added``, or ``before`` (no results are stored) for each claim."""
 
 
 def written(text: str, ages: Ages) -> str:
-    """The page with the list of these claims."""
+    """Return the page with the list of these claims."""
     return MARKED.sub(lambda m: m[1] + "\n" + _list(ages) + "\n" + m[2], text)
 
 
 def _list(ages: Ages) -> str:
-    count = {age: sum(one == age for one in ages.values()) for age in ("same", "changed", "added", "before")}
+    count = {age: list(ages.values()).count(age) for age in ("same", "changed", "added", "before")}
     lines = [
         f"Of {len(ages)} checks {count['same']} stand as they did when the first results of their figure at the paper "
         f"tier were kept, and {count['before']} are of figures without such results. {count['changed']} were written "
@@ -38,15 +38,15 @@ def _list(ages: Ages) -> str:
     ]
     for age, words in (("changed", "written anew"), ("added", "added")):
         named: dict[str, list[str]] = defaultdict(list)
-        for claim in (claim for claim, one in ages.items() if one == age):
+        for claim in (claim for claim, own in ages.items() if own == age):
             named[claim.split(".")[0]].append(f"`{claim}`")
         lines += [f"* *{words}, {paper}*: {', '.join(claims)}" for paper, claims in named.items()]
     return "\n".join(lines) + "\n"
 
 
 def ages() -> Ages:
-    """How old every claim's check is beside the first kept results of its figure."""
-    found: Ages = {}
+    """Return whether every claim's check is as old as the first stored results of its figure."""
+    known: Ages = {}
     for spec in sorted(ROOT.glob("experiments/*/*.yaml")):
         now = _checks(spec.read_text(encoding="utf-8"))
         name = spec.relative_to(ROOT / "experiments").with_suffix(".json").as_posix()
@@ -54,12 +54,12 @@ def ages() -> Ages:
         then = _checks(_git("show", f"{commits[0]}:{spec.relative_to(ROOT).as_posix()}")) if commits else {}
         for claim, check in now.items():
             age = "added" if claim not in then else "same" if then[claim] == check else "changed"
-            found[claim] = age if commits else "before"
-    return found
+            known[claim] = age if commits else "before"
+    return known
 
 
 def _checks(text: str) -> dict[str, tuple[str, str]]:
-    """Of every claim of a spec its check, in one form whatever its line breaks, and its panel."""
+    """Return the check of every claim of a spec, independent of line breaks, and its panel."""
     claims: list[dict[str, Any]] = (yaml.safe_load(text) or {}).get("claims") or []
     return {c["id"]: (_form(str(c.get("check", "0"))), str(c["panel"])) for c in claims}
 

@@ -1,7 +1,7 @@
-"""The tables of ``docs/theorems.md``: of every claim on a theorem what was measured and its word, from kept results.
+"""The tables of ``docs/theorems.md``: the measured value and verdict of every claim on a theorem, from stored results.
 
-``python docs/generate/theorems.py`` writes them anew between their marks; ``tests/test_theorems_page.py`` fails where
-they are not those of ``results/paper``.
+``python docs/generate/theorems.py`` rewrites them between their marks; ``tests/test_theorems_page.py`` fails if
+they differ from ``results/paper``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MARKED = re.compile(r"(<!-- (theory_\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def written(text: str) -> str:
-    """The page with its tables as the kept results have them now."""
+    """Return the page with the tables of the current results."""
     return MARKED.sub(lambda m: m[1] + "\n" + "\n".join(_figure(m[2])) + "\n" + m[3], text)
 
 
 def _figure(name: str) -> Iterator[str]:
     yield f"`fedrepro run beyond/{name} --tier paper`, `fedrepro verdict beyond/{name} --tier paper`\n"
-    found = gather.verdicts(ROOT / "experiments" / "beyond" / f"{name}.yaml", "paper", ROOT / "results")
-    rows = ([_plain(cell) for cell in _cells(row)] for row in found if row.claim.theorem)
+    verdicts = gather.verdicts(ROOT / "experiments" / "beyond" / f"{name}.yaml", "paper", ROOT / "results")
+    rows = ([_plain(cell) for cell in _cells(row)] for row in verdicts if row.claim.theorem)
     yield table(["theorem", "promise or condition", "quantity", "measured", "verdict"], rows)
 
 
@@ -43,11 +43,11 @@ def _plain(text: str) -> str:
     return re.sub(r"(?<=\w)\*(?=\w|_)", "\\*", text)
 
 
-def _shown(found: Interval | None) -> str:
-    if found is None:
+def _shown(measured: Interval | None) -> str:
+    if measured is None:
         return ""
-    text = f"{found.value:.3g}"
-    return text + (f" [{found.low:.3g}, {found.high:.3g}]" if found.low < found.high else "")
+    text = f"{measured.value:.3g}"
+    return text + (f" [{measured.low:.3g}, {measured.high:.3g}]" if measured.low < measured.high else "")
 
 
 if __name__ == "__main__":

@@ -220,7 +220,7 @@ def run(
     _print_missing(planned)
     _print_data_doubts(figures)
     folders = runner.Folders(results_dir)
-    where = batch.Where(tier, batch.FORMATS, results_dir, plots_dir, sets)
+    where = batch.DrawOptions(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(planned, n, results_dir) for n in range(len(figures))):
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (use --fresh to compute again)")
@@ -231,7 +231,7 @@ def run(
     _print_notes(cpu.doubts())
     if memory is not None:
         jobs = _fitting(_todo(planned, folders.root, chosen, fresh), jobs or runner.default_jobs(), memory)
-    beside = batch.Beside(where, runner.default_jobs()) if draw else None
+    beside = batch.BackgroundDrawing(where, runner.default_jobs()) if draw else None
 
     def complete(number: int, written: Written) -> None:
         if beside is not None and not written.beside:

@@ -15,7 +15,7 @@ from fedrepro.cli.listing import aligned
 from fedrepro.spec.find import experiments
 
 if TYPE_CHECKING:
-    from fedrepro.glossary.entries import Parameter, Thing
+    from fedrepro.glossary.entries import Description, Parameter
 
 NARROWEST, WIDEST = 60, 100
 """The smallest and largest width of the text, in columns."""
@@ -55,34 +55,34 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
     """
     from fedrepro.glossary.lookup import describe as look_up
 
-    things = look_up(names, experiments())
+    entries = look_up(names, experiments())
     if as_json:
-        click.echo(json.dumps([thing.plain() for thing in things], indent=1, ensure_ascii=False))
+        click.echo(json.dumps([entry.plain() for entry in entries], indent=1, ensure_ascii=False))
         return
     width = min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
-    for number, thing in enumerate(things):
+    for number, entry in enumerate(entries):
         click.echo("\n" if number else "", nl=False)
-        click.secho(f"{thing.kind} {thing.name}", bold=True)
-        click.echo("\n".join(page(thing, width)))
+        click.secho(f"{entry.kind} {entry.name}", bold=True)
+        click.echo("\n".join(page(entry, width)))
 
 
-def page(thing: Thing, width: int) -> list[str]:
-    """Return the lines that describe a thing, without its heading."""
+def page(entry: Description, width: int) -> list[str]:
+    """Return the lines that describe a name, without their heading."""
     from fedrepro.glossary.entries import meaning
 
-    facts = [(_title(key), _fact(key, value)) for key, value in thing.facts.items()]
-    head = [*_wrapped(thing.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]
+    facts = [(_title(key), _fact(key, value)) for key, value in entry.facts.items()]
+    head = [*_wrapped(entry.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]
     sections = {
-        "options" if thing.kind == "panel kind" else "parameters": _parameters(thing, width - 4),
-        "metrics": _columns([(m.name, m.better, meaning(m)) for m in thing.metrics], width - 4),
+        "options" if entry.kind == "panel kind" else "parameters": _parameters(entry, width - 4),
+        "metrics": _columns([(m.name, m.better, meaning(m)) for m in entry.metrics], width - 4),
         **{
             f"an item of {key}" if key in MARKS else key: _columns(list(keys.items()), width - 4)
-            for key, keys in thing.keys.items()
+            for key, keys in entry.keys.items()
         },
     }
-    for key, figures in thing.figures.items():
+    for key, figures in entry.figures.items():
         sections[_title(key)] = _wrapped(", ".join(figures), width - 4)
-    if not any(thing.figures.values()):
+    if not any(entry.figures.values()):
         sections["used by"] = ["no figure"]
     lines = _indented(head, "  ")
     for title, body in sections.items():
@@ -90,16 +90,16 @@ def page(thing: Thing, width: int) -> list[str]:
     return lines
 
 
-def _parameters(thing: Thing, width: int) -> list[str]:
+def _parameters(entry: Description, width: int) -> list[str]:
     """Return name, default and meaning of each parameter, and notes on the defaults."""
-    preset = [p for p in thing.parameters if p.preset]
-    rows = [(p.name, _default(p), _meaning(p)) for p in thing.parameters]
+    preset = [p for p in entry.parameters if p.preset]
+    rows = [(p.name, _default(p), _meaning(p)) for p in entry.parameters]
     notes = []
     if preset:
         others = [f"{p.name} = {_value(p.otherwise)}" for p in preset if p.default != p.otherwise]
-        where = f" ({thing.facts['class'].rpartition('.')[2]} has {', '.join(others)})" if others else ""
-        notes.append(f"* set by the name {thing.name}{where}")
-    if any(_default(p).startswith("None") for p in thing.parameters):
+        where = f" ({entry.facts['class'].rpartition('.')[2]} has {', '.join(others)})" if others else ""
+        notes.append(f"* set by the name {entry.name}{where}")
+    if any(_default(p).startswith("None") for p in entry.parameters):
         notes.append("None is written null in a spec.")
     return [*_columns(rows, width), *(line for note in notes for line in _wrapped(note, width))]
 

@@ -69,7 +69,7 @@ def plot(
       fedrepro plot --tier paper
       fedrepro plot fedc/fig5 --tier paper --panel c --width 3.4in
     """
-    from fedrepro.plotting.batch import Where, draw_all
+    from fedrepro.plotting.batch import DrawOptions, draw_all
     from fedrepro.progress import echo
     from fedrepro.runs.runner import default_jobs
 
@@ -77,9 +77,9 @@ def plot(
         raise UserError("--width needs --panel: it is the width of one panel")
     if panel is not None and len(specs) != 1:
         raise UserError("--panel is for one figure: name one SPEC")
-    where = Where(tier, formats, results_dir, plots_dir, sets, panel or "", width or COLUMN)
+    options = DrawOptions(tier, formats, results_dir, plots_dir, sets, panel or "", width or COLUMN)
     drawn = False
-    for path in draw_all(find_some(specs), where, bool(specs), jobs or default_jobs()):
+    for path in draw_all(find_some(specs), options, bool(specs), jobs or default_jobs()):
         drawn = True
         echo(str(path))
     if not drawn:

@@ -7,19 +7,18 @@ import importlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from fedrepro import registry
+from fedrepro import docstrings, registry
 from fedrepro.data.copies import source, state
-from fedrepro.glossary import docstrings
 from fedrepro.glossary.uses import Use
 from fedrepro.parameters import Number, Range, Whole
 from fedrepro.parameters import declared as declared_ranges
 from fedrepro.protocols import Metric
-from fedrepro.spec import claim_grammar, panels
+from fedrepro.spec import claim_grammar
 from fedrepro.spec.axes import Axis
 from fedrepro.spec.keys import PARTITION, Key
-from fedrepro.spec.panels import KINDS, Explained, Published
+from fedrepro.spec.panels import KINDS
 
 Uses = Mapping[Use, list[str]]
 
@@ -43,8 +42,8 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Thing:
-    """One meaning of a name.
+class Description:
+    """What one meaning of a name is, with its facts, parameters and uses.
 
     facts : further texts, lists, mappings and truth values, in the order in which they are shown. figures : the figures
     that use it, by kind of use.
@@ -66,7 +65,7 @@ class Thing:
             facts["parameters"] = [_plain(parameter) for parameter in self.parameters]
         if self.metrics:
             facts["metrics"] = [dataclasses.asdict(metric) for metric in self.metrics]
-        return {**facts, **self.keys, "figures": dict(self.figures)}
+        return {**facts, **{title: keys for title, keys in self.keys.items() if keys}, "figures": dict(self.figures)}
 
 
 def _plain(parameter: Parameter) -> dict[str, Any]:
@@ -78,13 +77,12 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
 # -- methods, problems and data ----------------------------------------------------------------------------------------
 
 
-def algorithm(entry: registry.MethodEntry, uses: Uses) -> Thing:
+def algorithm(entry: registry.MethodEntry, uses: Uses) -> Description:
     """Describe a registered method, with the parameter values that its name presets."""
     others = [a.name for a in registry.methods().values() if a.cls is entry.cls and a.name != entry.name]
     facts = {
         "label": entry.label,
-        "about": _about(entry.cls),
-        "class": _where(entry.cls),
+        **_of_class(entry.cls),
         "other_names": others,
         "problem": entry.problem,
         "papers": [f"{paper}: {registry.PAPERS[paper]}" for paper in entry.papers if paper in registry.PAPERS],
@@ -93,33 +91,31 @@ def algorithm(entry: registry.MethodEntry, uses: Uses) -> Thing:
         "source": _source(entry.cls),
     }
     own = {f.name: f.default for f in dataclasses.fields(entry.cls)}
-    parameters = [
+    parameters = tuple(
         dataclasses.replace(p, preset=p.name in entry.preset, otherwise=own[p.name])
         for p in _parameters(entry.cls, entry.parameters())
-    ]
-    return _thing("algorithm", entry.name, entry.summary, facts, uses, parameters)
+    )
+    return _described("algorithm", entry.name, entry.summary, facts, uses, parameters=parameters)
 
 
-def problem(entry: registry.ProblemEntry, uses: Uses) -> Thing:
+def problem(entry: registry.ProblemEntry, uses: Uses) -> Description:
     """Describe a registered problem."""
     facts = {
-        "about": _about(entry.cls),
-        "class": _where(entry.cls),
+        **_of_class(entry.cls),
         "data": entry.data_kind,
         "datasets": [d.name for d in registry.datasets().values() if d.kind == entry.data_kind],
         "methods": [a.name for a in registry.methods().values() if registry.runs_on(a, entry)],
         "always_recorded": list(entry.default_metrics),
         "source": _source(entry.cls),
     }
-    thing = _thing("problem", entry.name, entry.summary, facts, uses, _parameters(entry.cls, entry.parameters))
-    return dataclasses.replace(thing, metrics=tuple(entry.metrics.values()))
+    parameters, metrics = _parameters(entry.cls, entry.parameters), tuple(entry.metrics.values())
+    return _described("problem", entry.name, entry.summary, facts, uses, parameters=parameters, metrics=metrics)
 
 
-def dataset(entry: registry.DatasetEntry, uses: Uses) -> Thing:
+def dataset(entry: registry.DatasetEntry, uses: Uses) -> Description:
     """Describe a registered dataset, with the state of its files."""
     facts = {
-        "about": _about(entry.cls),
-        "class": _where(entry.cls),
+        **_of_class(entry.cls),
         "data": entry.kind,
         "problems": [p.name for p in registry.problems().values() if p.data_kind == entry.kind],
         "shape": _shape(entry),
@@ -127,7 +123,8 @@ def dataset(entry: registry.DatasetEntry, uses: Uses) -> Thing:
         **_files(entry),
         "source": _source(entry.cls),
     }
-    return _thing("dataset", entry.name, entry.summary, facts, uses, _parameters(entry.cls, entry.parameters()))
+    parameters = _parameters(entry.cls, entry.parameters())
+    return _described("dataset", entry.name, entry.summary, facts, uses, parameters=parameters)
 
 
 def _files(entry: registry.DatasetEntry) -> dict[str, Any]:
@@ -148,15 +145,15 @@ def _shape(entry: registry.DatasetEntry) -> dict[str, Any]:
     return {} if dataclasses.MISSING in entry.parameters().values() else dict(entry.make().shape())
 
 
-def partition(entry: registry.PartitionEntry, uses: Uses) -> Thing:
+def partition(entry: registry.PartitionEntry, uses: Uses) -> Description:
     """Describe a registered partition."""
-    facts = {"about": _about(entry.cls), "class": _where(entry.cls), "source": _source(entry.cls)}
+    facts = {**_of_class(entry.cls), "source": _source(entry.cls)}
     own = Parameter("per_trial", False, f"{PARTITION['per_trial'].doc} (a key of every partition)")
-    parameters = [*_parameters(entry.cls, entry.parameters()), own]
-    return _thing("partition", entry.name, entry.summary, facts, uses, parameters)
+    parameters = (*_parameters(entry.cls, entry.parameters()), own)
+    return _described("partition", entry.name, entry.summary, facts, uses, parameters=parameters)
 
 
-def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Thing:
+def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Description:
     """Describe a metric of a problem."""
     defined = entry.metrics[name]
     facts = {
@@ -167,7 +164,7 @@ def metric(entry: registry.ProblemEntry, name: str, uses: Uses) -> Thing:
     }
     full = f"{entry.name}.{name}"
     figures = {"drawn_by": uses.get(("draws", full), []), "only_recorded_by": uses.get(("records", full), [])}
-    return Thing("metric", full, meaning(defined), facts, figures)
+    return _described("metric", full, meaning(defined), facts, uses, figures=figures)
 
 
 def meaning(metric: Metric) -> str:
@@ -182,36 +179,48 @@ def _label(metric: Metric) -> str:
 # -- panels ------------------------------------------------------------------------------------------------------------
 
 
-def panel_kind(name: str, uses: Uses) -> Thing:
+def panel_kind(name: str, uses: Uses) -> Description:
     """Describe a kind of panel with its options."""
     cls = KINDS[name]
-    options = [Parameter(e.name, e.default, f"{e.doc} ({e.values})") for e in panels.describe(name)]
-    thing = _thing("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, options)
-    keys = {"published": _keys(cls.published), "lines": _keys(cls.marks)}
-    return dataclasses.replace(thing, keys=_nonempty(keys))
+    options = tuple(Parameter(o.name, o.default, f"{o.meaning} ({o.values})") for o in options_of(name))
+    keys = {"published": cls.published.keys, "lines": cls.marks.keys}
+    return _described("panel kind", name, docstrings.opening(cls.__doc__), {}, uses, parameters=options, keys=keys)
 
 
-def _keys(published: Published) -> dict[str, str]:
-    return {**published.texts, **published.numbers}
+class Option(NamedTuple):
+    """One option of a kind of panel."""
+
+    name: str
+    default: Any
+    values: str
+    meaning: str
 
 
-def options() -> list[tuple[Explained, tuple[str, ...]]]:
+def options_of(kind: str) -> list[Option]:
+    """Return the options of a kind of panel, in the order in which messages list them."""
+    cls = KINDS[kind]
+    ranges, fields = declared_ranges(cls), dataclasses.fields(cls)
+    stated = docstrings.meanings(cls, ranges)
+    return [Option(f.name, f.default, str(ranges[f.name]), stated[f.name]) for f in fields]
+
+
+def options() -> list[tuple[Option, tuple[str, ...]]]:
     """Return every option of panels with the kinds that have it, once per explanation."""
-    kinds: dict[Explained, tuple[str, ...]] = {}
+    kinds: dict[Option, tuple[str, ...]] = {}
     for kind in KINDS:
-        for option in panels.describe(kind):
+        for option in options_of(kind):
             kinds[option] = (*kinds.get(option, ()), kind)
     return list(kinds.items())
 
 
-def panel_option(option: Explained, kinds: Iterable[str], uses: Uses) -> Thing:
+def panel_option(option: Option, kinds: Iterable[str], uses: Uses) -> Description:
     """Describe an option of panels of these kinds."""
     facts = {"panels": list(kinds), "default": option.default, "takes": option.values}
     figures = {figure for kind in kinds for figure in uses.get(("panel option", f"{kind}.{option.name}"), [])}
-    return Thing("panel option", option.name, option.doc, facts, {"used_by": sorted(figures)})
+    return Description("panel option", option.name, option.meaning, facts, {"used_by": sorted(figures)})
 
 
-def axis(named: Axis, uses: Uses) -> Thing:
+def axis(named: Axis, uses: Uses) -> Description:
     """Describe a named x axis."""
     facts = {
         "reads": named.reads.value,
@@ -220,38 +229,33 @@ def axis(named: Axis, uses: Uses) -> Thing:
         "claims": "may name it" if named.claims else "may not name it",
     }
     summary = named.label or "a value of the curves, named by the panel's option `parameter`"
-    return _thing("axis", named.name, summary, facts, uses)
+    return _described("axis", named.name, summary, facts, uses)
 
 
 # -- specs -------------------------------------------------------------------------------------------------------------
 
 
-def spec_key(path: str, key: Key, uses: Uses) -> Thing:
+def spec_key(path: str, key: Key, uses: Uses) -> Description:
     """Describe a key of a spec by its path: ``rounds``, ``panels.curves.role``."""
     facts = {"takes": key.takes, "required": "yes" if key.required else "", "default": key.default or ""}
-    return dataclasses.replace(_thing("spec key", path, key.doc, facts, uses), keys=_nonempty({"values": key.values}))
+    return _described("spec key", path, key.doc, facts, uses, keys={"values": key.values})
 
 
-def claim_word(name: str, uses: Uses) -> Thing:
+def claim_word(name: str, uses: Uses) -> Description:
     """Describe a function or keyword of the checks of claims, in each of its forms."""
     what = "keyword" if name in claim_grammar.COMMON else "function"
     forms = {form: text for form, text in claim_grammar.FORMS.items() if re.match(rf"{name}[(=]", form)}
-    thing = _thing(f"claim {what}", name, f"a {what} of the checks of claims", {}, uses)
-    return dataclasses.replace(thing, keys={"forms": forms}, figures={"used_by": uses.get(("claim word", name), [])})
+    summary, figures = f"a {what} of the checks of claims", {"used_by": uses.get(("claim word", name), [])}
+    return _described(f"claim {what}", name, summary, {}, uses, keys={"forms": forms}, figures=figures)
 
 
 # -- shared pieces -----------------------------------------------------------------------------------------------------
 
 
-def _thing(
-    kind: str, name: str, summary: str, facts: Mapping[str, Any], uses: Uses, parameters: Iterable[Parameter] = ()
-) -> Thing:
+def _described(kind: str, name: str, summary: str, facts: Mapping[str, Any], uses: Uses, **fields: Any) -> Description:
+    """Return a description without empty facts; the figures are by default those that use the name."""
     facts = {key: value for key, value in facts.items() if value not in ("", [], {})}
-    return Thing(kind, name, summary, facts, {"used_by": uses.get((kind, name), [])}, tuple(parameters))
-
-
-def _nonempty(keys: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
-    return {title: meanings for title, meanings in keys.items() if meanings}
+    return Description(kind, name, summary, facts, **{"figures": {"used_by": uses.get((kind, name), [])}, **fields})
 
 
 def meanings(cls: type[Any], names: Iterable[str]) -> dict[str, str]:
@@ -266,21 +270,19 @@ def _with_range(text: str, range_: Range | None) -> str:
     return f"{text}; {range_}" if text and numeric and not _BOUNDED.search(text) else text
 
 
-def _parameters(cls: type[Any], defaults: Mapping[str, Any]) -> list[Parameter]:
+def _parameters(cls: type[Any], defaults: Mapping[str, Any]) -> tuple[Parameter, ...]:
     texts = meanings(cls, defaults)
     required = [name for name, default in defaults.items() if default is dataclasses.MISSING]
-    return [
+    return tuple(
         Parameter(name, None if name in required else default, texts[name], required=name in required)
         for name, default in defaults.items()
-    ]
+    )
 
 
-def _where(cls: type[Any]) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _about(cls: type[Any]) -> str:
-    return docstrings.opening(importlib.import_module(cls.__module__).__doc__)
+def _of_class(cls: type[Any]) -> dict[str, Any]:
+    """Return the title of a class' module, and its full name."""
+    about = docstrings.opening(importlib.import_module(cls.__module__).__doc__)
+    return {"about": about, "class": f"{cls.__module__}.{cls.__qualname__}"}
 
 
 def _source(cls: type[Any]) -> str:

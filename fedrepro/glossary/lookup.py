@@ -11,7 +11,7 @@ from pathlib import Path
 from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.glossary import entries
-from fedrepro.glossary.entries import Thing, Uses
+from fedrepro.glossary.entries import Description, Uses
 from fedrepro.glossary.uses import uses
 from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
@@ -26,10 +26,10 @@ class _Named:
     name: str
     longer: tuple[str, ...]
     also: tuple[str, ...]
-    describe: Callable[[Uses], Thing]
+    describe: Callable[[Uses], Description]
 
 
-def describe(names: Iterable[str], experiments: Path) -> list[Thing]:
+def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     """Return the meanings of the names, in their order and without repetition.
 
     A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels, axis, key of

@@ -14,7 +14,7 @@ from fedrepro import processes
 from fedrepro.errors import UserError
 from fedrepro.plotting.figure import draw
 from fedrepro.plotting.series import FigureData
-from fedrepro.plotting.single_panel import draw_alone
+from fedrepro.plotting.single_panel import draw_single_panel
 from fedrepro.progress import Progress
 from fedrepro.results.read import points, stem, with_results
 
@@ -23,8 +23,8 @@ FORMATS = ("png", "pdf")
 
 
 @dataclass(frozen=True)
-class Where:
-    """What to draw: results of a ``tier`` below ``root``, in ``formats``, into the folder ``plots``.
+class DrawOptions:
+    """Options of drawing: results of a ``tier`` below ``root``, in ``formats``, into the folder ``plots``.
 
     sets : ``run --set`` options of the results. panel : draw only this panel, '' for the whole figure. width : width of
     that panel in inches, and as the user wrote it.
@@ -39,51 +39,51 @@ class Where:
     width: tuple[float, str] = (0.0, "")
 
 
-def draw_all(paths: Iterable[Path], where: Where, must: bool = False, jobs: int = 1) -> Iterator[Path]:
+def draw_all(paths: Iterable[Path], options: DrawOptions, must: bool = False, jobs: int = 1) -> Iterator[Path]:
     """Draw every figure that has results, ``jobs`` at a time with progress; yield the files as they are written.
 
     must : raise UserError for a spec without results.
     """
     paths = list(paths)
     with Progress("figures", len(paths)) as progress:
-        drawn = processes.parallel_map(functools.partial(draw_one, where=where, must=must), paths, jobs)
+        drawn = processes.parallel_map(functools.partial(draw_one, options=options, must=must), paths, jobs)
         for path, files in zip(paths, drawn, strict=True):
             progress.step(f"{path.parent.name}/{path.stem}")
             yield from files
 
 
-def draw_one(path: Path, where: Where, must: bool = False) -> list[Path]:
+def draw_one(path: Path, options: DrawOptions, must: bool = False) -> list[Path]:
     """Draw the figure of one spec, if it has results; return the files."""
     drawn: list[Path] = []
-    for figure, frame, sidecar in with_results([path], where.tier, where.root, must, where.sets):
-        arrays = points(stem(where.root, figure), sidecar)
-        target = stem(where.plots, figure)
-        if where.panel:
+    for figure, frame, sidecar in with_results([path], options.tier, options.root, must, options.sets):
+        arrays = points(stem(options.root, figure), sidecar)
+        target = stem(options.plots, figure)
+        if options.panel:
             source = FigureData(figure, frame, sidecar, arrays)
-            drawn += draw_alone(source, where.panel, where.width, target, where.formats, where.root)
+            drawn += draw_single_panel(source, options.panel, options.width, target, options.formats, options.root)
         else:
-            drawn += draw(figure, frame, sidecar, target, where.formats, arrays, where.root)
+            drawn += draw(figure, frame, sidecar, target, options.formats, arrays, options.root)
     return drawn
 
 
-class Beside:
+class BackgroundDrawing:
     """A context that draws figures in its own processes while others are still computed.
 
     If it ends by an exception, or before ``files`` is called, drawing stops.
     """
 
-    def __init__(self, where: Where, jobs: int) -> None:
-        self.where, self.jobs = where, jobs
+    def __init__(self, options: DrawOptions, jobs: int) -> None:
+        self.options, self.jobs = options, jobs
         self._drawing: list[Any] = []
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> BackgroundDrawing:
         self._pool = processes.pool(self.jobs)
         return self
 
     def add(self, path: Path) -> None:
         """Submit the figure of a spec, if it has results."""
         try:
-            future = self._pool.submit(draw_one, path, self.where)
+            future = self._pool.submit(draw_one, path, self.options)
         except BrokenProcessPool as error:  # raised by ``files``, so that computing continues
             future = Future()
             future.set_exception(error)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrepro.plotting import lines, naming, panel_axes, style
 from fedrepro.plotting.lines import Line
-from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
+from fedrepro.plotting.panel_axes import LABELS, ROOM, Prepared, Room
 from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.plotting.y_limits import Frame, frame
 from fedrepro.spec import axes
@@ -28,13 +28,18 @@ CROSS: dict[str, Any] = {"marker": "x", "markersize": 8.5, "markeredgewidth": 2.
 STRIP = 0.165
 """Height in inches of a line of the strip above a panel that names the curves that leave it."""
 
+Leaving = tuple[Line, str]
+"""A curve that leaves the frame, and its text in the strip."""
+
 
 def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Prepare a panel of curves along an axis."""
     drawn = lines.read(panel, source)
     limits = frame(drawn, panel)
     leaving = _leaving(drawn, limits, panel)
-    strip = _strip([text for _, text in leaving], room) if room.above else []
+    widths = [style.width(f"▲ {text}", room.tiny) + 0.2 for _, text in leaving]
+    rows = style.rows_of(widths, room.width - LABELS) if room.above else []
+    strip = [[leaving[i] for i in row] for row in rows]
 
     def draw(ax: Axes, title: str) -> None:
         panel_axes.finish(ax, panel, title, above=STRIP * len(strip), room=room)
@@ -44,10 +49,8 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
         if limits and limits.top is not None:
             ax.set_ylim(limits.bottom, limits.top)
         panel_axes.set_limits(ax, panel, room)
-        _mark_leaving(ax, [drawn[i] for i, _ in leaving])
-        _name_leaving(
-            ax, [[drawn[leaving[k][0]] for k in row] for row in strip], [t for _, t in leaving], strip, room.tiny
-        )
+        _mark_leaving(ax, leaving)
+        _name_leaving(ax, strip, room.tiny)
         _mark_diverged(ax, drawn)
 
     entries = (*(lines.entry(line) for line in drawn), *panel_axes.published_entries(panel))
@@ -56,11 +59,11 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     moving = [line for line in drawn if not line.level] or drawn
     absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
     tall = 0.8 + STRIP * len(strip)
-    return Prepared(size, panel_axes.in_cell(draw), entries, notes, decoration=tall, absent=absent, draw=draw)
+    return Prepared(size, entries, notes, decoration=tall, absent=absent, draw=draw)
 
 
 def _notes(
-    panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: Sequence[tuple[int, str]], above: bool
+    panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: Sequence[Leaving], above: bool
 ) -> list[str]:
     """Return notes for the footer. above : whether the curves that leave the panel are named above it."""
     bands = {line.name: a.spread for line in drawn if (a := line.average) and a.spread}
@@ -87,7 +90,7 @@ def _notes(
 # -- curves that leave the frame ---------------------------------------------------------------------------------------
 
 
-def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[tuple[int, str]]:
+def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[Leaving]:
     """Return the curves that leave the frame, with name, largest value, and the end value if that is outside."""
     leaving = []
     top = limits.top if limits and limits.top is not None else panel.ylim[1]
@@ -97,7 +100,7 @@ def _leaving(drawn: Sequence[Line], limits: Frame | None, panel: Panel) -> list[
         text = f"{drawn[i].name}: up to {_amount(average.mean.max())}"
         if top is not None and average.mean[-1] > top:
             text += f", ends at {_amount(average.mean[-1])}"
-        leaving.append((i, text))
+        leaving.append((drawn[i], text))
     return leaving
 
 
@@ -105,48 +108,33 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= value < 1e6 else naming.value(float(f"{value:.3g}"))
 
 
-def _strip(texts: Sequence[str], room: Room) -> list[list[int]]:
-    """Return the indices of the texts in each line of the strip."""
-    rows: list[list[int]] = []
-    wide, used = room.width - 0.75, float("inf")
-    for k, text in enumerate(texts):
-        need = style.width(f"▲ {text}", room.tiny) + 0.2
-        if used + need > wide:
-            rows.append([])
-            used = 0.0
-        rows[-1].append(k)
-        used += need
-    return rows
-
-
-def _mark_leaving(ax: Axes, gone: Sequence[Line]) -> None:
+def _mark_leaving(ax: Axes, leaving: Sequence[Leaving]) -> None:
     """Draw an arrowhead at the top edge where each curve has its largest value."""
     top = ax.get_ylim()[1]
     left, right = ax.get_xlim()
-    for line in gone:
+    for line, _ in leaving:
         average = line.average
         if average is not None:
             x = float(np.clip(average.x[int(np.argmax(average.mean))], left, right))
             ax.plot([x], [top], "^", color=line.look.color, markersize=8, clip_on=False, zorder=7)
 
 
-def _name_leaving(
-    ax: Axes, rows: Sequence[Sequence[Line]], texts: Sequence[str], places: Sequence[list[int]], size: float
-) -> None:
+def _name_leaving(ax: Axes, strip: Sequence[Sequence[Leaving]], size: float) -> None:
     """Draw the strip between title and panel: an arrowhead in each curve's colour, and its text."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 
-    if not rows:
+    if not strip:
         return
-    packed: list[Artist] = []
-    for row, numbers in zip(rows, places, strict=True):
-        parts: list[Artist] = []
-        for line, k in zip(row, numbers, strict=True):
-            head = TextArea("▲", textprops={"color": line.look.color, "fontsize": size})
-            words = TextArea(texts[k], textprops={"color": style.BLACK, "fontsize": size})
-            parts.append(HPacker(children=[head, words], pad=0, sep=2, align="baseline"))
-        packed.append(HPacker(children=parts, pad=0, sep=8, align="baseline"))
-    box = VPacker(children=packed, pad=0, sep=2, align="left")
+
+    def named(line: Line, text: str) -> Artist:
+        head = TextArea("▲", textprops={"color": line.look.color, "fontsize": size})
+        words = TextArea(text, textprops={"color": style.BLACK, "fontsize": size})
+        return HPacker(children=[head, words], pad=0, sep=2, align="baseline")
+
+    strips: list[Artist] = [
+        HPacker(children=[named(*item) for item in row], pad=0, sep=8, align="baseline") for row in strip
+    ]
+    box = VPacker(children=strips, pad=0, sep=2, align="left")
     ax.add_artist(
         AnnotationBbox(
             box, (0, 1), xycoords="axes fraction", xybox=(0, 8), boxcoords="offset points",

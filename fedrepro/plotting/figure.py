@@ -1,7 +1,7 @@
 """A whole figure: its panels laid out in a grid, legends below them, and files.
 
-``draw`` reads results only; it computes nothing that is not an average of them. What the reader must know of the
-results stands on the picture (see ``face``).
+``draw`` only reads results and averages them. Tags and footer state what a reader needs to know about the results (see
+``header_footer``).
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ PREPARE: dict[str, Callable[[Panel, FigureData, Room], Prepared]] = {
     "table": lambda panel, source, _: tables.prepare(panel, source),
     "scatter": lambda panel, source, _: scatter.prepare(panel, source),
 }
-"""Who draws what: the kinds of panels, and curves whose x is a parameter as ``sweep``."""
+"""The function that prepares each kind of panel; ``sweep`` are curves whose x is a parameter."""
 
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
-"""No dates and no versions in the files: the same results give the same bytes."""
+"""Metadata without dates and versions, so that the same results give the same bytes."""
 
-PLACES = 5
-"""Digits of the positions of axes, as shares of the figure."""
+DECIMALS = 5
+"""Decimals of the positions of axes, as shares of the figure."""
 
-ALONE = 5.4
-"""Least width in inches of a figure of one column: room for title, tags and footer."""
+NARROWEST = 5.4
+"""Smallest width in inches of a figure with one column, with enough room for title, tags and footer."""
 
 
 def draw(
@@ -63,8 +63,8 @@ def draw(
 ) -> list[Path]:
     """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
 
-    ``frame`` is the figure's tidy CSV, ``points`` its points file where it has scatter panels, ``root`` the folder with
-    results where they are from there: the pictures say so (``provenance``). Files are replaced atomically. Raises
+    frame : the figure's tidy CSV. points : its points file, for scatter panels. root : the folder of the results, None
+    for results from another source; the pictures record their provenance. Files are replaced atomically. Raises
     ParameterError for an unknown format, or a panel that cannot be drawn.
     """
     check_formats(formats)
@@ -76,14 +76,14 @@ def draw(
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raise ParameterError for a format in which pictures are not written."""
+    """Raise ParameterError for an unknown format of pictures."""
     for name in formats:
         if name not in METADATA:
-            raise ParameterError("formats", f"'{name}' is none of png, pdf, svg")
+            raise ParameterError("formats", f"'{name}' is none of {', '.join(METADATA)}")
 
 
 def save(picture: MplFigure, stem: Path, formats: Sequence[str], provenance: str) -> list[Path]:
-    """Write a picture as ``<stem>.<format>`` for every format, with what is to be said of it in its metadata."""
+    """Write a picture as ``<stem>.<format>`` for every format, with its provenance in its metadata."""
     written = []
     with style.context():
         for name in formats:
@@ -95,7 +95,7 @@ def save(picture: MplFigure, stem: Path, formats: Sequence[str], provenance: str
 
 
 def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
-    """Work out one panel; ``room``: of a panel with one pair of axes."""
+    """Prepare one panel. room : that of a panel with one pair of axes."""
     swept = panel.kind == "curves" and not axes.of(panel).along
     return PREPARE["sweep" if swept else panel.kind](panel, source, room)
 
@@ -112,77 +112,74 @@ def _write_tables(source: FigureData, stem: Path) -> list[Path]:
         csv = cells.assign(tier=source.figure.tier, caveats=caveats).to_csv(index=False, lineterminator="\n")
         for suffix, content in (("csv", csv), ("md", text)):
             target = stem.with_name(f"{name}.{suffix}")
-            _write_text(target, content)
+            atomically(target, content.encode())
             written.append(target)
     return written
 
 
-def _write_text(target: Path, content: str) -> None:
-    atomically(target, lambda stream: stream.write(content.encode()) and None)
-
-
 def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> MplFigure:
-    """The matplotlib figure that ``draw`` saves."""
+    """Return the matplotlib figure that ``draw`` saves."""
     return build_from(FigureData(figure, frame, sidecar, points))
 
 
 def build_from(source: FigureData) -> MplFigure:
-    """The matplotlib figure of results."""
+    """Return the matplotlib figure of results."""
     with style.context():
         return compose(source, [prepare(panel, source) for panel in source.figure.panels])
 
 
-def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
-    """The matplotlib figure of panels that are worked out; within ``style.context``."""
+def new_picture(size: tuple[float, float], rect: tuple[float, ...], dpi: int, **pads: float) -> MplFigure:
+    """Return an empty figure of this size in inches, laid out within a rectangle of shares of its size."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Picture
 
+    picture = Picture(figsize=size, dpi=dpi, layout="constrained")
+    FigureCanvasAgg(picture)
+    engine: Any = picture.get_layout_engine()
+    engine.set(rect=rect, **pads)
+    return picture
+
+
+def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
+    """Return the matplotlib figure of prepared panels; call it within ``style.context``."""
     figure = source.figure
     titles = [panel_title(source, place) for place in range(len(every))]
-    prepared = [panel for panel in every if not panel.absent]
-    across = min(max(figure.columns, 1), max(len(prepared), 1))
-    widths = [max((p.size[0] for p in prepared[c::across]), default=ALONE) for c in range(across)]
+    shown = [(panel, title) for panel, title in zip(every, titles, strict=True) if not panel.absent]
+    across = min(max(figure.columns, 1), max(len(shown), 1))
+    widths = [max((p.size[0] for p, _ in shown[c::across]), default=NARROWEST) for c in range(across)]
     if across == 1:
-        widths = [max(widths[0], ALONE)]
-    rows = [prepared[i : i + across] for i in range(0, len(prepared), across)]
-    legends = arrange(rows, widths)
+        widths = [max(widths[0], NARROWEST)]
+    rows = [shown[i : i + across] for i in range(0, len(shown), across)]
+    legends = arrange([[panel for panel, _ in row] for row in rows], widths)
 
     ratios, height = [], 0.0
     for row, strip in zip(rows, legends, strict=True):
-        tall, decoration = max(p.size[1] for p in row), max(p.decoration for p in row)
-        ratios.append(tall - decoration)
-        height += tall
-        if strip:
-            ratios.append(max(legend.height for legend in strip))
-            height += ratios[-1]
+        tall, decoration = max(p.size[1] for p, _ in row), max(p.decoration for p, _ in row)
+        ratios += [tall - decoration, *([max(legend.height for legend in strip)] if strip else [])]
+        height += tall + (ratios[-1] if strip else 0.0)
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
     parts = footer_parts(source, panel_notes(source, every))
     foot = style.wrap(" · ".join(map(style.safe, parts)), width - 2 * MARGIN, style.TINY)
     below = 0.14 * (foot.count("\n") + 1) + 0.13
-    gone = _absent(source, every, titles, width - 2 * MARGIN)
-    lack = 0.19 * (gone.count("\n") + 1) + 0.12 if gone else 0.0
-    total = height + top.height + below + lack
+    absent = _absent(source, every, titles, width - 2 * MARGIN)
+    gap = 0.19 * (absent.count("\n") + 1) + 0.12 if absent else 0.0
+    total = height + top.height + below + gap
 
-    picture = Picture(figsize=(width, total), dpi=160, layout="constrained")
-    FigureCanvasAgg(picture)
-    engine: Any = picture.get_layout_engine()
-    inside = (MARGIN / width, (below + lack) / total, 1 - 2 * MARGIN / width, height / total)
-    engine.set(rect=inside, w_pad=0.05, h_pad=0.06, wspace=0.03, hspace=0.0)
+    inside = (MARGIN / width, (below + gap) / total, 1 - 2 * MARGIN / width, height / total)
+    picture = new_picture((width, total), inside, 160, w_pad=0.05, h_pad=0.06, wspace=0.03, hspace=0.0)
     grid = picture.add_gridspec(max(len(ratios), 1), across, width_ratios=widths, height_ratios=ratios or None)
-    shown = iter([title for panel, title in zip(every, titles, strict=True) if not panel.absent])
     line = 0
     for row, strip in zip(rows, legends, strict=True):
-        for column, panel in enumerate(row):
-            panel.paint(picture, grid[line, column], naming.symbols(next(shown)))
-        line += 1
+        for column, (panel, title) in enumerate(row):
+            panel.paint(picture, grid[line, column], naming.symbols(title))
         for legend in strip:
-            legend.paint(picture, grid[line, legend.start : legend.stop])
-        line += bool(strip)
+            legend.paint(picture, grid[line + 1, legend.start : legend.stop])
+        line += 2 if strip else 1
     top.paint(picture, total)
     left: dict[str, Any] = {"x": MARGIN / width, "va": "bottom", "in_layout": False}
     picture.text(y=0.09 / total, s=foot, fontsize=style.TINY, color=style.FAINT, gid="footer", **left)
-    picture.text(y=(below + 0.06) / total, s=gone, fontsize=style.FONT, gid="absent", **left)
+    picture.text(y=(below + 0.06) / total, s=absent, fontsize=style.FONT, gid="absent", **left)
     for ax in picture.axes:
         panel_axes.plain_numbers(ax.xaxis)
         panel_axes.plain_numbers(ax.yaxis)
@@ -192,7 +189,7 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
 
 
 def literal_dollars(artist: Artist) -> None:
-    """Have every text in it shown as it is whose dollar signs are no formulas'."""
+    """Show the dollar signs of every text in it literally, unless they enclose formulas."""
     from matplotlib.text import Text
 
     for text in artist.findobj(Text):
@@ -201,7 +198,7 @@ def literal_dollars(artist: Artist) -> None:
 
 
 def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
-    """What the panels that show something say in the footer; where their bands differ, of which panels each is."""
+    """Return the notes of panels with results for the footer; different bands with the panels they belong to."""
     noted = [(panel.id, note) for panel, drawn in zip(source.figure.panels, every, strict=True) if not drawn.absent
             for note in drawn.notes]  # fmt: skip
     bands: dict[str, list[str]] = {}
@@ -215,9 +212,9 @@ def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
 
 
 def settle(picture: MplFigure) -> None:
-    """Lay the figure out once and for all, to so many ``PLACES``: the solver's last digits differ from run to run.
+    """Compute the layout and fix it, rounded to ``DECIMALS``, because the solver's last digits vary between runs.
 
-    Without an engine: where there is one, even the one called "none", every file is drawn twice.
+    The engine is then removed; with any engine, even "none", every file would be drawn twice.
     """
     engine: Any = picture.get_layout_engine()
     if picture.axes:
@@ -225,21 +222,21 @@ def settle(picture: MplFigure) -> None:
     picture.set_layout_engine(None)
     for ax in picture.axes:
         ax.apply_aspect()
-        x, y, width, height = (round(float(v), PLACES) for v in ax.get_position().bounds)
+        x, y, width, height = (round(float(v), DECIMALS) for v in ax.get_position().bounds)
         ax.set_position((x, y, width, height))
 
 
 def lacking(panel: Panel, prepared: Prepared, source: FigureData) -> str:
-    """Why a panel shows nothing: its data are absent, or what became of its runs; '' where it shows something."""
-    there = {d.dataset: d.state for d in source.sidecar.datasets}
+    """Return why a panel is empty: its data are absent, or what became of its runs; '' if it shows something."""
+    states = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
-    gone = [naming.dataset(name) for name in names if there.get(name) == "absent"]
+    gone = [naming.dataset(name) for name in names if states.get(name) == "absent"]
     why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else prepared.absent
     return (why if why.startswith("no ") else f"no results: {why}") if prepared.absent else ""
 
 
 def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str], inches: float) -> str:
-    """A line for the panels without results, those of one dataset together."""
+    """Return the lines that name the panels without results, one line per reason."""
     reasons = [lacking(panel, drawn, source) for panel, drawn in zip(source.figure.panels, every, strict=True)]
     missing = [(title, why) for title, why in zip(titles, reasons, strict=True) if why]
     lines = []
@@ -251,7 +248,7 @@ def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str]
 
 
 def panel_title(source: FigureData, place: int) -> str:
-    """The letter and title of a panel, with what must be said of its data."""
+    """Return the letter and title of a panel, and whether its data are a stand-in."""
     figure = source.figure
     title = figure.panels[place].title + source.stands_in(figure.panels[place].curves)
     if len(figure.panels) == 1:

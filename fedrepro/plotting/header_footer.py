@@ -1,4 +1,4 @@
-"""What a figure says of itself: title and source, tags for anything short of the published experiment, a footer."""
+"""Header and footer of a figure: title, source, tags for anything short of the published experiment, and notes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MARGIN, TAG = 0.12, 0.32
 """Outer margin of the figure and height of a line of tags, in inches."""
 
 STATES = {"present": "real", "none needed": "generated"}
-"""How a reader calls the states in which planning finds a dataset."""
+"""Names for readers of the states of a dataset."""
 
 OWN_FILE = "own file"
-"""The state of a file of the user's own, which is called by its name."""
+"""The state of a user's own file, which is shown by its name."""
 
 
 def tags(source: FigureData) -> list[str]:
-    """What sets these results apart from the published experiment, most serious first."""
+    """Return how these results differ from the published experiment, most serious first."""
     sidecar, figure = source.sidecar, source.figure
     result = []
     if sidecar.stand_ins:
@@ -46,11 +46,11 @@ def tags(source: FigureData) -> list[str]:
 
 
 def _sizes(source: FigureData) -> list[str]:
-    """Where data with results are of another size than the paper's, or of one that is not known, in words."""
+    """Return texts on data whose size is unknown or differs from the paper's, for curves with results."""
     curves, there = [curve for panel in source.figure.panels for curve in panel.curves], _with_results(source)
     shown = (curve for curve in curves if curve.setting.series in there)
     called = naming.aliases(curves, True, ("dataset",))
-    for setting in source.figure.settings():  # of several names of one dataset only what tells them apart is said
+    for setting in source.figure.settings():  # an alias can consist of differing parameters only
         alias, own = setting.names.get("dataset", ""), naming.dataset(setting.dataset)
         if own not in called.get(alias, own):
             called[alias] = f"{own}, {called[alias]}"
@@ -58,7 +58,7 @@ def _sizes(source: FigureData) -> list[str]:
 
 
 def _empty(source: FigureData) -> int:
-    """How many different curves have no results."""
+    """Return the number of different curves without results."""
     return len({setting.series for setting in source.figure.settings()} - _with_results(source))
 
 
@@ -67,7 +67,7 @@ def _with_results(source: FigureData) -> set[str]:
 
 
 def _trials(source: FigureData) -> tuple[int, int, int]:
-    """The fewest and most trials with results that any curve has, and the number that is, or was, wanted."""
+    """Return the smallest and largest number of trials with results of a curve, and the number wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
     fewest = most if done is None else done
@@ -82,12 +82,12 @@ def _count(fewest: int, most: int, wanted: int) -> str:
 
 
 def footer(source: FigureData, notes: Iterable[str]) -> str:
-    """Tier, data, trials, and what lines and marks mean: ``quick tier · MNIST (real) · 2 of 10 trials · ...``."""
+    """Return tier, data, trials and notes on lines and marks: ``quick tier · MNIST (real) · 2 of 10 trials · ...``."""
     return " · ".join(footer_parts(source, notes))
 
 
 def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
-    """What the footer says, one thing after the other."""
+    """Return the parts of the footer."""
     sidecar, figure = source.sidecar, source.figure
     count = _count(*_trials(source))
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
@@ -104,28 +104,25 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
 
 
 def _datasets(source: FigureData) -> list[str]:
-    """Each dataset used with its kind: ``mnist (real)``, ``x.csv (own file)``, generated, variant, stand-in, absent."""
+    """Return each dataset with its kind: ``MNIST (real)``, ``x.csv (own file)``, generated, variant, stand-in ..."""
     sidecar = source.sidecar
     settings = source.figure.settings()
-    files = dict.fromkeys(
-        f"{label} ({OWN_FILE})" for s in settings if (label := naming.called(s.dataset, s.dataset_params))
-    )
-    own = {s.dataset for s in settings if naming.called(s.dataset, s.dataset_params)}
+    own = [(s.dataset, label) for s in settings if (label := naming.called(s.dataset, s.dataset_params))]
+    files = dict.fromkeys(f"{label} ({OWN_FILE})" for _, label in own)
     names = [d.dataset for d in sidecar.datasets] or [s.dataset for s in settings]
-    names = [name for name in names if name not in own]
+    names = [name for name in names if name not in dict(own)]
     kinds = {d.dataset: STATES.get(d.state, d.state) for d in sidecar.datasets}
     kinds |= dict.fromkeys(sidecar.stand_ins, "stand-in")
     for name in names:
         entry = registry.datasets().get(name)
         if name not in kinds and entry is not None:
             kinds[name] = "real" if entry.source or entry.cls.bundled else "generated"
-    called = {name: naming.dataset(name) for name in names}
-    known = [f"{called[name]} ({kinds[name]})" if name in kinds else called[name] for name in called]
-    return [*known, *files]
+    marks = {name: f" ({kinds[name]})" if name in kinds else "" for name in names}
+    return [*(f"{naming.dataset(name)}{mark}" for name, mark in marks.items()), *files]
 
 
 class Header:
-    """Title and source at the left of the top; the tags at its right, or in lines above where they need the room."""
+    """Title and source at the top left; the tags at the top right, or in lines above if the room is too narrow."""
 
     def __init__(self, source: FigureData, inches: float) -> None:
         figure, self.inches = source.figure, inches
@@ -138,14 +135,15 @@ class Header:
         self.beside = own
         if style.width(self.title, style.TITLE, True) > beside:
             self.title = style.wrap(title, room, style.TITLE, True)
-            self.above, self.beside = _tag_lines(own, room), []
+            rows = style.rows_of(map(_tag_width, own), room)
+            self.above, self.beside = [[own[i] for i in row] for row in rows], []
         self.source = style.wrap(figure.source, room, 8.5) if figure.source else ""
         self.title_height = 0.21 * (self.title.count("\n") + 1)
         below = 0.16 * (self.source.count("\n") + 1) if self.source else 0
         self.height = 0.22 + TAG * len(self.above) + self.title_height + below
 
     def paint(self, picture: MplFigure, total: float) -> None:
-        """Write the header into the top of a figure ``total`` inches high."""
+        """Draw the header at the top of a figure with a height of ``total`` inches."""
         left, y = MARGIN / self.inches, total - 0.1
         for line in self.above:
             self._paint_tags(picture, line, y, total)
@@ -159,29 +157,12 @@ class Header:
 
     def _paint_tags(self, picture: MplFigure, line: Sequence[str], y: float, total: float) -> None:
         box = {"boxstyle": "round,pad=0.32", "facecolor": style.AMBER, "edgecolor": style.AMBER_EDGE, "linewidth": 0.9}
-        look: dict[str, Any] = {
-            "fontsize": 9.0,
-            "weight": "bold",
-            "ha": "right",
-            "va": "top",
-            "in_layout": False,
-            "bbox": box,
-        }
+        look: dict[str, Any] = {"fontsize": 9.0, "weight": "bold", "in_layout": False, "bbox": box}
         right = self.inches - MARGIN - 0.05
         for tag in reversed(line):
-            picture.text(right / self.inches, (y - 0.04) / total, tag, gid="tag", **look)
+            picture.text(right / self.inches, (y - 0.04) / total, tag, ha="right", va="top", gid="tag", **look)
             right -= _tag_width(tag)
 
 
 def _tag_width(tag: str) -> float:
     return style.width(tag, 9.0, True) + 0.28
-
-
-def _tag_lines(labels: Sequence[str], room: float) -> list[list[str]]:
-    lines: list[list[str]] = []
-    for tag in labels:
-        if lines and sum(_tag_width(t) for t in (*lines[-1], tag)) <= room:
-            lines[-1].append(tag)
-        else:
-            lines.append([tag])
-    return lines

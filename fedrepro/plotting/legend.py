@@ -1,4 +1,4 @@
-"""Legends: outside the panels, in strips of their own, shared by neighbours that show the same curves."""
+"""Legends: outside the panels, in separate strips, shared by neighbours with the same curves."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Legend:
     height: float
 
     def paint(self, picture: MplFigure, spec: Any) -> None:
-        """Draw the legend in axes of its own, so that it can lie on no curve."""
+        """Draw the legend into separate axes, so that it covers no curve."""
         self.draw(picture.add_subplot(spec), LABELS / 2)
 
     def draw(self, ax: Axes, left: float = 0.0) -> None:
-        """Draw the legend into the middle of axes that hold nothing else, or so many inches to its left."""
+        """Draw the legend into the middle of empty axes, or ``left`` inches to the left of it."""
         from matplotlib.transforms import ScaledTranslation
 
         ax.set_axis_off()
@@ -53,7 +53,7 @@ class Legend:
 
 
 def write(ax: Axes, entries: Sequence[Entry], **where: Any) -> MplLegend:
-    """Write a legend of these entries; one without a sample, of a curve without results, stands back."""
+    """Write a legend; entries without a sample, of curves without results, are grey and in italics."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -73,43 +73,37 @@ def write(ax: Axes, entries: Sequence[Entry], **where: Any) -> MplLegend:
 def arrange(
     rows: Sequence[Sequence[Prepared]], widths: Sequence[float], size: float = style.SMALL
 ) -> list[list[Legend]]:
-    """The legends below each row: one for neighbours with equal entries, one for whole rows with equal entries.
+    """Return the legends below each row: one for neighbours with equal entries, one for rows with equal entries.
 
-    ``size``: of their letters in points.
+    size : of their letters in points.
     """
-    alike = [signatures.pop() if len(signatures := {_signature(p) for p in row}) == 1 else None for row in rows]
+    alike = [all(panel.entries == row[0].entries for panel in row) for row in rows]
+
+    def share(i: int, j: int) -> bool:
+        """Return whether all panels of two rows have the same legend."""
+        return 0 <= j < len(rows) and alike[i] and alike[j] and rows[i][0].entries == rows[j][0].entries
+
     result: list[list[Legend]] = []
     for i, row in enumerate(rows):
-        if alike[i] and i + 1 < len(rows) and alike[i + 1] == alike[i]:
-            result.append([])  # the row below carries the legend of both
+        if share(i, i + 1):
+            result.append([])  # the legend is below the next row
             continue
-        runs = _runs([_signature(p) for p in row])
-        if alike[i] and i > 0 and alike[i - 1] == alike[i]:
-            runs = [(0, len(widths))]
+        starts = [k for k in range(len(row)) if k == 0 or row[k].entries != row[k - 1].entries]
+        runs = [(0, len(widths))] if share(i, i - 1) else list(itertools.pairwise([*starts, len(row)]))
         spans = [(a, b) for a, b in runs if row[a].entries]
         result.append([_legend(a, b, row[a].entries, sum(widths[a:b]), len(runs), size) for a, b in spans])
     return result
 
 
-def _runs(values: Sequence[str]) -> list[tuple[int, int]]:
-    """Where runs of equal values start and stop."""
-    starts = [i for i in range(len(values)) if i == 0 or values[i] != values[i - 1]]
-    return list(itertools.pairwise([*starts, len(values)]))
-
-
-def _signature(panel: Prepared) -> str:
-    return repr(panel.entries)
-
-
 def _columns(entries: Sequence[Entry], columns: int) -> list[Sequence[Entry]]:
-    """Entries column by column as matplotlib fills them: the first columns are one longer where they must be."""
+    """Return the entries by column as matplotlib fills them: the first columns can have one more."""
     each, more = divmod(len(entries), columns)
     starts = [i * each + min(i, more) for i in range(columns + 1)]
     return [entries[a:b] for a, b in itertools.pairwise(starts)]
 
 
 def _legend(start: int, stop: int, entries: tuple[Entry, ...], inches: float, neighbours: int, size: float) -> Legend:
-    """Choose the number of columns that fits, and the height that follows."""
+    """Return a legend with the largest number of columns that fits."""
     room = inches - (0.15 if neighbours > 1 else 0.0)
     sample = size / 72 * (style.HANDLE + style.HANDLE_PAD)
     gap = size / 72 * style.COLUMN_GAP

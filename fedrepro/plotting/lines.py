@@ -1,4 +1,4 @@
-"""Lines: a curve's average over trials with its band, a level, and the trials that diverged."""
+"""Lines of a panel: average over trials with its band, level, and diverged trials."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BAND = 0.18
 
 @dataclass(frozen=True)
 class Line:
-    """One curve worked out: its average (None without a healthy trial) and its diverged trials.
+    """One curve: its average (None without a healthy trial) and its diverged trials.
 
-    ``name`` is what a reader calls it, ``label`` that and what became of its trials, ``empty`` why there is no line,
-    ``fewer`` how many trials it has where others have more. begins : the first value of each healthy trial, also where
-    the axes have no place for it.
+    name : its name for readers. label : the name with what became of its trials. empty : why there is no line. fewer :
+    its number of trials, if other curves have more. begins : the first value of each healthy trial, even if the axes
+    cannot show it.
     """
 
     curve: Curve
@@ -47,16 +47,16 @@ class Line:
 
     @property
     def level(self) -> bool:
-        """A method without rounds: a horizontal line at its final value."""
+        """Whether it is a horizontal line at its final value, for a method without rounds."""
         return self.curve.role == "level"
 
     def values(self) -> list[np.ndarray]:
-        """The sequences that are drawn: the average and the diverged trials."""
+        """Return the sequences that are drawn: the average and the diverged trials."""
         return [a for a in (*([self.average.mean] if self.average else []), *(t.y for t in self.strays)) if a.size]
 
 
 def read(panel: Panel, source: FigureData) -> list[Line]:
-    """Every curve of the panel with its average; a curve without results keeps its place in the legend."""
+    """Return the line of every curve of the panel; a curve without results keeps its entry in the legend."""
     how = CurvesOptions.of(panel).average
     x = panel.x if axes.of(panel).along else "round"
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
@@ -84,7 +84,7 @@ def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Tr
 
 
 def counted(trial: Trial, panel: Panel) -> Trial:
-    """The trial with its rounds numbered as the option ``starts_at`` says."""
+    """Return the trial with its rounds numbered from the option ``starts_at``."""
     first = CurvesOptions.of(panel).starts_at if panel.x == "round" else 0
     return replace(trial, x=trial.x + first) if first else trial
 
@@ -110,9 +110,9 @@ def _why_empty(runs: Sequence[Trial], panel: Panel) -> str:
 
 
 def draw(ax: Axes, line: Line, place: int, among: int = 1) -> None:
-    """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line of its own.
+    """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line.
 
-    ``place`` staggers the markers; the more curves it is ``among``, the fainter its band.
+    place : its index, which staggers the markers. among : the number of curves; with more curves bands are fainter.
     """
     look, average = line.look, line.average
     if line.level:
@@ -142,7 +142,7 @@ def _level_style(look: style.Look) -> dict[str, Any]:
 
 
 def entry(line: Line) -> Entry:
-    """The legend entry of a curve."""
+    """Return the legend entry of a curve."""
     if line.empty:
         return Entry(line.label)
     if line.level:

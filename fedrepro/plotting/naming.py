@@ -267,7 +267,7 @@ def _titled(curve: Curve, panel: Panel, figure: Figure | None) -> bool:
 
 
 def _base(curve: Curve) -> str:
-    """Return the name of a method without its variant."""
+    """Return the name of a method without additions in parentheses or after a comma."""
     return registry.base_label(layout.method_of(curve))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from fedrepro.plotting import naming, style
 from fedrepro.spec import axes, panels
 from fedrepro.spec.model import Panel
-from fedrepro.spec.panels import BarsOptions, CurvesOptions
+from fedrepro.spec.panels import AxesOptions, BarsOptions, CurvesOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,9 @@ class Room:
 ROOM = Room()
 """The room of a panel in a figure."""
 
+LABELS = 0.75
+"""Inches of a panel's width, and of its height, that the axis labels need."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -59,32 +62,28 @@ class Prepared:
 
     size : width and height in inches, with labels. decoration : the height of title and axis labels. notes : facts that
     the footer states once for the whole figure. absent : why there is nothing to show, which a line of the figure then
-    states. paint(fig, spec, title) draws into a gridspec cell and returns its axes; draw(ax, title), only for a panel
-    with one pair of axes, draws into existing axes.
+    states. draw(ax, title) draws a panel with one pair of axes, paint_all(fig, spec, title) any other into a gridspec
+    cell.
     """
 
     size: tuple[float, float]
-    paint: Callable[[MplFigure, Any, str], list[Axes]]
     entries: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
     decoration: float = 0.8
     absent: str = ""
     draw: Callable[[Axes, str], None] | None = None
+    paint_all: Callable[[MplFigure, Any, str], None] | None = None
+
+    def paint(self, fig: MplFigure, spec: Any, title: str) -> None:
+        """Draw the panel into a gridspec cell."""
+        if self.paint_all is not None:
+            self.paint_all(fig, spec, title)
+        elif self.draw is not None:
+            self.draw(fig.add_subplot(spec), title)
 
 
-def in_cell(draw: Callable[[Axes, str], None]) -> Callable[[MplFigure, Any, str], list[Axes]]:
-    """Return a function that draws a panel into a gridspec cell with ``draw``."""
-
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
-        ax = fig.add_subplot(spec)
-        draw(ax, title)
-        return [ax]
-
-    return paint
-
-
-def options_of(panel: Panel) -> CurvesOptions | BarsOptions:
-    """Return the options of a panel with axes."""
+def options_of(panel: Panel) -> AxesOptions:
+    """Return the options of a panel with one pair of axes."""
     return BarsOptions.of(panel) if panel.kind == "bars" else CurvesOptions.of(panel)
 
 
@@ -169,7 +168,7 @@ def _x_label(panel: Panel) -> str:
 
 
 def _wrap(label: str, inches: float, room: Room) -> str:
-    return style.wrap(label, inches - 0.75, room.font)
+    return style.wrap(label, inches - LABELS, room.font)
 
 
 def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:

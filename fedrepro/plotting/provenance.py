@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +105,9 @@ def read(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    kinds: tuple[tuple[bytes, Callable[[Path, bytes], list[str]]], ...] = (
-        (b"\x89PNG", _of_png),
-        (b"%PDF", _of_pdf),
-        (b"<", _of_svg),
-    )
-    reader = next((read for start, read in kinds if content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start)), None)
+    kinds = {b"\x89PNG": _of_png, b"%PDF": _of_pdf, b"<": _of_svg}
+    opening = content.lstrip(b"\xef\xbb\xbf \t\r\n")
+    reader = next((reader for start, reader in kinds.items() if opening.startswith(start)), None)
     if reader is None:
         raise UserError(f"{path}: is not a PNG, PDF or SVG file")
     for text in reader(path, content):
@@ -128,12 +125,12 @@ def _checked(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
         raise UserError(f"{path}: version {facts['fedrepro']!r} of its record is unknown (known: {VERSION})")
     texts = ("figure", "command", "results_of", "tier", "commit", "spec", "spec_sha256", "results_sha256")
     if not all(isinstance(facts.get(key), str) for key in texts) or not _is_place(facts["figure"], facts["tier"]):
-        raise UserError(f"{path}: what it says of where it comes from is damaged")
+        raise UserError(f"{path}: its record of its provenance is damaged")
     return facts
 
 
 def _is_place(figure: str, tier: str) -> bool:
-    """Whether these are names under which results can lie, and lead nowhere else."""
+    """Return whether results can be stored under these names, which must not lead to another folder."""
     return bool(re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", figure) and re.fullmatch(r"\w+", tier))
 
 
@@ -142,55 +139,35 @@ def _of_png(path: Path, _content: bytes) -> list[str]:
 
     try:
         with Image.open(path, formats=["PNG"]) as picture:
-            picture.load()  # a file that breaks off is damaged, whatever it says before
+            picture.load()  # fails if the file is truncated, even behind the record
             return [str(picture.info.get(FIELDS["png"], ""))]
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"{path}: is a damaged PNG file ({error})") from None
 
 
 def _of_pdf(path: Path, content: bytes) -> list[str]:
-    """Texts of the field, as matplotlib writes it: in parentheses, with backslashes before some characters."""
+    """Return the texts of the field, which matplotlib writes in parentheses with some characters escaped."""
     if b"%%EOF" not in content[-1024:]:
-        raise UserError(f"{path}: is a damaged PDF file (it breaks off)")
+        raise UserError(f"{path}: is a damaged PDF file (it is truncated)")
     texts = re.findall(rb"/%s\s*\(((?:[^()\\]|\\.)*)\)" % FIELDS["pdf"].encode(), content, re.DOTALL)
     return [re.sub(rb"\\(.)", rb"\1", text).decode("latin-1") for text in texts[::-1]]
 
 
 def _of_svg(path: Path, content: bytes) -> list[str]:
-    """Texts of the field. No entity of the file's own is expanded, and nothing outside it is read."""
-    from xml.parsers import expat
+    """Return the texts of the field. Files that define entities are not parsed."""
+    from xml.etree import ElementTree
 
-    texts: list[str] = []
-    inside = False
-
-    def start(name: str, _attributes: object) -> None:
-        nonlocal inside
-        inside = name.rpartition(":")[2] == FIELDS["svg"].lower()
-        texts.extend([""] if inside else [])
-
-    def end(_name: str) -> None:
-        nonlocal inside
-        inside = False
-
-    def data(text: str) -> None:
-        if inside:
-            texts[-1] += text
-
-    def refuse(*_: object) -> None:
-        raise UserError(f"{path}: defines XML entities, as no picture of fedrepro does; it is not read")
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, data
-    parser.EntityDeclHandler = refuse
+    if b"<!ENTITY" in content.replace(b"\0", b""):  # also in UTF-16
+        raise UserError(f"{path}: defines XML entities, which no picture of fedrepro does, so it is not read")
     try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
+        root = ElementTree.fromstring(content)
+    except (ElementTree.ParseError, ValueError) as error:
         raise UserError(f"{path}: is a damaged SVG file ({error})") from None
-    return texts
+    return [field.text or "" for field in root.iter() if field.tag.rpartition("}")[2] == FIELDS["svg"].lower()]
 
 
 def states(facts: Mapping[str, Any], results: Path) -> dict[str, str]:
-    """Whether the spec and the results at hand are those a picture was drawn from: by what, ``HOLDS`` or not."""
+    """Return, for the spec and each file of results, whether a picture was drawn from the one at hand: its outcome."""
     here = _spec_at_hand(facts)
     states = {"spec": _state(facts["spec_sha256"], _hash(here) if here else "")}
     drawn = facts.get("drawn_sha256")
@@ -211,7 +188,7 @@ def _state(then: str, now: str) -> str:
 
 
 def _spec_at_hand(facts: Mapping[str, Any]) -> Path | None:
-    """The spec of that place or name, None where there is none."""
+    """Return the spec with that path or name; None if there is none."""
     own = project() / facts["spec"]
     try:
         return own if own.is_file() else find_spec(facts["figure"])

@@ -21,11 +21,10 @@ from fedrepro.spec.panels import TableOptions
 
 
 def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, int, str]:
-    """The compression ratio of a curve, the number of trials it is read off, and ``ok`` or what became of the others.
+    """Return the compression ratio of a curve, its number of trials, and ``ok`` or what became of the other trials.
 
-    The other method and the level are those of the panel's options ``ratio_from``, ``optimum_of`` and ``reach``.
-    Trials count, of the optimum too, where all methods have finished them; a curve without a bit width sends numbers
-    in full.
+    The panel's options ``ratio_from``, ``optimum_of`` and ``reach`` set the other method and the level. Only trials
+    that all these methods have finished count. A curve without a bit width sends numbers in full precision.
     """
     options = TableOptions.of(panel)
     other = layout.reference(panel, options.ratio_from or {}, "ratio_from")
@@ -46,10 +45,10 @@ def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, 
     cost_C, cost_A = (average.mean[np.isin(average.x, rounds)] for average in (C, A))
     q = layout.values_of(curve).get("q") or FULL_BITS
     ratio = gcca.compression_ratio(cost_C, cost_A, best, q, rounds=rounds, factor=options.reach or 1.0)
-    bad += [] if np.isfinite(ratio) else ["never gets there"]
+    bad += [] if np.isfinite(ratio) else ["never reaches it"]
     return ratio, len(shared), ", ".join(bad) or "ok"
 
 
 def _healthy(runs: Sequence[Trial]) -> dict[int, Trial]:
-    """The trials that ended well, by number."""
+    """Return the healthy trials by number."""
     return {trial.number: trial for trial in runs if trial.status == "ok" and trial.y.size}

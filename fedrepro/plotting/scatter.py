@@ -1,10 +1,10 @@
 """Scatter panels: one small picture per curve, the same group in the same colour and shape in all of them.
 
-The points come from ``<figure>.points.csv``. Either it has the columns series, trial, index, x, y, group; or it holds
-arrays that runs have kept (series, trial, array, index, v0, v1 ...), of which the option ``xy`` names the one with the
-coordinates in v0 and v1, and ``group`` the one with the groups (without it: v2 of the coordinates, or none). Points
-without coordinates are left out. Groups that are aligned are renamed, one to one, to those they share most points with
-in another grouping of the same points.
+The points come from ``<figure>.points.csv``. Either it has the columns series, trial, index, x, y, group; or it
+contains arrays that runs have stored (series, trial, array, index, v0, v1 ...): the option ``xy`` names the one with
+the coordinates in v0 and v1, ``group`` the one with the groups (by default v2 of the coordinates, or none). Points
+without coordinates are left out. Aligned groups are renamed, one to one, to the groups of another grouping of the same
+points with which they share most points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIDE = 2.75
 
 
 def prepare(panel: Panel, source: FigureData) -> Prepared:
-    """Work out a scatter panel."""
+    """Prepare a scatter panel."""
     every = list(zip(panel.curves, clouds(panel, source), strict=True))
     lacking = [naming.legend(curve, panel) for curve, points in every if points is None]
     drawn = [(curve, points) for curve, points in every if points is not None]
@@ -41,28 +41,25 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     notes = (f"points: trial {', '.join(map(str, shown))}",) if shown else ()
     titles = [_title(panel, curve, c, source) for curve, c in drawn]
 
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
+    def paint(fig: MplFigure, spec: Any, title: str) -> None:
         head = 0.2 if title else 0.01
         grid = spec.subgridspec(1 + down, across, height_ratios=[head, *[SIDE] * down])
         strip = fig.add_subplot(grid[0, :])
         strip.set_axis_off()
         strip.text(0, 0, title, fontsize=10, va="bottom", transform=strip.transAxes)
-        made = []
         for i, ((_, points), text) in enumerate(zip(drawn, titles, strict=True)):
             ax = fig.add_subplot(grid[1 + i // across, i % across])
             ax.set_title(text, fontsize=style.SMALL)
             _paint(ax, points, groups)
-            made.append(ax)
-        return made
 
     size = (SIDE * across + 0.3, (SIDE + 0.4) * down + 0.25)
     absent = "" if shown else "no results"
     entries = tuple(Entry(f"{name}: no results") for name in lacking)
-    return Prepared(size, paint, entries, notes, 0.4 * down + 0.05, absent)
+    return Prepared(size, entries, notes, 0.4 * down + 0.05, absent, paint_all=paint)
 
 
 def _by_size(columns: Sequence[pd.Series]) -> list[Any]:
-    """The groups, those with most points in all pictures first: they get the colours that differ most."""
+    """Return the groups, those with most points in all pictures first, which get the colours that differ most."""
     sizes: dict[Any, int] = {}
     for column in columns:
         for group, count in column.value_counts().items():
@@ -71,7 +68,7 @@ def _by_size(columns: Sequence[pd.Series]) -> list[Any]:
 
 
 def clouds(panel: Panel, source: FigureData) -> list[pd.DataFrame | None]:
-    """The points of every curve (index, x, y, group), aligned where the panel asks for it."""
+    """Return the points of every curve (index, x, y, group), aligned if the panel has the option."""
     clouds = [cloud(panel, curve, source) for curve in panel.curves]
     wanted = ScatterOptions.of(panel).align
     if not wanted or source.points is None:
@@ -90,7 +87,7 @@ def clouds(panel: Panel, source: FigureData) -> list[pd.DataFrame | None]:
 
 
 def cloud(panel: Panel, curve: Curve, source: FigureData) -> pd.DataFrame | None:
-    """The points of one curve in one trial, by index, with columns index, x, y, group; None where there are none."""
+    """Return the points of one curve in one trial by index (columns index, x, y, group); None if there are none."""
     if source.points is None or "array" not in source.points:
         return _rows(panel, curve, source.points)
     options = ScatterOptions.of(panel)
@@ -101,7 +98,7 @@ def cloud(panel: Panel, curve: Curve, source: FigureData) -> pd.DataFrame | None
     if points is None:
         return None
     points = points.rename(columns={"v0": "x", "v1": "y", "v2": "group"})
-    points = points.dropna(subset=["x", "y"])  # samples the picture leaves out
+    points = points.dropna(subset=["x", "y"])  # samples without coordinates
     shown = (giver is curve and options.truth) or options.group
     if shown:
         groups = _array(panel, curve, source, shown)
@@ -120,7 +117,7 @@ def _array(panel: Panel, curve: Curve, source: FigureData, name: str) -> pd.Data
 
 
 def _rows(panel: Panel, curve: Curve, points: pd.DataFrame | None) -> pd.DataFrame | None:
-    """The rows of one curve and one trial, in the order of their indices."""
+    """Return the rows of one curve and one trial in the order of their indices."""
     if points is None:
         return None
     points = points[points["series"] == curve.setting.series]
@@ -131,9 +128,9 @@ def _rows(panel: Panel, curve: Curve, points: pd.DataFrame | None) -> pd.DataFra
 
 
 def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
-    """``points`` with its groups renamed to those of ``base`` that share most points (by index) with them, one to one.
+    """Return ``points`` with each group renamed to the group of ``base`` that shares most points (by index) with it.
 
-    Groups in excess keep a number of their own.
+    The assignment is one to one; groups in excess get numbers of their own.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -165,7 +162,7 @@ def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: FigureData)
 def _paint(ax: Axes, points: pd.DataFrame, groups: list[Any]) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_box_aspect(1)  # also where others of the row have no results
+    ax.set_box_aspect(1)  # also if others of the row have no results
     for side in ("top", "right"):
         ax.spines[side].set_visible(True)
     size = float(np.clip(14000 / len(points), 3.0, 18.0))

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 SERIAL = "serial_seconds"
-"""The axis of the time that nodes take one after another; every other axis of time has them side by side."""
+"""The time axis on which nodes run one after another; on the other one they run in parallel."""
 
 
 @dataclass(frozen=True)
 class FigureData:
-    """What a figure is drawn from: its spec, its tidy results, their sidecar, and the points of scatter panels."""
+    """The data of a figure: its spec, its tidy results, their sidecar, and the points of scatter panels."""
 
     figure: Figure
     frame: pd.DataFrame
@@ -37,7 +37,7 @@ class FigureData:
 
     @functools.cached_property
     def known(self) -> Known:
-        """What panels and claims look up in the frame, each once."""
+        """Values in the frame for panels and claims, each computed once."""
         return Known(self.frame)
 
     @property
@@ -46,25 +46,24 @@ class FigureData:
         return self.known.runs
 
     def of(self, figure: Figure, sidecar: Sidecar) -> FigureData:
-        """The same results as another figure shows them, with what is known of them."""
+        """Return the same results for another figure, with the values already computed."""
         made = FigureData(figure, self.frame, sidecar, self.points)
         vars(made)["known"] = self.known
         return made
 
     def in_short(self) -> FigureData:
-        """The same results without what was measured: one row a run, which says what became of it."""
+        """Return the same results without measurements: one row per run, with its status."""
         rows = self.frame.drop_duplicates(["series", "trial"])
         return FigureData(self.figure, rows.reset_index(drop=True), self.sidecar)
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
-        """`` (stand-in)`` where all these curves come from surrogate data, else nothing."""
-        standing = set(self.sidecar.stand_ins)
-        return " (stand-in)" if all(c.setting.dataset in standing for c in curves) else ""
+        """Return `` (stand-in)`` if all these curves use stand-in data, else ``''``."""
+        return " (stand-in)" if all(c.setting.dataset in self.sidecar.stand_ins for c in curves) else ""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The finite measurements of one run: ``status`` is ``ok``, ``diverged`` or ``failed``; x strictly increases."""
+    """The finite measurements of one run: ``status`` is ``ok``, ``diverged`` or ``failed``; x increases strictly."""
 
     number: int
     status: str
@@ -74,7 +73,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Average:
-    """Mean (or median) over trials at each x; ``spread`` names the band ``low`` .. ``high``, '' where there is none."""
+    """Mean (or median) over trials at each x; ``spread`` names the band ``low`` .. ``high``, '' if there is none."""
 
     x: np.ndarray
     mean: np.ndarray
@@ -84,7 +83,7 @@ class Average:
 
 
 def trials(source: FigureData, curve: Curve, panel: Panel, *, x: str = "round", metric: str = "") -> list[Trial]:
-    """All trials of a curve in the results, the failed ones with empty arrays, by trial number."""
+    """Return all trials of a curve in the results, ordered by number; failed ones have empty arrays."""
     name, runs, axis = curve.setting.series, source.runs, axes.find(panel, x)
     result = []
     for number in runs.trials(name):
@@ -98,7 +97,7 @@ def trials(source: FigureData, curve: Curve, panel: Panel, *, x: str = "round", 
 
 
 def along(source: FigureData, curve: Curve, panel: Panel, axis: Axis, trial: int, rows: Rows) -> np.ndarray:
-    """Where the ``rows`` of one trial lie on an axis; nan where the results do not say."""
+    """Return the positions of the ``rows`` of one trial on an axis; nan if the results do not contain them."""
     rounds = np.asarray(rows["round"], dtype=float)
     if axis.reads is Reads.COLUMN:
         total = np.sum([rows[name] for name in axis.columns], axis=0)
@@ -113,7 +112,7 @@ def along(source: FigureData, curve: Curve, panel: Panel, axis: Axis, trial: int
 
 
 def collapsed(curve: Curve, panel: Panel) -> str:
-    """What a legend adds to a curve whose rounds are one map in place of T steps, where the panel's axis is time."""
+    """Return the note in the legend on a curve that computes T steps as one map, if the panel's axis is time."""
     if axes.of(panel).reads is not Reads.TIMING:
         return ""
     setting = curve.setting
@@ -130,18 +129,14 @@ def collapsed(curve: Curve, panel: Panel) -> str:
 def spread(
     values: np.ndarray, average: str = "mean", log: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
-    """Centre, low, high over the first axis, and what the band is: min to max for up to 3 trials, else one sd.
+    """Return centre, low and high over the first axis, and the band's name: min to max for up to 3 trials, else one sd.
 
-    ``mean-sd`` makes it one sd for two and three trials too.
-    A band of +-1 sd around the mean that would reach 0 or below while every trial is positive ends at the smallest
-    trial instead, since a log axis has no place for it; on such an axis (``log``) it never reaches below that, because
-    a little above 0 is as far away there. Medians always go with min to max.
+    With ``mean-sd`` the band is one sd for two and three trials too; with ``median`` it is always min to max. A band of
+    one sd that would reach 0 or less although all trials are positive ends at the smallest trial, because a log axis
+    cannot show it. On a log axis it never extends below the smallest trial.
     """
     n = values.shape[0]
-    if average == "median":
-        centre = np.median(values, axis=0)
-    else:
-        centre = values.mean(axis=0)
+    centre = np.median(values, axis=0) if average == "median" else values.mean(axis=0)
     low, high = values.min(axis=0), values.max(axis=0)
     if n == 1:
         return centre, centre, centre, ""
@@ -153,10 +148,10 @@ def spread(
 
 
 def average(runs: Sequence[Trial], how: str = "mean", log: bool = False) -> Average | None:
-    """Average of the healthy trials at every x any of them has; None without a healthy trial.
+    """Return the average of the healthy trials at every x of any of them; None without a healthy trial.
 
-    A trial that stopped early keeps its last value from there on; between its records it is interpolated (trials of one
-    setting record the same rounds, so this matters for time axes only).
+    A trial that stopped early keeps its last value; between records a trial is interpolated. Trials of one setting
+    record the same rounds, so this only affects time axes.
     """
     healthy = [t for t in runs if t.status == "ok" and t.x.size]
     if not healthy:
@@ -167,13 +162,13 @@ def average(runs: Sequence[Trial], how: str = "mean", log: bool = False) -> Aver
 
 
 def final(trial: Trial, last: int = 1) -> float:
-    """The mean of the last ``last`` records of a healthy trial, else nan."""
+    """Return the mean of the last ``last`` records of a healthy trial, else nan."""
     return float(trial.y[-last:].mean()) if trial.status == "ok" and trial.y.size else float("nan")
 
 
 @dataclass(frozen=True)
 class Finals:
-    """The final values of one curve over trials: centre, spread, and in words what became of the other trials."""
+    """The final values of one curve over trials: centre, spread, and a text on the other trials."""
 
     centre: float
     low: float
@@ -183,13 +178,11 @@ class Finals:
 
 
 def finals(source: FigureData, curve: Curve, panel: Panel, *, last: int = 1, how: str = "mean") -> Finals:
-    """Centre and spread over the healthy trials of their means over the ``last`` records; nan without one."""
+    """Return centre and spread over healthy trials of their means over the ``last`` records; nan without one."""
     runs = trials(source, curve, panel)
     values = np.array([final(t, last) for t in runs])
     values = values[np.isfinite(values)]
-    bad = trouble(runs)
-    if not runs:
-        bad = ", no results"
+    bad = trouble(runs) if runs else ", no results"
     if values.size == 0:
         return Finals(np.nan, np.nan, np.nan, "", bad or ", no value")
     centre, low, high, band = spread(values[:, None], how)
@@ -197,15 +190,13 @@ def finals(source: FigureData, curve: Curve, panel: Panel, *, last: int = 1, how
 
 
 def lost(runs: Sequence[Trial]) -> list[str]:
-    """How a cell says that some trials diverged or failed: ``2 of 4 diverged``."""
+    """Return texts of a cell on trials that diverged or failed: ``2 of 4 diverged``."""
     return [f"{n} of {len(runs)} {s}" for s in ("diverged", "failed") if (n := sum(t.status == s for t in runs))]
 
 
 def trouble(runs: Sequence[Trial]) -> str:
-    """How a legend says that some trials, or all, diverged or failed."""
-    text = ""
-    for status in ("diverged", "failed"):
-        n = sum(t.status == status for t in runs)
-        if n:
-            text += f", {status}" if n == len(runs) else f" ({n} of {len(runs)} {status})"
-    return text
+    """Return the text of a legend on trials that diverged or failed."""
+    statuses = {t.status for t in runs}
+    if len(statuses) == 1 and "ok" not in statuses:
+        return f", {statuses.pop()}"
+    return "".join(f" ({text})" for text in lost(runs))

@@ -14,7 +14,7 @@ from PIL.PngImagePlugin import PngImageFile, PngInfo
 from fedrepro.files import atomically
 
 
-def thin(path: Path) -> bool:
+def reduce_colours(path: Path) -> bool:
     """Rewrite a PNG in 256 colours with its text chunks (its provenance); return False if it has no more colours."""
     with Image.open(path) as picture:
         if not isinstance(picture, PngImageFile) or picture.mode == "P":
@@ -31,5 +31,5 @@ def thin(path: Path) -> bool:
 if __name__ == "__main__":
     for folder in sys.argv[1:]:
         for picture in sorted(Path(folder).rglob("*.png")):
-            if thin(picture):
+            if reduce_colours(picture):
                 print(picture)

@@ -14,6 +14,7 @@ from fedrepro.plotting.figure import (
     check_formats,
     lacking,
     literal_dollars,
+    new_picture,
     panel_notes,
     panel_title,
     prepare,
@@ -22,7 +23,7 @@ from fedrepro.plotting.figure import (
 )
 from fedrepro.plotting.header_footer import footer_parts, tags
 from fedrepro.plotting.legend import arrange, write
-from fedrepro.plotting.panel_axes import Prepared, Room
+from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import points, stem, with_results
@@ -41,8 +42,6 @@ SHAPE, LOWEST = 0.74, 2.1
 """Height of such a panel with its labels as a share of its width, and the smallest height in inches."""
 NARROWEST = 2.0
 """Smallest width in inches with enough room for labels and numbers."""
-LABELS = 0.75
-"""Inches of a panel's width, and of its height, that the axis labels need."""
 EDGE = 0.03
 """Margin around a panel in a column, in inches."""
 
@@ -58,7 +57,7 @@ RC: Any = {
 }
 
 
-def draw_alone(
+def draw_single_panel(
     source: FigureData,
     panel: str,
     width: tuple[float, str],
@@ -156,17 +155,15 @@ def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
 
 
 def _results_of(figure: str | Path, tier: str | None, results: str | Path | None) -> FigureData:
-
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
     if tier is not None and tier not in TIERS:
         raise UserError(f"'{tier}' is not a tier{nearest(tier, TIERS)} (tiers: {', '.join(TIERS)})")
     tiers = TIERS[::-1] if tier is None else (tier,)
-    loaded = next((results_ for name in tiers for results_ in with_results([path], name, root)), None)
+    loaded = next((loaded for name in tiers for loaded in with_results([path], name, root)), None)
     if loaded is None:
-        raise UserError(
-            f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
-        )
+        where = f"at the {' or the '.join(tiers)} tier in {root}"
+        raise UserError(f"{path}: no results {where}; `fedrepro run {path}` makes them")
     return FigureData(*loaded, points(stem(root, loaded[0]), loaded[2]))
 
 
@@ -198,18 +195,13 @@ def _drawable(shown: Panel, source: FigureData, room: Room) -> Prepared:
 def _build(prepared: Prepared, inches: float) -> MplFigure:
     """Return the picture: the panel, and below it a legend across its width."""
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Picture
 
     with style.context(), matplotlib.rc_context(RC):
         legends = arrange([[prepared]], [inches - 2 * EDGE], LETTERS)[0]
         below = sum(legend.height for legend in legends)
         total = prepared.size[1] + below
-        picture = Picture(figsize=(inches, total), dpi=300, layout="constrained")
-        FigureCanvasAgg(picture)
         edges = (EDGE / inches, (below + EDGE) / total, 1 - 2 * EDGE / inches, 1 - (below + 2 * EDGE) / total)
-        engine: Any = picture.get_layout_engine()
-        engine.set(rect=edges, w_pad=0.0, h_pad=0.02, wspace=0.0, hspace=0.02)
+        picture = new_picture((inches, total), edges, 300, w_pad=0.0, h_pad=0.02, wspace=0.0, hspace=0.02)
         prepared.paint(picture, picture.add_gridspec(1, 1)[0, 0], "")
         for legend in legends:
             legend.draw(picture.add_axes((0.0, 0.0, 1.0, below / total)))

@@ -1,7 +1,7 @@
 """Colours, markers and dashes: one colour and marker per method in every figure, and shades within a method.
 
-A method's registry entry sets them in ``look``. Variants share those of their method (see ``method``), and different
-methods of a paper differ. A method without a look is drawn in ``NEUTRAL``, dark grey with octagons.
+A method's registry entry sets them in ``look``. Derived methods share those of their base method (see ``method``), and
+different methods of a paper differ. A method without a look is drawn in ``NEUTRAL``, dark grey with octagons.
 
 Colours are Okabe and Ito's palette, without their yellow, which is too pale on white. Several curves of one method in a
 panel (a sweep over Q2, over m ...) range from light to dark around the method's own colour, and also differ in dash
@@ -12,7 +12,8 @@ instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones another hue a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,12 +117,11 @@ class Look:
 
     def points(self) -> dict[str, Any]:
         """Return keyword arguments of the markers; open markers are white inside, so that they hide the line."""
-        face = "white" if self.fill == "none" else self.color
-        style = "full" if self.fill == "none" else self.fill
+        hollow = self.fill == "none"
         return {
             "marker": self.marker,
-            "fillstyle": style,
-            "markerfacecolor": face,
+            "fillstyle": "full" if hollow else self.fill,
+            "markerfacecolor": "white" if hollow else self.color,
             "markerfacecoloralt": "white",
             "markeredgecolor": self.color,
             "markeredgewidth": 1.1,
@@ -169,8 +169,8 @@ def _once(plain: Callable[..., Any]) -> Callable[..., Any]:
 def method(name: str) -> tuple[str, str]:
     """Return colour and marker of a method by its registered name.
 
-    They are its entry's ``look``, or that of the method whose variant it is: the first registered one with a look and
-    the same label without variant, else the same class, else the closest base class. Otherwise ``NEUTRAL``.
+    They are its entry's ``look``, or that of the method from which it derives: the first registered one with a look and
+    the same base label, else the same class, else the closest base class. Otherwise ``NEUTRAL``.
     """
     known = registry.methods()
     if name not in known:
@@ -323,8 +323,8 @@ def width(text: str, size: float, bold: bool = False) -> float:
     font = _font(size, bold)
 
     def inches(line: str) -> float:
-        math = bool(cbook.is_math_text(line))
-        return _extent(line if math else line.replace(r"\$", "$"), font, math)[0] / 72
+        formula = bool(cbook.is_math_text(line))
+        return _extent(line if formula else line.replace(r"\$", "$"), font, formula)[0] / 72
 
     return max((inches(safe(line)) for line in text.split("\n") if line.strip()), default=0.0)
 
@@ -335,11 +335,11 @@ def _font(size: float, bold: bool = False) -> FontProperties:
     return FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
 
 
-def _extent(line: str, font: FontProperties, math: bool) -> tuple[float, float, float]:
+def _extent(line: str, font: FontProperties, formula: bool) -> tuple[float, float, float]:
     """Return width, height and descent of a line in points. Raises ValueError for an invalid formula."""
     from matplotlib.textpath import text_to_path
 
-    width, height, descent = text_to_path.get_text_width_height_descent(line, font, math)
+    width, height, descent = text_to_path.get_text_width_height_descent(line, font, formula)
     return float(width), float(height), float(descent)
 
 
@@ -355,8 +355,21 @@ def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
     return "\n".join(lines)
 
 
+def rows_of(widths: Iterable[float], room: float) -> list[list[int]]:
+    """Return the indices of parts with these widths, line by line: as many per line as fit into ``room``."""
+    rows: list[list[int]] = []
+    used = math.inf
+    for i, need in enumerate(widths):
+        if used + need > room:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(i)
+        used += need
+    return rows
+
+
 def _words(text: str) -> list[str]:
-    """The words of a text, a formula with spaces in it as one; every space counts where a formula does not end."""
+    """Return the words of a text, a formula as one word; without its end a formula is broken at every space."""
     words: list[str] = []
     for word in text.split(" "):
         if words and words[-1].count("$") % 2:

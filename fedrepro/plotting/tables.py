@@ -1,14 +1,15 @@
 """Tables: our mean ± sd over trials beside the published number and the difference; as a picture, CSV and Markdown.
 
-A cell holds a metric at the end, or with the option ``reach`` where on its ``axis`` a trial is first at least as good
-as that, or with ``saving_from`` the share of it saved against another curve, trial by trial. With ``ratio_from``
-it holds a ratio read off averaged curves (``ratios``), which has no spread.
+A cell is the final value of a metric; with the option ``reach``, the place on its ``axis`` where a trial is first at
+least as good as that; with ``saving_from``, the share of it that is saved compared with another curve, for each trial;
+with ``ratio_from``, a ratio computed from averaged curves (``ratios``), which has no spread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,40 +32,42 @@ LINE, GAP = 0.19, 0.14
 
 
 def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | None = None) -> pd.DataFrame:
-    """The cells of a table panel, one a row, in the order of the picture (columns: ``COLUMNS``).
+    """Return the cells of a table panel, one per row, in the order of the picture (columns: ``COLUMNS``).
 
-    ``mean``, ``sd`` and ``difference`` (ours minus published) are scaled like ``published``; ``sd`` is nan below two
-    trials, ``difference`` on stand-in data too. ``status`` is ``ok``, or why some trials are missing from the cell.
-    Raises ParameterError where two curves claim one cell or a published number has no cell.
+    ``mean``, ``sd`` and ``difference`` (ours minus published) are scaled like ``published``; ``sd`` is nan with fewer
+    than two trials, ``difference`` also on stand-in data. ``status`` is ``ok``, or why the cell lacks some trials.
+    Raises ParameterError if two curves have the same cell or a published number has no cell.
     """
     return cells_of(FigureData(figure, frame, sidecar or Sidecar()), panel)
 
 
 def cells_of(source: FigureData, panel: Panel) -> pd.DataFrame:
-    """The cells of a table panel (see ``table``)."""
+    """Return the cells of a table panel (see ``table``)."""
     import pandas as pd
 
     cells = panels.table(panel).cells()
     published = panels.table(panel).published()
     scale = TableOptions.of(panel).scale
     rows = []
-    columns = {c: source.stands_in(curve for (_, c2), (curve, _) in cells.items() if c2 == c) for _, c in cells}
-    whole = all(columns.values())  # then the columns say it, not every row again
-    marks = {
-        r: "" if whole else source.stands_in(curve for (r2, _), (curve, _) in cells.items() if r2 == r)
-        for r, _ in cells
-    }
+
+    def marks(way: int) -> dict[str, str]:
+        """Return what is appended to each row (0) or column (1)."""
+        names = dict.fromkeys(place[way] for place in cells)
+        return {n: source.stands_in(curve for place, (curve, _) in cells.items() if place[way] == n) for n in names}
+
+    columns = marks(1)
+    marked = marks(0) if not all(columns.values()) else dict.fromkeys(marks(0), "")  # once, in rows or in columns
     for (row, column), (curve, metric) in cells.items():
         mean, sd, trials, status = _cell(panel, curve, metric, source)
         mean, sd = scale * mean, abs(scale) * sd
         paper = published.get((row, column), float("nan"))
-        off = float("nan") if source.stands_in([curve]) else mean - paper  # numbers of other data say nothing of it
-        rows.append((row + marks[row], column + columns[column], mean, sd, trials, paper, off, status))
+        off = float("nan") if source.stands_in([curve]) else mean - paper  # not comparable with numbers on other data
+        rows.append((row + marked[row], column + columns[column], mean, sd, trials, paper, off, status))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _cell(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tuple[float, float, int, str]:
-    """Mean, spread (nan where there is none), number of trials and status of a cell."""
+    """Return mean, spread (nan if there is none), number of trials and status of a cell."""
     if TableOptions.of(panel).ratio_from is not None:
         ratio, trials, status = ratios.compression(panel, curve, source)
         return ratio, float("nan"), trials, status
@@ -74,7 +77,7 @@ def _cell(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tuple[
 
 
 def _values(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tuple[np.ndarray, str]:
-    """The value of every healthy trial in a cell, and what became of the others."""
+    """Return the value of every healthy trial in a cell, and what became of the others."""
     options = TableOptions.of(panel)
     axis = options.axis if options.reach is not None else "round"
     runs = series.trials(source, curve, panel, x=axis, metric=metric)
@@ -95,7 +98,7 @@ def _values(panel: Panel, curve: Curve, metric: str, source: FigureData) -> tupl
 
 
 def reached(trial: Trial, target: float, better: str) -> float:
-    """Where a healthy trial is first at least as good as ``target``; nan where it never is."""
+    """Return the x at which a healthy trial is first at least as good as ``target``; nan if it never is."""
     if trial.status != "ok":
         return float("nan")
     good = trial.y <= target if better == "lower" else trial.y >= target
@@ -103,7 +106,7 @@ def reached(trial: Trial, target: float, better: str) -> float:
 
 
 def _spent(panel: Panel, metric: str, runs: Sequence[Trial | None]) -> np.ndarray:
-    """``reached`` of each trial, less the axis' value at the initial point where ``from_start`` says so."""
+    """Return ``reached`` of each trial; with ``from_start`` without the axis' value at the initial point."""
     options = TableOptions.of(panel)
     entry = axes.metrics(panel).get(metric)
     better, target = entry.better if entry else "lower", options.reach or 0.0
@@ -119,7 +122,7 @@ def _number(value: float, digits: int | None) -> str:
 
 
 def cell_texts(panel: Panel, row: Any) -> tuple[str, str]:
-    """The two lines of a cell: ours with its spread (or why there is none), and the paper's with the difference."""
+    """Return both lines of a cell: ours with its spread (or why it is empty), and the paper's with the difference."""
     digits = TableOptions.of(panel).digits
     if np.isnan(row.mean):
         ours = row.status
@@ -135,90 +138,87 @@ def cell_texts(panel: Panel, row: Any) -> tuple[str, str]:
     return ours, paper
 
 
-def grid(panel: Panel, cells: pd.DataFrame) -> tuple[list[str], list[str], dict[tuple[str, str], tuple[str, str]]]:
-    """Row texts, column texts, and the two lines of every cell, in words for a reader."""
+class Grid(NamedTuple):
+    """A table for readers: texts of rows and columns, and the two lines of every cell."""
+
+    rows: list[str]
+    columns: list[str]
+    cells: Mapping[tuple[str, str], tuple[str, str]]
+
+    def lines(self) -> list[list[str]]:
+        """Return the head and every row, a cell as ``ours ± sd; paper ... (difference)``."""
+        body = [[row, *("; ".join(filter(None, self.cells[row, c])) for c in self.columns)] for row in self.rows]
+        return [["", *self.columns], *body]
+
+
+def grid(panel: Panel, cells: pd.DataFrame) -> Grid:
+    """Return the table of ``cells_of`` for readers."""
     keys = panels.table(panel)
 
-    def row(raw: Any) -> str:
-        return naming.text(str(raw), panel.curves, True, keys.rows)
+    def named(texts: Iterable[Any], kinds: Iterable[str]) -> list[str]:
+        return [naming.text(str(text), panel.curves, True, kinds) for text in texts]
 
-    def column(raw: Any) -> str:
-        return naming.text(str(raw), panel.curves, True, keys.columns)
-
-    rows, columns = (list(dict.fromkeys(map(f, cells[n]))) for f, n in ((row, "row"), (column, "column")))
-    texts = {(row(r.row), column(r.column)): cell_texts(panel, r) for r in cells.itertuples()}
-    return rows, columns, texts
+    rows, columns = named(cells["row"], keys.rows), named(cells["column"], keys.columns)
+    every = dict.fromkeys(itertools.product(rows, columns), ("", ""))
+    texts = (cell_texts(panel, cell) for cell in cells.itertuples())
+    filled = dict(zip(zip(rows, columns, strict=True), texts, strict=True))
+    return Grid(list(dict.fromkeys(rows)), list(dict.fromkeys(columns)), every | filled)
 
 
 def markdown(panel: Panel, cells: pd.DataFrame) -> str:
-    """The table in Markdown: a cell is ``ours ± sd (paper ..., difference)``."""
-    rows, columns, texts = grid(panel, cells)
-
-    def cell(row: str, column: str) -> str:
-        ours, paper = texts.get((row, column), ("", ""))
-        return f"{ours}; {paper}" if paper else ours
-
-    lines = [["", *columns], ["---"] * (1 + len(columns)), *([r, *(cell(r, c) for c in columns)] for r in rows)]
+    """Return the table in Markdown."""
+    head, *body = grid(panel, cells).lines()
+    lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(t.replace("|", "\\|") for t in line) + " |" for line in lines) + "\n"
 
 
+SIZES = (style.FONT, style.SMALL)
+"""Sizes in points of the two lines of a cell."""
+
+
 def prepare(panel: Panel, source: FigureData) -> Prepared:
-    """Work out a table panel."""
+    """Prepare a table panel."""
     cells = cells_of(source, panel)
-    rows, columns, texts = grid(panel, cells)
-    first = 0.35 + max((style.width(r, style.FONT) for r in rows), default=1.0)
-    wide = [
-        0.35
-        + max(
-            style.width(c, style.FONT, True),
-            *(style.width(t, size) for r in rows for t, size in zip(texts.get((r, c), ("", "")), SIZES, strict=True)),
-        )
-        for c in columns
-    ]
-    tall = [LINE * (2 if any(texts.get((r, c), ("", ""))[1] for c in columns) else 1) + GAP for r in rows]
+    shown = grid(panel, cells)
+    first = 0.35 + max((style.width(row, style.FONT) for row in shown.rows), default=1.0)
+    wide = [0.35 + _column_width(shown, column) for column in shown.columns]
+    tall = [LINE * (2 if any(shown.cells[row, c][1] for c in shown.columns) else 1) + GAP for row in shown.rows]
     total = (first + sum(wide), LINE + GAP + sum(tall) + 0.05)
 
-    def paint(fig: MplFigure, spec: Any, title: str) -> list[Axes]:
+    def paint(fig: MplFigure, spec: Any, title: str) -> None:
         ax = fig.add_subplot(spec)
         ax.set_axis_off()
         panel_axes.set_title(ax, title, max(total[0], 3.0))
         ax.set_xlim(0, total[0])
         ax.set_ylim(total[1], 0)
-        _paint(ax, rows, columns, texts, first, wide, tall)
-        return [ax]
+        _paint(ax, shown, first + np.cumsum([0.0, *wide]), tall)
 
-    several = bool((cells["trials"] > 1).any())
-    averaged = TableOptions.of(panel).ratio_from is not None
-    said = "cells: read off curves averaged over trials" if averaged else "cells: mean ± sd over trials"
+    note = "read off curves averaged over trials" if TableOptions.of(panel).ratio_from else "mean ± sd over trials"
+    notes = (f"cells: {note}",) if (cells["trials"] > 1).any() else ()
     size = (max(total[0], 3.2) + 0.2, total[1] + 0.4)
     absent = "" if any(cells["trials"] > 0) or set(cells["status"]) != {"no results"} else "no results"
-    return Prepared(size, paint, notes=(said,) if several else (), decoration=0.4, absent=absent)
+    return Prepared(size, (), notes, 0.4, absent, paint_all=paint)
 
 
-SIZES = (style.FONT, style.SMALL)
+def _column_width(shown: Grid, column: str) -> float:
+    lines = [(text, size) for row in shown.rows for text, size in zip(shown.cells[row, column], SIZES, strict=True)]
+    return max(style.width(column, style.FONT, True), *(style.width(text, size) for text, size in lines))
 
 
-def _paint(
-    ax: Axes,
-    rows: list[str],
-    columns: list[str],
-    texts: Mapping[tuple[str, str], tuple[str, str]],
-    first: float,
-    wide: list[float],
-    tall: list[float],
-) -> None:
-    ends = first + np.cumsum(wide)
+def _paint(ax: Axes, shown: Grid, ends: np.ndarray, tall: list[float]) -> None:
+    """Draw the texts and rules. ends : right ends of the row texts and of the columns in inches."""
     y = LINE + GAP
-    for column, end in zip(columns, ends, strict=True):
+    columns = list(zip(shown.columns, ends[1:], strict=True))
+    for column, end in columns:
         ax.text(end - 0.1, y - GAP, column, ha="right", va="baseline", weight="bold", fontsize=style.FONT)
     for thickness, at in ((1.4, 0.0), (0.8, y - 0.03), (1.4, y + sum(tall))):
-        ax.plot([0, ends[-1] if len(ends) else first], [at, at], color=style.BLACK, linewidth=thickness, clip_on=False)
-    for i, (row, height) in enumerate(zip(rows, tall, strict=True)):
+        ax.plot([0, ends[-1]], [at, at], color=style.BLACK, linewidth=thickness, clip_on=False)
+    for i, (row, height) in enumerate(zip(shown.rows, tall, strict=True)):
         if i % 2:
             ax.axhspan(y - 0.02, y + height - 0.02, color="#F2F2F2", linewidth=0, zorder=0)
         ax.text(0.08, y + LINE, row, ha="left", va="baseline", fontsize=style.FONT)
-        for column, end in zip(columns, ends, strict=True):
-            ours, paper = texts.get((row, column), ("", ""))
+        for column, end in columns:
+            ours, paper = shown.cells[row, column]
             ax.text(end - 0.1, y + LINE, ours, ha="right", va="baseline", fontsize=SIZES[0])
             if paper:
                 ax.text(end - 0.1, y + 2 * LINE, paper, ha="right", va="baseline", fontsize=SIZES[1], color=style.FAINT)

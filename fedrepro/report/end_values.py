@@ -31,12 +31,7 @@ def panels(
 
 def cells(source: FigureData, panel: Panel) -> list[list[str]]:
     """Return a table panel as it is drawn: ours, and the paper's number with the difference."""
-    rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
-
-    def cell(row: str, column: str) -> str:
-        return "; ".join(t for t in texts.get((row, column), ("", "")) if t)
-
-    return [["", *columns], *([row, *(cell(row, c) for c in columns)] for row in rows)]
+    return tables.grid(panel, tables.cells_of(source, panel)).lines()
 
 
 def ends(source: FigureData, panel: Panel, at: int | None = None) -> list[list[str]]:

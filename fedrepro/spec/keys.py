@@ -1,16 +1,18 @@
 """The keys of a spec: the values, default and meaning of each.
 
-The reader accepts these keys and no others; messages, ``fedrepro describe`` and the reference use this list. The
-options and published numbers of panels are described in ``panels``, parameters of methods, datasets, etc. in their
-docstrings.
+A class lists the keys of one section: the annotation has their values, the docstring their meanings; a key without a
+default is required. The reader accepts these keys and no others; messages, ``fedrepro describe`` and the reference use
+this list. The options and published numbers of panels are described in ``panels``, parameters of methods, datasets,
+etc. in their docstrings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, get_args, get_type_hints
 
+from fedrepro.docstrings import explained
 from fedrepro.parameters import Whole
 from fedrepro.spec.tiers import MEANINGS
 
@@ -31,6 +33,19 @@ class Key:
 
 Keys = Mapping[str, Key]
 
+
+def _keys(section: type) -> Keys:
+    """Return the keys that a class lists."""
+    meanings = explained(section.__doc__ or "")
+    keys = {}
+    for name, hint in get_type_hints(section, include_extras=True).items():
+        values = get_args(hint)[1]
+        words = values if isinstance(values, dict) else {}
+        takes = " or ".join(words) or str(values)
+        keys[name] = Key(takes, meanings[name], getattr(section, name, None), not hasattr(section, name), words)
+    return keys
+
+
 ROLES = {
     "curve": "a line over the rounds, with a marker",
     "level": "a horizontal line at its final value, as for a method without rounds",
@@ -41,131 +56,174 @@ THEOREM = {
 }
 SCALES = {"linear": "equal distances are equal differences", "log": "equal distances are equal ratios"}
 
-_TEXT, _NAME, _COUNT, _FROM_0 = "a text", "a name", str(Whole(1)), str(Whole(0))
-_NAMES = "a list of names"
-_LIMITS = "[low, high], null for automatic"
+Text = Annotated[str, "a text"]
+Count = Annotated[int | None, Whole(1)]
+Rounds = Annotated[int | None, Whole(0)]
+Names = Annotated[tuple[str, ...] | None, "a list of names"]
+Limits = Annotated[Any, "[low, high], null for automatic"]
+Options = Annotated[Any, "a mapping"]
+Tables = Annotated[Any, "a mapping of own names to {name: ..., parameters}"]
+Comparison = Annotated[str, "a comparison in the language of claims"]
+
 _DATASET = "a name of `datasets`, a registered dataset, or {name: ..., parameters}"
 _PARTITION = "a name of `partitions`, a registered partition, or {name: ..., parameters}"
 
-SPEC: Keys = {
-    "paper": Key("the key of a paper, `beyond`, or a name of your own", "the folder of its results", required=True),
-    "figure": Key(
-        "letters, digits, `_`, `-`, `.`", "the name of the figure and of its files of results", required=True
-    ),
-    "title": Key(_TEXT, "the title above the figure", ""),
-    "source": Key(_TEXT, "the place of the figure in the paper", ""),
-    "note": Key(_TEXT, "a note for readers, shown in the report", ""),
-    "queue": Key(_COUNT, "the place in the queue of `make answers`; places from 100 on are computed last", None),
-    "problem": Key(
-        "a registered problem, or {name: ..., parameters}", "the problem that all curves solve", required=True
-    ),
-    "trials": Key(_COUNT, "how often every curve is computed, each time with other random numbers", required=True),
-    "rounds": Key(_FROM_0, "the number of rounds of a run", required=True),
-    "record_every": Key(_COUNT, "after round `record_dense`, every `record_every`-th round is recorded", 1),
-    "record_dense": Key(_FROM_0, "all rounds up to this one are recorded, and always round 0 and the last one", 20),
-    "metrics": Key(_NAMES, "metrics recorded for all curves in addition to the problem's default ones", ()),
-    "artifacts": Key(_NAMES, "arrays of the final state that runs store, for panels of the kind `scatter`", ()),
-    "columns": Key(_COUNT, "the number of panels per row", 2),
-    "datasets": Key("a mapping of own names to {name: ..., parameters}", "the spec's own names of datasets", ()),
-    "partitions": Key("a mapping of own names to {name: ..., parameters}", "the spec's own names of partitions", ()),
-    "dataset": Key(_DATASET, "the data of all curves that name no dataset"),
-    "partition": Key(_PARTITION, "how the data are distributed to clients, for all curves that name no partition"),
-    "panels": Key("a mapping of names to panels", "the sets of axes of the figure, in their order", required=True),
-    "claims": Key("a list of claims", "statements of the paper about the figure, each with a check", ()),
-    "tiers": Key(
-        "a mapping of tiers to overrides", "the differences at a tier: any key of a spec except paper and figure", ()
-    ),
-}
-"""The keys of a spec."""
 
-PANEL: Keys = {
-    "title": Key(_TEXT, "the title above the panel, after its name", ""),
-    "kind": Key("a kind of panel", "how the panel is drawn: `curves`, `scatter`, `table` or `bars`", "curves"),
-    "x": Key("an axis, a metric, or a value in which the curves differ", "the x axis", "round"),
-    "y": Key("a metric of the problem", "the metric that is drawn", "objective"),
-    "xscale": Key("linear or log", "the scale of the x axis", "linear", values=SCALES),
-    "yscale": Key("linear or log", "the scale of the y axis", "linear", values=SCALES),
-    "xlim": Key(_LIMITS, "the limits of the x axis"),
-    "ylim": Key(_LIMITS, "the limits of the y axis"),
-    "like": Key("the name of another panel", "copies that panel; the keys given here override its keys"),
-    "dataset": Key(_DATASET, "the data of the panel's curves, instead of the spec's"),
-    "partition": Key(_PARTITION, "the partition of the panel's curves, instead of the spec's"),
-    "problem": Key("parameters of the problem, or another problem", "overrides the spec's problem"),
-    "rounds": Key(_FROM_0, "the rounds of the panel's curves, instead of the spec's"),
-    "metrics": Key(_NAMES, "metrics recorded for the panel's curves in addition to those of the spec", ()),
-    "artifacts": Key(_NAMES, "arrays that the panel's runs store, instead of the spec's"),
-    "curves": Key("a list of curves", "the curves: each item is a method with its parameters", required=True),
-    "published": Key(
-        "a list of mappings",
-        "numbers printed in the paper, drawn beside ours (the keys depend on the kind of panel)",
-        (),
-    ),
-    "options": Key("a mapping", "further options (the keys depend on the kind of panel)", ()),
-}
-"""The keys of a panel."""
+class _Spec:
+    """The keys of a spec.
 
-CURVE: Keys = {
-    "algorithm": Key(
-        "a registered algorithm, or a list of them", "the method; its parameters are keys of the curve", required=True
-    ),
-    "dataset": Key(f"{_DATASET}, or a list of these", "the data of this curve, instead of the panel's"),
-    "partition": Key(f"{_PARTITION}, or a list of these", "the partition of this curve, instead of the panel's"),
-    "problem": Key("parameters of the problem", "overrides parameters of the panel's problem: {K: 20}"),
-    "rounds": Key(f"{_FROM_0}, or a list", "the rounds of this curve, instead of the panel's"),
-    "zip": Key(
-        "a mapping of keys to lists of one length",
-        "these lists advance together, whereas lists outside `zip` are crossed",
-    ),
-    "label": Key(_TEXT, "the name in the legend; by default the method and what varies among the curves", ""),
-    "role": Key(
-        "curve or level", "how the curve is drawn; by default a method without rounds is a level", "", values=ROLES
-    ),
-}
-"""The keys of a curve in addition to the parameters of its method; a list of values is a sweep."""
+    paper : the folder of its results. figure : the name of the figure and of its files of results. title : the title
+    above the figure. source : the place of the figure in the paper. note : a note for readers, shown in the report.
+    queue : the place in the queue of `make answers`; places from 100 on are computed last.
 
-CLAIM: Keys = {
-    "id": Key(_TEXT, "the unique name of the claim", required=True),
-    "says": Key(_TEXT, "the paper's sentence in other words, with the same meaning", required=True),
-    "reading": Key(_TEXT, "how a vague word of the sentence is interpreted", ""),
-    "where": Key(_TEXT, "the place of the sentence in the paper", required=True),
-    "panel": Key("the name of a panel", "the panel whose curves the check reads", required=True),
-    "check": Key("a comparison in the language of claims", "what the results must satisfy", required=True),
-    "note": Key(_TEXT, "a note shown with the verdict", ""),
-    "theorem": Key(
-        "promise or condition",
-        "the part of a theorem that the claim measures; the verdict names it",
-        "",
-        values=THEOREM,
-    ),
-    "faster": Key(
-        "a comparison in the language of claims",
-        "for a theorem's promise: holds in addition if the rate is faster than promised",
-        "",
-    ),
-}
-"""The keys of a claim."""
+    problem : the problem that all curves solve. trials : how often every curve is computed, each time with other random
+    numbers. rounds : the number of rounds of a run. record_every : after round `record_dense`, every `record_every`-th
+    round is recorded. record_dense : all rounds up to this one are recorded, and always round 0 and the last one.
+    metrics : metrics recorded for all curves in addition to the problem's default ones. artifacts : arrays of the final
+    state that runs store, for panels of the kind `scatter`. columns : the number of panels per row.
 
-DATASET: Keys = {
-    "name": Key("a registered dataset", "the dataset; its parameters are keys of the same mapping", required=True),
-    "published": Key(
-        "sizes, for instance {N: 10000}", "the sizes in the paper; verdicts on data of other sizes are marked", ()
-    ),
-}
-"""The keys of an entry of ``datasets`` in addition to the parameters of the dataset."""
+    datasets : the spec's own names of datasets. partitions : the spec's own names of partitions. dataset : the data of
+    all curves that name no dataset. partition : how the data are distributed to clients, for all curves that name no
+    partition. panels : the sets of axes of the figure, in their order. claims : statements of the paper about the
+    figure, each with a check. tiers : the differences at a tier: any key of a spec except paper and figure.
+    """
 
-PARTITION: Keys = {
-    "name": Key("a registered partition", "the partition; its parameters are keys of the same mapping", required=True),
-    "per_trial": Key("true or false", "whether every trial draws its own partition", False),
-}
-"""The keys of an entry of ``partitions`` in addition to the parameters of the partition."""
+    paper: Annotated[str, "the key of a paper, `beyond`, or a name of your own"]
+    figure: Annotated[str, "letters, digits, `_`, `-`, `.`"]
+    title: Text = ""
+    source: Text = ""
+    note: Text = ""
+    queue: Count = None
+    problem: Annotated[Any, "a registered problem, or {name: ..., parameters}"]
+    trials: Count
+    rounds: Rounds
+    record_every: Count = 1
+    record_dense: Rounds = 20
+    metrics: Names = ()
+    artifacts: Names = ()
+    columns: Count = 2
+    datasets: Tables = ()
+    partitions: Tables = ()
+    dataset: Annotated[Any, _DATASET] = None
+    partition: Annotated[Any, _PARTITION] = None
+    panels: Annotated[Any, "a mapping of names to panels"]
+    claims: Annotated[Any, "a list of claims"] = ()
+    tiers: Annotated[Any, "a mapping of tiers to overrides"] = ()
 
-PROBLEM: Keys = {
-    "name": Key("a registered problem", "the problem; its parameters are keys of the same mapping", required=True)
-}
-"""The keys of ``problem`` in addition to the parameters of the problem."""
 
+class _Panel:
+    """The keys of a panel.
+
+    title : the title above the panel, after its name. kind : how the panel is drawn: `curves`, `scatter`, `table` or
+    `bars`. x : the x axis. y : the metric that is drawn. xscale : the scale of the x axis. yscale : the scale of the y
+    axis. xlim : the limits of the x axis. ylim : the limits of the y axis. like : copies that panel; the keys given
+    here override its keys.
+
+    dataset : the data of the panel's curves, instead of the spec's. partition : the partition of the panel's curves,
+    instead of the spec's. problem : overrides the spec's problem. rounds : the rounds of the panel's curves, instead of
+    the spec's. metrics : metrics recorded for the panel's curves in addition to those of the spec. artifacts : arrays
+    that the panel's runs store, instead of the spec's.
+
+    curves : the curves: each item is a method with its parameters. published : numbers printed in the paper, drawn
+    beside ours (the keys depend on the kind of panel). options : further options (the keys depend on the kind of
+    panel).
+    """
+
+    title: Text = ""
+    kind: Annotated[str, "a kind of panel"] = "curves"
+    x: Annotated[str, "an axis, a metric, or a value in which the curves differ"] = "round"
+    y: Annotated[str, "a metric of the problem"] = "objective"
+    xscale: Annotated[str, SCALES] = "linear"
+    yscale: Annotated[str, SCALES] = "linear"
+    xlim: Limits = None
+    ylim: Limits = None
+    like: Annotated[str | None, "the name of another panel"] = None
+    dataset: Annotated[Any, _DATASET] = None
+    partition: Annotated[Any, _PARTITION] = None
+    problem: Annotated[Any, "parameters of the problem, or another problem"] = None
+    rounds: Rounds = None
+    metrics: Names = ()
+    artifacts: Names = None
+    curves: Annotated[Any, "a list of curves"]
+    published: Annotated[Any, "a list of mappings"] = ()
+    options: Options = ()
+
+
+class _Curve:
+    """The keys of a curve in addition to the parameters of its method; a list of values is a sweep.
+
+    algorithm : the method; its parameters are keys of the curve. dataset : the data of this curve, instead of the
+    panel's. partition : the partition of this curve, instead of the panel's. problem : overrides parameters of the
+    panel's problem: {K: 20}. rounds : the rounds of this curve, instead of the panel's. zip : these lists advance
+    together, whereas lists outside `zip` are crossed. label : the name in the legend; by default the method and what
+    varies among the curves. role : how the curve is drawn; by default a method without rounds is a level.
+    """
+
+    algorithm: Annotated[Any, "a registered algorithm, or a list of them"]
+    dataset: Annotated[Any, f"{_DATASET}, or a list of these"] = None
+    partition: Annotated[Any, f"{_PARTITION}, or a list of these"] = None
+    problem: Annotated[Any, "parameters of the problem"] = None
+    rounds: Annotated[Any, f"{Whole(0)}, or a list"] = None
+    zip: Annotated[Any, "a mapping of keys to lists of one length"] = None
+    label: Text = ""
+    role: Annotated[str, ROLES] = ""
+
+
+class _Claim:
+    """The keys of a claim.
+
+    id : the unique name of the claim. says : the paper's sentence in other words, with the same meaning. reading : how
+    a vague word of the sentence is interpreted. where : the place of the sentence in the paper. panel : the panel whose
+    curves the check reads. check : what the results must satisfy. note : a note shown with the verdict. theorem : the
+    part of a theorem that the claim measures; the verdict names it. faster : for a theorem's promise: holds in addition
+    if the rate is faster than promised.
+    """
+
+    id: Text
+    says: Text
+    reading: Text = ""
+    where: Text
+    panel: Annotated[str, "the name of a panel"]
+    check: Comparison
+    note: Text = ""
+    theorem: Annotated[str, THEOREM] = ""
+    faster: Comparison = ""
+
+
+class _Dataset:
+    """The keys of an entry of ``datasets`` in addition to the parameters of the dataset.
+
+    name : the dataset; its parameters are keys of the same mapping. published : the sizes in the paper; verdicts on
+    data of other sizes are marked.
+    """
+
+    name: Annotated[str, "a registered dataset"]
+    published: Annotated[Any, "sizes, for instance {N: 10000}"] = ()
+
+
+class _Partition:
+    """The keys of an entry of ``partitions`` in addition to the parameters of the partition.
+
+    name : the partition; its parameters are keys of the same mapping. per_trial : whether every trial draws its own
+    partition.
+    """
+
+    name: Annotated[str, "a registered partition"]
+    per_trial: Annotated[bool, "true or false"] = False
+
+
+class _Problem:
+    """The keys of ``problem`` in addition to the parameters of the problem.
+
+    name : the problem; its parameters are keys of the same mapping.
+    """
+
+    name: Annotated[str, "a registered problem"]
+
+
+SPEC, PANEL, CURVE, CLAIM = map(_keys, (_Spec, _Panel, _Curve, _Claim))
+DATASET, PARTITION, PROBLEM = map(_keys, (_Dataset, _Partition, _Problem))
 TIER: Keys = {name: Key("a mapping of keys of a spec", meaning, ()) for name, meaning in MEANINGS.items()}
-"""The keys of ``tiers``."""
 
 SECTIONS: Mapping[str, Keys] = {
     "": SPEC,

@@ -194,9 +194,9 @@ class Table:
 
 
 def reference(panel: Panel, wanted: Mapping[str, Any], option: str = "saving_from") -> Curve:
-    """Return the first curve of a table that has all values ``wanted``: the reference of savings."""
+    """Return the first curve of a table that has all values ``wanted``, which an option gives."""
     for curve in panel.curves:
         if all(values_of(curve).get(name) == value for name, value in wanted.items()):
             return curve
     text = ", ".join(f"{k}={v}" for k, v in wanted.items())
-    raise ParameterError(option, f"table '{panel.id}' has no curve with {text}, the reference of savings")
+    raise ParameterError(option, f"table '{panel.id}' has no curve with {text}")

@@ -1,21 +1,19 @@
 """The kinds of panels, with their options and published numbers, and checks whether a panel can be drawn.
 
-The fields of a kind's class are its options. Each has a default, a range of values and a meaning; messages,
-``describe`` and drawing use this declaration. An option set to null has its default. The checks need no results, so
-errors are reported before anything runs.
+The fields of a kind's class are its options. Each has a default, its values in the annotation and a meaning in the
+docstring; messages, ``describe`` and drawing use this declaration. An option set to null has its default. The checks
+need no results, so errors are reported before anything runs.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, nearest
-from fedrepro.parameters import Whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, declared
 from fedrepro.spec import axes, layout
 from fedrepro.spec.model import Curve, Figure, Panel
 
@@ -24,15 +22,14 @@ from fedrepro.spec.model import Curve, Figure, Panel
 
 @dataclass(frozen=True)
 class Values:
-    """The values of an option: in words, as a test of a value in a spec, and as a conversion for drawing."""
+    """A range of other values than numbers: in words, as a test of a value in a spec, as a conversion for drawing."""
 
     words: str
-    fits: Callable[[Any], bool]
+    allows: Callable[[Any], bool]
     read: Callable[[Any], Any] = lambda value: value
 
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    def __str__(self) -> str:
+        return self.words
 
 
 def _is_names(value: Any) -> bool:
@@ -42,20 +39,16 @@ def _is_names(value: Any) -> bool:
 TEXT = Values("a text", lambda v: isinstance(v, str))
 NAME = Values("a name", lambda v: isinstance(v, str))
 NAMES = Values("a name or a list of names", _is_names, lambda v: (v,) if isinstance(v, str) else tuple(v))
-NUMBER = Values("a number", _is_number, float)
-POSITIVE = Values("a number above 0", lambda v: _is_number(v) and v > 0, float)
-COUNT = Values(str(Whole(1)), Whole(1).allows)
-DIGITS = Values(str(Whole(0)), Whole(0).allows)
-SHARE = Values("a share of the x axis between 0 and 1", lambda v: _is_number(v) and 0 < v < 1, float)
-TRUTH = Values("true or false", lambda v: isinstance(v, bool))
-AVERAGE = Values("mean, mean-sd or median", lambda v: v in ("mean", "mean-sd", "median"))
+SHARE = Values("a share of the x axis between 0 and 1", lambda v: Number(above=0).allows(v) and v < 1, float)
 MARKS = Values("a list of mappings", lambda v: isinstance(v, (list, tuple)), tuple)
 SELECTION = Values("a mapping of names to values", lambda v: isinstance(v, Mapping))
 
 
-def option(default: Any, values: Values, doc: str) -> Any:
-    """Declare the field of an option."""
-    return field(default=default, metadata={"values": values, "doc": doc})
+def _read(values: Range, value: Any) -> Any:
+    """Return an allowed value as it is used for drawing."""
+    if isinstance(values, Number):
+        return float(value)
+    return values.read(value) if isinstance(values, Values) else value
 
 
 @dataclass(frozen=True)
@@ -66,9 +59,9 @@ class Published:
     numbers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def keys(self) -> Mapping[str, str]:
         """All keys, texts first."""
-        return (*self.texts, *self.numbers)
+        return {**self.texts, **self.numbers}
 
 
 @dataclass(frozen=True)
@@ -83,50 +76,56 @@ class Options:
         """Return the options of a panel of this kind. Raises ParameterError for an unknown option or invalid value."""
         for error in _wrong_options(cls, panel):
             raise error
-        given = {f.name: (f.metadata["values"], panel.options.get(f.name)) for f in dataclasses.fields(cls)}
-        return cls(**{name: values.read(value) for name, (values, value) in given.items() if value is not None})
+        values = declared(cls)
+        given = {name: value for name, value in panel.options.items() if value is not None}
+        return cls(**{name: _read(values[name], value) for name, value in given.items()})
 
 
 # -- the kinds ---------------------------------------------------------------------------------------------------------
 
-_VARIABLES = "the number of variables, by which bits are divided on the axis bits_per_variable"
-_PARAMETER = "the value of the curves that x: parameter means"
-_FINAL = "the number of last records of a trial whose mean is its final value"
-_AVERAGE = (
-    "the summary of the trials: their mean, or their median (with smallest and largest as the band); mean-sd: the mean"
-    " with one standard deviation as the band, even for two or three trials"
-)
 _LABEL = "its label in the legend"
 _ACROSS = {"label": _LABEL, "algorithm": "the method whose colour it has"}
 _POINT = {"x": "its place along x (alone: a vertical line)", "y": "its value (alone: a horizontal line)"}
-_LINES = "reference lines that are not published numbers"
-_YLABEL = "the label of the y axis, if not the metric's own"
 
 
 @dataclass(frozen=True)
-class CurvesOptions(Options):
-    """Curves over rounds, communication or time; or final values over a swept parameter, a line per method."""
+class AxesOptions(Options):
+    """Options of panels with one pair of axes.
+
+    parameter : the value of the curves that x: parameter means. final : the number of last records of a trial whose
+    mean is its final value. average : the summary of the trials: their mean, or their median (with smallest and largest
+    as the band); mean-sd: the mean with one standard deviation as the band, even for two or three trials. lines :
+    reference lines that are not published numbers. xlabel : the label of the x axis, if not the axis' own or the
+    parameter's name. ylabel : the label of the y axis, if not the metric's own.
+    """
+
+    parameter: Annotated[str, NAME] = ""
+    final: Annotated[int, Whole()] = 1
+    average: Annotated[str, OneOf("mean", "mean-sd", "median")] = "mean"
+    lines: Annotated[tuple[Mapping[str, Any], ...], MARKS] = ()
+    xlabel: Annotated[str, TEXT] = ""
+    ylabel: Annotated[str, TEXT] = ""
+
+
+@dataclass(frozen=True)
+class CurvesOptions(AxesOptions):
+    """Curves over rounds, communication or time; or final values over a swept parameter, a line per method.
+
+    variables : the number of variables, by which bits are divided on the axis bits_per_variable. zoom : the y axis fits
+    the curves after this share of the x axis, without their first steep fall. starts_at : the number of the initial
+    point on the axis of rounds; a log axis shows it as number 1.
+    """
 
     published: ClassVar[Published] = Published(_ACROSS, _POINT)
     marks: ClassVar[Published] = Published(_ACROSS, _POINT)
 
-    variables: float | None = option(None, POSITIVE, _VARIABLES)
-    average: str = option("mean", AVERAGE, _AVERAGE)
-    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, _LINES)
-    xlabel: str = option("", TEXT, "the label of the x axis, if not the axis' own")
-    ylabel: str = option("", TEXT, _YLABEL)
-    parameter: str = option("", NAME, _PARAMETER)
-    final: int = option(1, COUNT, _FINAL)
-    zoom: float | None = option(
-        None, SHARE, "the y axis fits the curves after this share of the x axis, without their first steep fall"
-    )
-    starts_at: int = option(
-        0, DIGITS, "the number of the initial point on the axis of rounds; a log axis shows it as number 1"
-    )
+    variables: Annotated[float | None, Number(above=0)] = None
+    zoom: Annotated[float | None, SHARE] = None
+    starts_at: Annotated[int, Whole(0)] = 0
 
 
 @dataclass(frozen=True)
-class BarsOptions(Options):
+class BarsOptions(AxesOptions):
     """Bars of final values, grouped by one value of the curves, one bar per method or setting in each group."""
 
     published: ClassVar[Published] = Published(
@@ -135,62 +134,67 @@ class BarsOptions(Options):
     )
     marks: ClassVar[Published] = Published({"label": _LABEL}, {"y": "its height"})
 
-    parameter: str = option("", NAME, _PARAMETER)
-    final: int = option(1, COUNT, _FINAL)
-    average: str = option("mean", AVERAGE, _AVERAGE)
-    lines: tuple[Mapping[str, Any], ...] = option((), MARKS, _LINES)
-    xlabel: str = option("", TEXT, "the label of the x axis, if not the parameter's name")
-    ylabel: str = option("", TEXT, _YLABEL)
-
 
 @dataclass(frozen=True)
 class TableOptions(Options):
-    """A table of our mean and spread over trials, with the published number and the difference."""
+    """A table of our mean and spread over trials, with the published number and the difference.
+
+    rows : what distinguishes the rows: keys of the curves, or metric. columns : what distinguishes the columns: keys of
+    the curves, or metric. metrics : the metrics for the key metric; by default y alone. scale : the factor of our
+    numbers: 100 for percent. digits : decimals; by default whole numbers in full, others to four digits. final : the
+    number of last records of a trial whose mean is its cell.
+
+    reach : a cell is instead the place on the axis where a trial first reaches it. axis : the axis of reach: an axis of
+    x, or a recorded metric. from_start : reach does not count what the axis counts before the first round. measure :
+    the name of the content of a cell, if it is not the metric. saving_from : the values of one curve: a cell is the
+    share saved compared with it, for each trial. variables : the number of variables, by which bits are divided on the
+    axis bits_per_variable.
+
+    ratio_from : the values of one curve in full precision: a cell is the compression ratio to it, at reach times the
+    optimum, of curves averaged over trials. optimum_of : the values of the curve whose optimum is used there; by
+    default that of ratio_from.
+    """
 
     published: ClassVar[Published] = Published(
         {"row": "the row of its cell: its text, or the plain values of its keys", "column": "the same for its column"},
         {"value": "the number"},
     )
 
-    rows: tuple[str, ...] = option((), NAMES, "what distinguishes the rows: keys of the curves, or metric")
-    columns: tuple[str, ...] = option((), NAMES, "what distinguishes the columns: keys of the curves, or metric")
-    metrics: tuple[str, ...] = option((), NAMES, "the metrics for the key metric; by default y alone")
-    scale: float = option(1.0, NUMBER, "the factor of our numbers: 100 for percent")
-    digits: int | None = option(None, DIGITS, "decimals; by default whole numbers in full, others to four digits")
-    final: int = option(1, COUNT, "the number of last records of a trial whose mean is its cell")
-    reach: float | None = option(None, NUMBER, "a cell is instead the place on the axis where a trial first reaches it")
-    axis: str = option("round", NAME, "the axis of reach: an axis of x, or a recorded metric")
-    from_start: bool = option(False, TRUTH, "reach does not count what the axis counts before the first round")
-    measure: str = option("", TEXT, "the name of the content of a cell, if it is not the metric")
-    saving_from: Mapping[str, Any] | None = option(
-        None, SELECTION, "the values of one curve: a cell is the share saved compared with it, for each trial"
-    )
-    variables: float | None = option(None, POSITIVE, _VARIABLES)
-    ratio_from: Mapping[str, Any] | None = option(
-        None,
-        SELECTION,
-        "the values of one curve in full precision: a cell is the compression ratio to it, at reach times the optimum, "
-        "of curves averaged over trials",
-    )
-    optimum_of: Mapping[str, Any] | None = option(
-        None, SELECTION, "the values of the curve whose optimum is used there; by default that of ratio_from"
-    )
+    rows: Annotated[tuple[str, ...], NAMES] = ()
+    columns: Annotated[tuple[str, ...], NAMES] = ()
+    metrics: Annotated[tuple[str, ...], NAMES] = ()
+    scale: Annotated[float, Number()] = 1.0
+    digits: Annotated[int | None, Whole(0)] = None
+    final: Annotated[int, Whole()] = 1
+    reach: Annotated[float | None, Number()] = None
+    axis: Annotated[str, NAME] = "round"
+    from_start: bool = False
+    measure: Annotated[str, TEXT] = ""
+    saving_from: Annotated[Mapping[str, Any] | None, SELECTION] = None
+    variables: Annotated[float | None, Number(above=0)] = None
+    ratio_from: Annotated[Mapping[str, Any] | None, SELECTION] = None
+    optimum_of: Annotated[Mapping[str, Any] | None, SELECTION] = None
 
 
 @dataclass(frozen=True)
 class ScatterOptions(Options):
-    """Points in the plane, one small picture per curve; a group has the same colour and shape in all of them."""
+    """Points in the plane, one small picture per curve; a group has the same colour and shape in all of them.
 
-    columns: int = option(3, COUNT, "the number of pictures per row")
-    trial: int | None = option(None, COUNT, "the trial that is shown; by default the first trial of each curve")
-    score: str = option("", NAME, "a metric whose final value in that trial is written above the picture")
-    xy: str = option("", NAME, "the array of coordinates of the points")
-    xy_from: str = option("", TEXT, "the label of the curve whose coordinates all pictures use")
-    group: str = option("", NAME, "the array of groups of the points; by default the coordinates' third column")
-    truth: str = option("", NAME, "the array whose groups the picture of xy_from shows")
-    align: str = option(
-        "", TEXT, "an array or curve; groups have the colours of its groups with the most common points"
-    )
+    columns : the number of pictures per row. trial : the trial that is shown; by default the first trial of each curve.
+    score : a metric whose final value in that trial is written above the picture. xy : the array of coordinates of the
+    points. xy_from : the label of the curve whose coordinates all pictures use. group : the array of groups of the
+    points; by default the coordinates' third column. truth : the array whose groups the picture of xy_from shows.
+    align : an array or curve; groups have the colours of its groups with the most common points.
+    """
+
+    columns: Annotated[int, Whole()] = 3
+    trial: Annotated[int | None, Whole()] = None
+    score: Annotated[str, NAME] = ""
+    xy: Annotated[str, NAME] = ""
+    xy_from: Annotated[str, TEXT] = ""
+    group: Annotated[str, NAME] = ""
+    truth: Annotated[str, NAME] = ""
+    align: Annotated[str, TEXT] = ""
 
 
 KINDS: dict[str, type[Options]] = {
@@ -200,21 +204,6 @@ KINDS: dict[str, type[Options]] = {
     "bars": BarsOptions,
 }
 """The class of each kind of panel."""
-
-
-class Explained(NamedTuple):
-    """One option for a reader."""
-
-    name: str
-    default: Any
-    values: str
-    doc: str
-
-
-def describe(kind: str) -> list[Explained]:
-    """Return the options of a kind of panel, in the order in which messages list them."""
-    fields = dataclasses.fields(KINDS[kind])
-    return [Explained(f.name, f.default, f.metadata["values"].words, f.metadata["doc"]) for f in fields]
 
 
 # -- facts that drawing needs ------------------------------------------------------------------------------------------
@@ -283,25 +272,28 @@ def problems(panel: Panel) -> Iterator[ParameterError]:
 
 
 def _wrong_options(kind: type[Options], panel: Panel) -> Iterator[ParameterError]:
-    known: dict[str, Values] = {f.name: f.metadata["values"] for f in dataclasses.fields(kind)}
+    known = declared(kind)
     for name, value in panel.options.items():
         if name not in known:
-            yield ParameterError(
-                "options",
-                f"{_where(panel)} has no option '{name}'{nearest(name, known)} (options: {', '.join(known)})",
-            )
-        elif value is not None and not known[name].fits(value):
-            yield ParameterError(name, f"panel '{panel.id}': {name} is {known[name].words}, not {value!r}")
+            listed = f"{nearest(name, known)} (options: {', '.join(known)})"
+            yield ParameterError("options", f"{_where(panel)} has no option '{name}'{listed}")
+        elif value is not None and not known[name].allows(value):
+            close = nearest(value, getattr(known[name], "choices", ()))
+            yield ParameterError(name, f"panel '{panel.id}': {name} must be {known[name]}, not {value!r}{close}")
+
+
+def _marks(panel: Panel) -> Iterator[tuple[str, Any]]:
+    """Yield the published numbers and the reference lines, each with the key that contains it."""
+    lines = panel.options.get("lines")
+    yield from (("published", item) for item in panel.published)
+    yield from (("lines", item) for item in (lines if isinstance(lines, (list, tuple)) else ()))
 
 
 def _wrong_marks(kind: type[Options], panel: Panel) -> Iterator[ParameterError]:
-    lines = panel.options.get("lines")
-    lines = lines if isinstance(lines, (list, tuple)) else ()
-    for name, items, keys in (("published", panel.published, kind.published), ("lines", lines, kind.marks)):
-        for item in items:
-            wrong = _wrong_mark(item, keys)
-            if wrong:
-                yield ParameterError(name, f"{_where(panel)}{wrong}")
+    for name, item in _marks(panel):
+        wrong = _wrong_mark(item, kind.published if name == "published" else kind.marks)
+        if wrong:
+            yield ParameterError(name, f"{_where(panel)}{wrong}")
 
 
 def _where(panel: Panel) -> str:
@@ -315,7 +307,7 @@ def _wrong_mark(item: Any, keys: Published) -> str:
     for name in keys.numbers:
         value = item.get(name, 0)
         values = value if isinstance(value, (list, tuple)) else [value]
-        if not all(_is_number(v) for v in values):
+        if not all(Number().allows(v) for v in values):
             return f": {name} must be a number, not {value!r}"
     method = item.get("algorithm")
     if method is not None and method not in registry.methods():
@@ -334,13 +326,12 @@ def _check_axis(panel: Panel) -> None:
 
 def _check_positions(panel: Panel) -> None:
     """A line has one number, a point x and y, several points as many of one as of the other."""
-    for name, items in (("published", panel.published), ("lines", CurvesOptions.of(panel).lines)):
-        for item in items:
-            sizes = [_size(item[key]) for key in ("x", "y") if key in item]
-            if not sizes:
-                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs x or y, or both")
-            if len(set(sizes)) > 1 or (len(sizes) == 1 and sizes[0] is not None):
-                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs as many values of x as of y")
+    for name, item in _marks(panel):
+        sizes = [_size(item[key]) for key in ("x", "y") if key in item]
+        if not sizes:
+            raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs x or y, or both")
+        if len(set(sizes)) > 1 or (len(sizes) == 1 and sizes[0] is not None):
+            raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs as many values of x as of y")
 
 
 def _check_bars(panel: Panel) -> None:
@@ -358,10 +349,9 @@ def _check_bars(panel: Panel) -> None:
 
 
 def _check_heights(panel: Panel) -> None:
-    for name, items in (("published", panel.published), ("lines", BarsOptions.of(panel).lines)):
-        for item in items:
-            if "y" not in item or _size(item["y"]) is not None:
-                raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs one number y")
+    for name, item in _marks(panel):
+        if "y" not in item or _size(item["y"]) is not None:
+            raise ParameterError(name, f"{_where(panel)}: {dict(item)!r} needs one number y")
 
 
 def _size(value: Any) -> int | None:
@@ -379,8 +369,7 @@ def _check_reference(panel: Panel) -> None:
     if options.ratio_from is not None:
         if options.reach is None:
             raise ParameterError("ratio_from", f"table '{panel.id}' needs reach: a multiple of the optimum")
-        for metric in ("cost", "optimum"):
-            _check_metric(panel, "ratio_from", metric)
+        _check_metrics(panel, "ratio_from", ("cost", "optimum"))
 
 
 def _check_cells(panel: Panel) -> None:
@@ -388,8 +377,7 @@ def _check_cells(panel: Panel) -> None:
 
 
 def _check_cell_metrics(panel: Panel) -> None:
-    for metric in TableOptions.of(panel).metrics:
-        _check_metric(panel, "metrics", metric)
+    _check_metrics(panel, "metrics", TableOptions.of(panel).metrics)
 
 
 def _check_reach(panel: Panel) -> None:
@@ -397,7 +385,7 @@ def _check_reach(panel: Panel) -> None:
     name = TableOptions.of(panel).axis
     axis = axes.AXES.get(name)
     if axis is None:
-        _check_metric(panel, "axis", name)
+        _check_metrics(panel, "axis", (name,))
     elif not axis.along:
         raise ParameterError("axis", f"table '{panel.id}': '{name}' is not an axis that curves run along")
     elif axis.divided:
@@ -411,8 +399,7 @@ def _check_embedding(panel: Panel) -> None:
 
 def _check_score(panel: Panel) -> None:
     score = ScatterOptions.of(panel).score
-    if score:
-        _check_metric(panel, "score", score)
+    _check_metrics(panel, "score", (score,) if score else ())
 
 
 def _check_arrays(panel: Panel) -> None:
@@ -424,11 +411,8 @@ def _check_arrays(panel: Panel) -> None:
     for name in ("xy", "group", "truth"):
         array = getattr(options, name)
         if array and array not in arrays:
-            raise ParameterError(
-                name,
-                f"panel '{panel.id}': no run keeps the array '{array}'{nearest(array, arrays)} "
-                f"(artifacts: {', '.join(arrays) or 'none'})",
-            )
+            known = f"{nearest(array, arrays)} (artifacts: {', '.join(arrays) or 'none'})"
+            raise ParameterError(name, f"panel '{panel.id}': no run keeps the array '{array}'{known}")
     if arrays and not options.xy:
         raise no_coordinates(panel)
 
@@ -444,14 +428,13 @@ def no_coordinates(panel: Panel) -> ParameterError:
     return ParameterError("xy", f"panel '{panel.id}' needs options.xy: the array of coordinates of its points")
 
 
-def _check_metric(panel: Panel, name: str, metric: str) -> None:
+def _check_metrics(panel: Panel, name: str, metrics: Iterable[str]) -> None:
+    """Check that all these metrics, named by the option ``name``, are recorded."""
     recorded = list(dict.fromkeys(m for c in panel.curves for m in c.setting.metrics))
-    if metric not in recorded:
-        raise ParameterError(
-            name,
-            f"panel '{panel.id}': the metric '{metric}' is not recorded{nearest(metric, recorded)} "
-            f"(recorded: {', '.join(recorded)})",
-        )
+    for metric in metrics:
+        if metric not in recorded:
+            known = f"{nearest(metric, recorded)} (recorded: {', '.join(recorded)})"
+            raise ParameterError(name, f"panel '{panel.id}': the metric '{metric}' is not recorded{known}")
 
 
 _CHECKS: dict[str, tuple[Callable[[Panel], None], ...]] = {

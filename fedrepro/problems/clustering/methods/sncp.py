@@ -172,7 +172,7 @@ add_method(
     label="FedMAvg",
     papers=("fedmf",),
     preset={"tol": 1e-5, "period": 200, "cap": 100.0, "limit": 2000},
-    variant="SNCP",
+    suffix="SNCP",
 )
 add_method(
     "fedmgs-sncp",
@@ -181,7 +181,7 @@ add_method(
     label="FedMGS",
     papers=("fedmf",),
     preset={"tol": 5e-5, "period": 200, "cap": 1.0, "limit": 1000},
-    variant="SNCP",
+    suffix="SNCP",
 )
 add_method(
     "fedcavg-sncp",
@@ -190,7 +190,7 @@ add_method(
     label="FedCAvg",
     papers=("fedc",),
     preset={"tol": 2e-5, "period": 200, "cap": 100.0, "limit": 2000, "m": None},
-    variant="SNCP",
+    suffix="SNCP",
 )
 add_method(
     "fedcgds-sncp",
@@ -199,7 +199,7 @@ add_method(
     label="FedCGds",
     papers=("fedc",),
     preset={"tol": 2e-5, "period": 200, "cap": 1.0, "limit": 1000, "Q1": 100},
-    variant="SNCP",
+    suffix="SNCP",
 )
 add_method(
     "sncp",

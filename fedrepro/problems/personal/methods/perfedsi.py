@@ -126,7 +126,7 @@ add_method(
     "FedAvg with side information concatenated to the last layer's input (Model 1)",
     label="PerFedSI",
     papers=("perfedsi",),
-    variant="concat",
+    suffix="concat",
     look=("vermillion", "D"),
 )
 add_method(
@@ -135,5 +135,5 @@ add_method(
     "FedAvg with side information masking the channels of block 3 (Model 2)",
     label="PerFedSI",
     papers=("perfedsi",),
-    variant="mask",
+    suffix="mask",
 )
