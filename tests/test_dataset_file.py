@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 
 import numpy as np
 import pytest
@@ -222,3 +223,32 @@ def test_nameless_files_lie_where_they_are_told_to(tmp_path):
         assert list(tmp_path.iterdir()) == []
     with nameless_in(tmp_path / "absent"), pytest.raises(FileNotFoundError):
         nameless()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (np.array([["a", "b"], ["c", "d"]]), "path: x.npy contains values of type <U1; real numbers are needed"),
+        (np.ones((2, 2), complex), "path: x.npy contains values of type complex128; real numbers are needed"),
+        (np.ones((0, 3)), "path: x.npy contains an array of shape (0, 3); a matrix with entries is needed"),
+        (np.array([[1.0, np.nan]]), "path: x.npy has NaN or infinity in 1 places, first at row 0, column 1"),
+    ],
+)
+def test_what_cannot_be_computed_on_is_refused_when_planned(folder, content, message):
+    np.save("x.npy", content)
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        MatrixFile("x.npy").shape()
+
+
+def test_infinity_in_a_table_is_refused_when_planned(folder):
+    (folder / "t.csv").write_text("1,2\n3,inf\n")
+    with pytest.raises(ParameterError, match="t.csv, column '1' has NaN or infinity in 1 places, first at row 1"):
+        MatrixFile("t.csv").shape()
+
+
+def test_a_row_with_hexadecimal_numbers_is_not_lost_as_a_header(folder):
+    (folder / "t.csv").write_text("0x10,1,2\n3,4,5\n")
+    with pytest.raises(ParameterError, match="'0x10' in its first row is not a number, but the row is not a header"):
+        MatrixFile("t.csv").shape()
+    (folder / "t.csv").write_text("label,0x0,0x1\n3,4,5\n6,7,8\n")  # names of pixels
+    assert MatrixFile("t.csv", labels="label", orientation="rows").load().X.shape == (2, 2)

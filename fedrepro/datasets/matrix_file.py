@@ -11,6 +11,7 @@ depend on the scale of X. A .npy file is memory-mapped and can be larger than me
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,10 @@ from fedrepro.registry import add_dataset
 ENDINGS = (".npz", ".npy", ".mat", ".csv", ".mtx")
 ARRAYS = {"labels": Array("ids", aligned=False), "client": Array("ids", aligned=False)}
 _COUNTED = {"labels": "labels", "client": "client ids"}
+LOOKED_AT = 1 << 28
+"""Bytes of a .npy file up to which planning checks every entry, not only the type; loading always does."""
+_HEXADECIMAL = re.compile(r"\s*[-+]?0x[0-9a-f]+\s*", re.IGNORECASE)
+"""A cell that other programs read as a number, so that a row with no other text is hardly a header."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,10 @@ class MatrixFile(OwnFiles):
         content = opened("path", self.path)
         named = content.take(self, ARRAYS)
         matrix = self._matrix(content)
-        if not is_matrix(matrix):
-            numbers("path", self.path, matrix, 2)
+        if not isinstance(matrix, np.memmap) or matrix.nbytes <= LOOKED_AT:
+            numbers("path", self.path, matrix, 2, sparse=True)
+        elif not is_matrix(matrix) or matrix.dtype.kind not in "biuf":
+            numbers("path", self.path, matrix[:1], 2)
         stored = matrix.nnz if hasattr(matrix, "tocsr") else None
         return {"sides": np.array(matrix.shape), "stored": stored, **named}
 
@@ -128,7 +135,9 @@ class MatrixFile(OwnFiles):
             return content.matrix("key", "name it with key:")
         names = list(content.arrays)
         text = [name for name in names if name and not is_number(name)]
-        if text and not all(name.isdigit() for name in names if is_number(name)):
+        if text and (
+            not all(name.isdigit() for name in names if is_number(name)) or all(map(_HEXADECIMAL.fullmatch, text))
+        ):
             raise ParameterError(
                 "path",
                 f"{self.path}: '{text[0][:40]}' in its first row is not a number, but the row is not a header either",
