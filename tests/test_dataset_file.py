@@ -242,7 +242,7 @@ def test_what_cannot_be_computed_on_is_refused_when_planned(folder, content, mes
 
 def test_infinity_in_a_table_is_refused_when_planned(folder):
     (folder / "t.csv").write_text("1,2\n3,inf\n")
-    with pytest.raises(ParameterError, match="t.csv, column '1' has NaN or infinity in 1 places, first at row 1"):
+    with pytest.raises(ParameterError, match=r"t.csv, column '1' has NaN or infinity in 1 places, first at row 1"):
         MatrixFile("t.csv").shape()
 
 
