@@ -45,7 +45,7 @@ def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, 
     cost_C, cost_A = (average.mean[np.isin(average.x, rounds)] for average in (C, A))
     q = layout.values_of(curve).get("q") or FULL_BITS
     ratio = gcca.compression_ratio(cost_C, cost_A, best, q, rounds=rounds, factor=options.reach or 1.0)
-    bad += [] if np.isfinite(ratio) else ["never reaches it"]
+    bad += [] if np.isfinite(ratio) else ["never gets there"]
     return ratio, len(shared), ", ".join(bad) or "ok"
 
 
