@@ -156,7 +156,8 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
     for row, strip in zip(rows, legends, strict=True):
         tall, decoration = max(p.size[1] for p, _ in row), max(p.decoration for p, _ in row)
         ratios += [tall - decoration, *([max(legend.height for legend in strip)] if strip else [])]
-        height += tall + (ratios[-1] if strip else 0.0)
+        height += tall
+        height += ratios[-1] if strip else 0.0
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
     parts = footer_parts(source, panel_notes(source, every))
