@@ -765,6 +765,24 @@ def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
     assert (shown.count, shown.held) == (5, sum(margin > 0 for margin, *_ in worst))
 
 
+def test_points_are_shown_where_plain_loops_find_them(sparse: Figure) -> None:
+    table, (few, many) = random_results(sparse, 6, 3), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
+    table = table[(table["series"] != few) | (table["round"] <= 20)]  # the first curve ends by itself
+    one, five = (Plain(table, series, [1, 2, 3]) for series in (few, many))
+    lowest, highest = min(five.since(2)), max(five.since(2))
+    wanted = {
+        "y(at=40, Q2=1) < y(at=40, Q2=5)": {("Q2=1", 20): one.at(20), ("Q2=5", 40): five.at(40)},
+        "y(at=[2, 10], Q2=5) > 0": {("Q2=5", 2): five.at(2), ("Q2=5", 10): five.at(10)},
+        "total(axis='uplink_scalars', Q2=1) > 0": {("Q2=1", 20): one.at(20)},
+        "lowest(since=2, Q2=5) > 0": {("Q2=5", five.rounds[five.y.index(lowest)]): lowest},
+        "highest(since=2, Q2=5) > 0": {("Q2=5", five.rounds[five.y.index(highest)]): highest},
+    }
+    for check, points in wanted.items():
+        spots = sides.read(Claim("x", "s", "w", "a", check), sparse, table).spots
+        shown = {(spot.curve.label.split()[-1], spot.round): spot.value for spot in spots}
+        assert shown == pytest.approx(points), check
+
+
 # -- sizes -------------------------------------------------------------------------------------------------------------
 
 
