@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fedrepro.claims import evidence, sides
+from fedrepro.claims import compared_values, evidence
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Series, judge
 from fedrepro.errors import UserError
@@ -729,7 +729,7 @@ def test_both_sides_are_shown_as_plain_loops_read_them(sparse: Figure) -> None:
     """At every place the two values and the margin, each with its interval; the place with the lowest one decides."""
     table, (few, many) = random_results(sparse, 3, 4), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
     check = "y(at=[2, 10, 30], Q2=5) < y(at=[2, 10, 30], Q2=1) + 0.1"
-    (shown,) = sides.read(Claim("x", "s", "w", "a", check), sparse, table).compared
+    (shown,) = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).compared
     margins = []
     for at, pair in zip((2, 10, 30), shown.pairs, strict=True):
 
@@ -752,7 +752,7 @@ def test_both_sides_are_shown_as_plain_loops_read_them(sparse: Figure) -> None:
 def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
     table, (few, many) = random_results(sparse, 4, 5), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
     check = "each(y(at=[2, 10, 30], Q2=5) < y(at=[2, 10, 30], Q2=1) + 0.1)"
-    (shown,) = sides.read(Claim("x", "s", "w", "a", check), sparse, table).compared
+    (shown,) = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).compared
     worst = []
     for trial in range(1, 6):
         one, five = (Plain(table, series, [trial]) for series in (few, many))

@@ -13,7 +13,7 @@ from PIL import Image
 
 import fedrepro as package
 from fedrepro import registry
-from fedrepro.data import content, loading, own
+from fedrepro.data import content, loading, own_paths
 from fedrepro.errors import ParameterError
 from fedrepro.runs.identity import plan
 from fedrepro.spec.read import load
@@ -274,9 +274,9 @@ def test_two_specs_may_call_two_files_alike(tmp_path):
 def test_a_named_file_travels(tmp_path):
     import pickle
 
-    name = own.Named("x.csv", str(tmp_path))
+    name = own_paths.Named("x.csv", str(tmp_path))
     again = pickle.loads(pickle.dumps(name))
-    assert (again, again.folder, own.found(again)) == ("x.csv", str(tmp_path), tmp_path / "x.csv")
+    assert (again, again.folder, own_paths.found(again)) == ("x.csv", str(tmp_path), tmp_path / "x.csv")
 
 
 def test_samples_in_rows_are_told_before_anything_runs(tmp_path, fedrepro):

@@ -25,7 +25,7 @@ from fedrepro.cli.options import (
     tier_option,
 )
 from fedrepro.data.home import human
-from fedrepro.data.own import label
+from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo
 from fedrepro.spec.find import load_all

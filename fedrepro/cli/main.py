@@ -23,7 +23,7 @@ COMMANDS = {
     "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",
     "plan": "fedrepro.cli.compute:plan",
-    "plot": "fedrepro.cli.draw:plot",
+    "plot": "fedrepro.cli.plot:plot",
     "provenance": "fedrepro.cli.provenance:provenance",
     "receipts": "fedrepro.cli.receipts:receipts",
     "report": "fedrepro.cli.report:report",

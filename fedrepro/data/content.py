@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import copies, own, parsed
+from fedrepro.data import copies, own_paths, parsed
 from fedrepro.data.loading import find
 from fedrepro.errors import UserError
 
@@ -22,7 +22,7 @@ def fingerprint(dataset: str, params: Mapping[str, Any]) -> str:
     entry = find(dataset)
     if entry.source is not None:
         return copies.fingerprint(entry.source, {**entry.parameters(), **params})
-    files = own.files(entry.cls.files, params)
+    files = own_paths.files(entry.cls.files, params)
     if not files:
         return ""
     return hashlib.sha256("".join(_hash_once(file, _mark(file)) for file in files).encode()).hexdigest()
@@ -54,7 +54,7 @@ def _marks(dataset: str, params: Mapping[str, Any]) -> list[tuple[Path, Mark]]:
     if entry.source is not None:
         files = copies.arrays(entry.source, {**entry.parameters(), **params})
     else:
-        files = own.files(entry.cls.files, params)
+        files = own_paths.files(entry.cls.files, params)
     return [(file, _mark(file)) for file in files]
 
 

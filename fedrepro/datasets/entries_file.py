@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
 from fedrepro.datasets.own_files import Array, OwnFiles, numbered, one_row_each, opened
 from fedrepro.datasets.own_types import Entries
@@ -38,7 +38,7 @@ class EntriesFile(OwnFiles):
 
     files = ("path", "side")
 
-    path: Annotated[str, own.OwnFile(*TABLES, *ARCHIVES, ".mtx")]
+    path: Annotated[str, own_paths.OwnFile(*TABLES, *ARCHIVES, ".mtx")]
     side: Annotated[str, Name()] = "Z"
     client: Annotated[str, Name()] = "client"
     item: Annotated[str, Name()] = "item"

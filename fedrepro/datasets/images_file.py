@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES
 from fedrepro.datasets.own_files import Array, Content, OwnFiles, numbered, one_row_each, opened
 from fedrepro.datasets.own_types import ClientImages
@@ -51,7 +51,7 @@ class ImagesFile(OwnFiles):
 
     files = ("path", "side")
 
-    path: Annotated[str, own.OwnFile(*ARCHIVES, folders=True)]
+    path: Annotated[str, own_paths.OwnFile(*ARCHIVES, folders=True)]
     pixels: Annotated[str, Name()] = "pixels"
     labels: Annotated[str, Name()] = "labels"
     client: Annotated[str | None, Name()] = None

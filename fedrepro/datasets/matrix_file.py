@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import is_number
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.own_files import Array, Content, OwnFiles, is_matrix, numbered, numbers, opened
@@ -49,7 +49,7 @@ class MatrixFile(OwnFiles):
 
     files = ("path", "labels", "client")
 
-    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    path: Annotated[str, own_paths.OwnFile(*ENDINGS)]
     key: Annotated[str | None, Name()] = None
     labels: Annotated[str | None, Name()] = None
     client: Annotated[str | None, Name()] = None
@@ -156,7 +156,7 @@ class MatrixFile(OwnFiles):
         return X.T if self.orientation == "rows" else X
 
     def _mapped(self) -> np.ndarray:
-        matrix = np.load(own.found(self.path), mmap_mode="r", allow_pickle=False)
+        matrix = np.load(own_paths.found(self.path), mmap_mode="r", allow_pickle=False)
         return memory_mapped.by_sample(self._samples(matrix))
 
     def _numbered(self, name: str, arrays: dict[str, Any], M: int, N: int) -> tuple[np.ndarray | None, list | None]:

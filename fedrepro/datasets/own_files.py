@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.arrays import structure
-from fedrepro.data import isolated, own
+from fedrepro.data import isolated, own_paths
 from fedrepro.data.formats.named_arrays import TABLES, is_number, named_arrays
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.sizes import size
@@ -43,9 +43,9 @@ class OwnFiles(Dataset):
     def arrays(self, method: str = "read") -> dict[str, Any]:
         """Return the arrays of ``read``, or of another method, without those that are None."""
         params = asdict(self)  # type: ignore[call-overload]
-        files, label = own.files(self.files, params), own.label(self.files, params)
+        files, label = own_paths.files(self.files, params), own_paths.label(self.files, params)
         cls = type(self)
-        arguments = (cls.__module__, cls.__qualname__, own.found_names(self.files, params), method)
+        arguments = (cls.__module__, cls.__qualname__, own_paths.found_names(self.files, params), method)
         with nameless_folder() as folder:
             try:
                 memory = isolated.fair(files)
@@ -62,7 +62,7 @@ class OwnFiles(Dataset):
 
     def sizes(self) -> dict[str, Any]:
         """Return what ``measured`` does, called once for each version of the files."""
-        key = own.marks(self)
+        key = own_paths.marks(self)
         if key not in _SIZES:
             if len(_SIZES) >= 256:
                 _SIZES.clear()

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
 from fedrepro.datasets.own_files import Array, Content, OwnFiles, numbered, opened
 from fedrepro.datasets.own_types import SplitRatings
@@ -47,12 +47,12 @@ class RatingsFile(OwnFiles):
 
     files = ("path", "test", "client")
 
-    path: Annotated[str, own.OwnFile(*ENDINGS)]
+    path: Annotated[str, own_paths.OwnFile(*ENDINGS)]
     user: Annotated[str | None, Name()] = None
     item: Annotated[str | None, Name()] = None
     rating: Annotated[str | None, Name()] = None
     split: Annotated[str | None, Name()] = None
-    test: Annotated[str | None, own.OwnFile(*ENDINGS)] = None
+    test: Annotated[str | None, own_paths.OwnFile(*ENDINGS)] = None
     client: Annotated[str | None, Name()] = None
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
 from fedrepro.datasets.own_files import Array, OwnFiles, numbered, numbers, one_row_each, opened
 from fedrepro.datasets.own_types import Measured
@@ -39,7 +39,7 @@ class RegressionFile(OwnFiles):
 
     files = ("path", "z")
 
-    path: Annotated[str, own.OwnFile(*TABLES, *ARCHIVES)]
+    path: Annotated[str, own_paths.OwnFile(*TABLES, *ARCHIVES)]
     y: Annotated[str, Name()] = "y"
     client: Annotated[str, Name()] = "client"
     x: Annotated[str, Name()] = "x"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES
 from fedrepro.datasets.matrix_file import ENDINGS
 from fedrepro.datasets.own_files import LABEL_NAMES, Array, Content, OwnFiles, is_matrix, numbered, numbers, opened
@@ -47,11 +47,11 @@ class ViewsFile(OwnFiles):
         """Raise ParameterError if a value is invalid."""
         super().__post_init__()
         if isinstance(self.path, str):
-            check("path", self.path, own.OwnFile(*ARCHIVES))
+            check("path", self.path, own_paths.OwnFile(*ARCHIVES))
         else:
             several("path", self.path)
             for path in self.path:
-                check("path", path, own.OwnFile(*ENDINGS))
+                check("path", path, own_paths.OwnFile(*ENDINGS))
         if self.views is not None:
             several("views", self.views)
             if not isinstance(self.path, str):

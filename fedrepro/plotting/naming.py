@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.data.own import label
+from fedrepro.data.own_paths import label
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Figure, Panel
 

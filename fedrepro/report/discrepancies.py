@@ -35,7 +35,7 @@ from fedrepro import registry
 from fedrepro.errors import nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.axes import CLAIMED
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.find import DISCREPANCIES, specs
 from fedrepro.spec.nodes import Node, SpecErrors
 

@@ -16,10 +16,10 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro import processes
-from fedrepro.claims import sides
+from fedrepro.claims import compared_values
+from fedrepro.claims.compared_values import Read, Spot
 from fedrepro.claims.evidence import NONE
 from fedrepro.claims.judge import Row
-from fedrepro.claims.sides import Read, Spot
 from fedrepro.errors import UserError
 from fedrepro.plotting import naming
 from fedrepro.plotting.header_footer import footer, tags
@@ -149,7 +149,7 @@ def _read(section: Section, row: Row) -> Read:
     if source is None or row.level == NONE:
         return Read()
     own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
-    return sides.read(own, source.figure, source.frame, source.known)
+    return compared_values.read(own, source.figure, source.frame, source.known)
 
 
 def _shown(

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fedrepro.claims.evidence import VERDICTS
 from fedrepro.spec import nodes
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
 
 NAME = "summary.yml"

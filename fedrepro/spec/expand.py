@@ -12,7 +12,7 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.errors import nearest
 from fedrepro.spec import keys
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
 from fedrepro.spec.resolve import Point, Resolved, Resolver, curve_items, problem_values

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.spec.collect import SLUG
+from fedrepro.spec.error_collector import SLUG
 from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import Node, SpecErrors, read
 from fedrepro.spec.read import load

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.spec import nodes
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
 from fedrepro.spec.resolve import curve_items
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from fedrepro import registry
 from fedrepro.errors import nearest
 from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors

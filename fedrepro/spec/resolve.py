@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.datasets.sizes import NAMES
 from fedrepro.parameters import flag
 from fedrepro.spec import keys, nodes
-from fedrepro.spec.collect import Collector
+from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
 
 Point = Mapping[str, Node]
@@ -101,7 +101,7 @@ class Resolver:
         if (resolved := self._entry(node, "dataset")) is None:
             return None
         alias, node, entry, params = resolved
-        params = own.named(entry.cls.files, params, str(Path(self.collect.path).resolve().parent))
+        params = own_paths.named(entry.cls.files, params, str(Path(self.collect.path).resolve().parent))
         shape = self.collect.attempt(
             lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
         )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.runs.compute import execute, lockstep, record
 from fedrepro.runs.identity import code
 from fedrepro.runs.run import DataSource, Run
@@ -26,7 +26,7 @@ SCHEME = 2
 def source_key(setting: Setting) -> str:
     """Return a key of the data of a setting: two specs may give two files the same name."""
     cls = registry.datasets()[setting.dataset].cls
-    return canonical([setting.dataset, own.placed(cls.files, dict(setting.dataset_params))])
+    return canonical([setting.dataset, own_paths.placed(cls.files, dict(setting.dataset_params))])
 
 
 def identify(setting: Setting, trial: int, source: DataSource) -> Run:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fedrepro import registry
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.data.content import fingerprint as data_fingerprint
 from fedrepro.data.copies import state as data_state
 from fedrepro.errors import DataAbsent
@@ -72,7 +72,8 @@ def _source(setting: Setting, stand_in: bool) -> DataSource:
     if entry.source is None:
         content = data_fingerprint(entry.name, dict(setting.dataset_params))
         if entry.cls.files:
-            return DataSource(setting.dataset, "own file", content, own.label(entry.cls.files, setting.dataset_params))
+            label = own_paths.label(entry.cls.files, setting.dataset_params)
+            return DataSource(setting.dataset, "own file", content, label)
         return DataSource(setting.dataset, "present" if entry.cls.bundled else "none needed", content)
     copy = data_state(entry.source)
     lacking = f"the dataset {entry.source} is {copy.state}"

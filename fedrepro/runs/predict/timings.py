@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.data import own
+from fedrepro.data import own_paths
 from fedrepro.files import atomically
 from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
@@ -125,7 +125,7 @@ def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
 def facts(run: Run) -> dict[str, Any]:
     """The sizes of a run's data and problem that are known without reading the data; none is None."""
     setting = run.setting
-    of_dataset = own.placed(registry.datasets()[setting.dataset].cls.files, dict(setting.dataset_params))
+    of_dataset = own_paths.placed(registry.datasets()[setting.dataset].cls.files, dict(setting.dataset_params))
     params = [dict(setting.problem_params), of_dataset, dict(setting.partition_params)]
     return dict(_facts(setting.problem, setting.dataset, json.dumps(params)))
 

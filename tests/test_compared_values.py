@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedrepro.claims import judge, sides
+from fedrepro.claims import compared_values, judge
 from fedrepro.claims.evidence import NOISE, NOT_REPRODUCED, REPRODUCED
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Claim, Curve
@@ -26,11 +26,11 @@ def results() -> tuple[pd.DataFrame, tuple[Curve, Curve]]:
     return pd.concat(rows), (slow, fast)
 
 
-def read(check: str) -> tuple[judge.Row, sides.Read]:
+def read(check: str) -> tuple[judge.Row, compared_values.Read]:
     frame, curves = results()
     figure = panel_cases.figure(panel_cases.panel("a", *curves))
     claim = Claim("one", "says", "where", "a", check)
-    return judge.judge(claim, figure, frame, Sidecar()), sides.read(claim, figure, frame)
+    return judge.judge(claim, figure, frame, Sidecar()), compared_values.read(claim, figure, frame)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_median_is_marked_where_it_lies() -> None:
     rows += [panel_cases.rows(fast, trial, [0, 2], [16.0, 14.0 - gap]) for trial, gap in enumerate((1, 2, 12), start=1)]
     figure = panel_cases.figure(panel_cases.panel("a", slow, fast))
     for check, value in (("median(y(at=2, m=2) < 20)", 12.0), ("y(at=2, m=2) < 20", 9.0)):
-        found = sides.read(Claim("one", "says", "where", "a", check), figure, pd.concat(rows))
+        found = compared_values.read(Claim("one", "says", "where", "a", check), figure, pd.concat(rows))
         assert [spot.value for spot in found.spots] == [value]
         assert found.compared[0].pairs[0].left.value == value
 
@@ -121,9 +121,9 @@ def test_many_places_are_thinned_and_the_deciding_one_stays() -> None:
     frame = pd.concat([panel_cases.rows(slow, 1, rounds, values), panel_cases.rows(fast, 1, rounds, [0.5] * 101)])
     figure = panel_cases.figure(panel_cases.panel("a", slow, fast))
     claim = Claim("one", "says", "where", "a", f"y(at={rounds}, m=2) < y(at={rounds}, Q1=1)")
-    (one,) = sides.read(claim, figure, frame).compared
+    (one,) = compared_values.read(claim, figure, frame).compared
     assert (one.count, one.held) == (101, 100)
-    assert len(one.pairs) <= sides.SHOWN
+    assert len(one.pairs) <= compared_values.SHOWN
     (deciding,) = (pair for pair in one.pairs if pair.decides)
     assert (deciding.place, deciding.margin.value) == ("round 37", -0.5)
 
@@ -144,4 +144,4 @@ def test_what_is_never_reached_has_no_spot_and_what_cannot_be_read_says_nothing(
     assert {spot.curve.label for spot in found.spots} == {"slow"}
     assert found.compared[0].pairs[0].left.value == np.inf
     row, nothing = read("y(at=999, m=2) < 1")
-    assert (row.verdict, nothing) == ("not tested", sides.Read())
+    assert (row.verdict, nothing) == ("not tested", compared_values.Read())
