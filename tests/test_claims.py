@@ -415,6 +415,18 @@ def test_every_recorded_round_since_one(ask: Callable[..., Any]) -> None:
     assert ask("y(cost=[10, 20], Q2=1) < y(cost=[20, 40], Q2=5)", values).verdict == "reproduced"
 
 
+def test_what_lies_before_since_counts_for_nothing(ask: Callable[..., Any]) -> None:
+    for check, values in {
+        "abs(lowest(since=1, Q2=1) - 3) < 1e-9": [0.1, 5, 3, 4],
+        "abs(highest(since=1, Q2=1) - 5) < 1e-9": [9, 5, 3, 4],
+        "abs(rise(since=1, Q2=1) - 1) < 1e-9": [0, 9, 3, 4],
+        "abs(mean(y(since=2, Q2=1)) - 4) < 1e-9": [99, 99, 3, 4, 5, 4],
+        "abs(decay(since=1, until=2, Q2=1) - 1) < 1e-9": [1e6, 10, 1, 1e-6],
+        "abs(slope(since=2, until=4, Q2=1) + 2) < 1e-9": [7, 7, 1 / 4, 1 / 9, 1 / 16, 7],
+    }.items():
+        assert ask(check, [values]).verdict == "reproduced", check
+
+
 def test_first_is_the_first_recorded_round_strictly_beyond(ask: Callable[..., Any]) -> None:
     values = [[9.0, 4, 3], [9.0, 8, 7]]
     assert ask("abs(first(4, Q2=1) - 2) < 1e-12", values).verdict == "reproduced"  # at 4 it is not yet below
