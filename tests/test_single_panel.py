@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from fedrepro.errors import UserError
 from fedrepro.plotting import draw_panel, provenance, single_panel
 from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import with_results
+from fedrepro.results.schema import Content, Sidecar
 from fedrepro.spec.find import specs
 
 from .conftest import ROOT
@@ -33,6 +35,16 @@ def done(fedrepro: Call, small: Path, tmp_path: Path) -> Path:
     ran = fedrepro("run", small, "--jobs", 1)
     assert ran.exit_code == 0, ran.output
     return tmp_path / "results"
+
+
+def test_a_panel_has_the_caveats_of_its_own_data_and_no_others() -> None:
+    stand_ins, datasets = ("a", "b"), (Content("a", "stand-in"), Content("b", "stand-in"), Content("c", "variant"))
+    whole = Sidecar(figure="fedc/fig5", trials_done=2, stand_ins=stand_ins, datasets=datasets)
+    for names in ({"a"}, {"c"}, {"b", "c"}, set[str]()):
+        own = whole.only(names)
+        assert set(own.stand_ins) == names & {"a", "b"}
+        assert {content.dataset for content in own.datasets} == names
+        assert dataclasses.replace(own, stand_ins=stand_ins, datasets=datasets) == whole
 
 
 def kept() -> list[tuple[Path, str]]:
