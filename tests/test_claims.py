@@ -790,7 +790,7 @@ def test_points_are_shown_where_plain_loops_find_them(sparse: Figure) -> None:
         "highest(since=2, Q2=5) > 0": {("Q2=5", five.rounds[five.y.index(highest)]): highest},
     }
     for check, points in wanted.items():
-        spots = sides.read(Claim("x", "s", "w", "a", check), sparse, table).spots
+        spots = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).spots
         shown = {(spot.curve.label.split()[-1], spot.round): spot.value for spot in spots}
         assert shown == pytest.approx(points), check
 
