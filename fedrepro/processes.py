@@ -56,7 +56,7 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
     try:
-        return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(),))
+        return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(), __file__))
     except OSError as error:
         if not is_full(error):
             raise
@@ -65,7 +65,9 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
         ) from error
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, module: str) -> None:
+    if module != __file__:  # the snapshot from which the parent runs was removed
+        raise RuntimeError(f"this process loaded {__file__}, its parent {module}")
     for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all processes; the command ends its workers itself
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

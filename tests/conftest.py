@@ -59,10 +59,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: first.get(item.path.name, len(first)))
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies of the program that commands run from: compiled once for all tests."""
+    return tmp_path_factory.mktemp("programs")
+
+
 @pytest.fixture(autouse=True)
-def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, programs: Path) -> Path:
     """Every test starts without any dataset, whatever the machine has."""
     home = tmp_path_factory.mktemp("data-home")
+    (home / ".programs").symlink_to(programs)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
     return home
 

@@ -332,7 +332,8 @@ def test_workers_with_another_program_are_told(
     assert ran.exit_code == 2, ran.output
     (code,) = set(re.findall(r"code (\w{12})", ran.stderr))
     assert re.search(
-        rf"error: the worker tcp://\S+ does not run the same program; install the same there\n"
+        r"error: the worker tcp://\S+ does not run the same program; install the same there and start the worker "
+        r"again\n"
         rf"  here:  fedrepro 0\.0\.9, code {code}, .*\n  there: fedrepro {__version__}, code {code}, .*\n",
         ran.stderr,
     )

@@ -219,6 +219,7 @@ def run(
     planned = planning.make(figures, stand_in)
     _print_missing(planned)
     _print_data_doubts(figures)
+    _print_own_modules(planned)
     folders = runner.Folders(results_dir)
     where = batch.DrawOptions(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(planned, n, results_dir) for n in range(len(figures))):
@@ -301,6 +302,19 @@ def _print_data_doubts(figures: Sequence[Figure]) -> None:
 def _print_notes(doubts: Iterable[str]) -> None:
     for doubt in dict.fromkeys(doubts):
         _warn(f"note: {doubt}")
+
+
+def _print_own_modules(planned: Plan) -> None:
+    from fedrepro.runs.identity import code
+
+    settings = [run.setting for run in planned.runs.values()]
+    methods = {registry.methods()[setting.algorithm].cls for setting in settings}
+    problems = {registry.problems()[setting.problem].cls for setting in settings}
+    _print_notes(
+        f"runs compute with your module {name} ({file}), which is not part of the package: a change of it does not "
+        "change the names of runs, but can change results while this command runs; move it into the package"
+        for name, file in code.outside(methods | problems).items()
+    )
 
 
 def _todo(planned: Plan, root: Path, only: Sequence[set[str] | None] = (), fresh: bool = False) -> list[Run]:

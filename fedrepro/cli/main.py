@@ -34,6 +34,9 @@ COMMANDS = {
 }
 """The module and name of each command; the module is imported when the command is called."""
 
+COMPUTING = ("check", "run")
+"""Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""
+
 
 class _Group(click.Group):
     """Prints a user's error as one message, without a traceback, and exits with code 2."""
@@ -42,6 +45,8 @@ class _Group(click.Group):
         for name in ("stdout", "stderr"):  # None if the stream was closed, which libraries do not expect
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        if not (args or kwargs) and _computes(sys.argv[1:]):  # called by a shell, not by a program
+            return _run_from_copy()
         cpu.pin()  # before a command loads the numerical libraries
         return super().main(*args, **kwargs)
 
@@ -84,6 +89,25 @@ def _require_folder() -> None:
         os.getcwd()
     except FileNotFoundError:
         raise UserError("the working folder was deleted; change to an existing folder (cd) and try again") from None
+
+
+def _computes(words: list[str]) -> bool:
+    """Return whether the words of a command line are those of a command that computes and has no snapshot yet."""
+    if words[:1] not in [[name] for name in COMPUTING] or {"-h", "--help"} & set(words):
+        return False
+    from fedrepro import snapshot
+
+    return not snapshot.is_snapshot()
+
+
+def _run_from_copy() -> None:
+    from fedrepro import snapshot
+
+    try:
+        snapshot.run_from_copy("fedrepro.cli.main", "main")
+    except UserError as error:
+        click.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

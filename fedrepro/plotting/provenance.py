@@ -16,7 +16,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.results.read import content_hash, place, points_file, read_sidecar, results_file, stem
-from fedrepro.results.schema import Sidecar
+from fedrepro.results.schema import Made, Sidecar
 from fedrepro.spec import nodes
 from fedrepro.spec.find import FOLDER, find_spec, project, within
 from fedrepro.spec.model import Figure
@@ -51,7 +51,7 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
         "results_of": shlex.join(["fedrepro", "run", short, "--tier", figure.tier, *changed]),
         "tier": figure.tier,
         "sets": list(sidecar.sets),
-        "commit": sidecar.made.commit + (" with changes" if sidecar.made.dirty else ""),
+        "commit": _commit(sidecar.made),
         "spec": spec,
         "spec_sha256": _hash(Path(figure.path)),
         "drawn_sha256": _drawn(Path(figure.path), figure.tier),
@@ -60,6 +60,10 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
     if root is not None:
         facts |= _contents(stem(root, figure), bool(figure.timed()))
     return json.dumps(facts)
+
+
+def _commit(made: Made) -> str:
+    return (made.commit or made.without_commit) + (" with changes" if made.dirty else "")
 
 
 def _contents(base: Path, timed: bool) -> dict[str, str]:

@@ -89,7 +89,8 @@ class Section:
         )
         libraries = ", ".join(f"{name} {version}" for name, version in made.libraries.items())
         facts = {
-            "commit": (made.commit[:12] or "unknown") + (", with uncommitted changes" if made.dirty else ""),
+            "commit": (made.commit[:12] or made.without_commit or "unknown")
+            + (", with uncommitted changes" if made.dirty else ""),
             "data": "; ".join(dict.fromkeys(data)),
             "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
             "machine": "; ".join(filter(None, (made.machine, *made.kernels.values()))),

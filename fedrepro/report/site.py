@@ -67,7 +67,8 @@ def spread(interval: Interval) -> str:
 def program(now: Made) -> str:
     """Return the version of the program that writes a page."""
     dirty = " with uncommitted changes" if now.dirty else ""
-    return f"fedrepro {now.fedrepro}, commit {now.commit[:12]}{dirty}"
+    commit = f"commit {now.commit[:12]}{dirty}" if now.commit else f"without a commit (files {now.program[:12]})"
+    return f"fedrepro {now.fedrepro}, {commit}"
 
 
 def marks_json(marks: Iterable[Mark]) -> str:

@@ -102,14 +102,17 @@ class Timing:
 class Made:
     """How results were made; '' for what is not known.
 
-    fedrepro, python : their versions. commit : of the checkout. dirty : whether it had changes. machine : its system
-    and number of cores. libraries : versions by name. kernels : instruction level, CPU and BLAS (see ``cpu.kernels``).
-    written : date and time in UTC.
+    fedrepro, python : their versions. commit : of the program's own repository when it was loaded. dirty : whether the
+    program or its specs differed from the commit. without_commit : why there is no commit. program : hash of the files
+    of the program. machine : its system and number of cores. libraries : versions by name. kernels : instruction
+    level, CPU and BLAS (see ``cpu.kernels``). written : date and time in UTC.
     """
 
     fedrepro: str = ""
     commit: str = ""
     dirty: bool = False
+    without_commit: str = ""
+    program: str = ""
     machine: str = ""
     python: str = ""
     libraries: Mapping[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
+from fedrepro.snapshot import origin
 from fedrepro.spec.error_collector import SLUG
 from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import Node, SpecErrors, read
@@ -50,7 +51,7 @@ def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
 
 def bundled() -> Path:
     """Return the folder of the package's own specs: inside it if it is installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
+    package = origin()
     inside = package / FOLDER
     return inside if inside.is_dir() else package.parent / FOLDER
 

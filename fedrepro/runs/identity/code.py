@@ -27,6 +27,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -144,6 +145,21 @@ def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
     if "jax" in used and (flags := xla_flags()):
         versions["XLA_FLAGS"] = flags
     return versions
+
+
+def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
+    """Return a user's own modules outside this package that the objects compute with: name -> file.
+
+    They are no part of a digest, and their version is not known: they are neither installed nor of Python.
+    """
+    definitions = set[Definition]().union(*(reached(_definition(thing)) for thing in objects))
+    used = {name for definition in definitions for name in _read(definition).libraries}
+    files = {}
+    for name in sorted(used - LIBRARIES.keys() - sys.stdlib_module_names):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin and not {"site-packages", "dist-packages"} & set(Path(spec.origin).parts):
+            files[name] = spec.origin
+    return files
 
 
 def xla_flags() -> str:

@@ -262,6 +262,7 @@ def _loaded(name: str) -> tuple[float, float] | None:
     """Seconds of processor time and bytes of a fresh Python that loads a library after what every run needs."""
     program = "; ".join(
         [
+            f"import sys; sys.path[:] = {sys.path!r}",
             "from fedrepro import cpu",
             "cpu.pin()",
             LIBRARIES[""][0],

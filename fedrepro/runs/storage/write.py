@@ -12,7 +12,6 @@ import hashlib
 import io
 import os
 import platform
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedrepro import __version__, cpu, registry
+from fedrepro import __version__, cpu, registry, snapshot
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.results.consistency import STAND_IN, recorded
@@ -277,29 +276,16 @@ def _timed(record: Record) -> bool:
 
 def made(settings: Iterable[Setting] = ()) -> Made:
     """Return how the numbers were made: version, commit, dirty flag, machine, library versions, date."""
-    commit, dirty = _commit()
+    program = snapshot.program()
     return Made(
         fedrepro=__version__,
-        commit=commit,
-        dirty=dirty,
+        commit=program.commit,
+        dirty=program.dirty,
+        without_commit=program.without_commit,
+        program=program.digest,
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         python=platform.python_version(),
         libraries=code.libraries({registry.methods()[s.algorithm].cls for s in settings}),
         kernels=cpu.kernels(),
         written=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-
-
-def _commit() -> tuple[str, bool]:
-    folder = Path(__file__).parent
-    try:
-        head = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True, timeout=10
-        )
-        dirty = subprocess.run(
-            ["git", "status", "--porcelain", "--", "fedrepro", "experiments"],
-            cwd=folder.parent, capture_output=True, text=True, check=True, timeout=10,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return "unknown", False
-    return head.stdout.strip(), bool(dirty.stdout.strip())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro import processes
+from fedrepro import processes, snapshot
 from fedrepro.runs.compute import execute
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
@@ -96,6 +96,7 @@ class _Sweep:
             self._drop(pool)
 
     def _pool(self) -> Any:
+        snapshot.require()
         pool = processes.pool(1, processes.ONE_THREAD | programs.shared(self.scratch))
         with self.turn:
             if self.over.is_set():  # nobody would end it any more, and the command would wait for it at its end

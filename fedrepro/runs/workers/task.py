@@ -23,7 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fedrepro import __version__, cpu, registry
+from fedrepro import __version__, cpu, registry, snapshot
 from fedrepro.data.content import fingerprint
 from fedrepro.errors import UserError
 from fedrepro.files import abandoned
@@ -39,6 +39,12 @@ ASKS = 0.5
 
 _PARSING = threading.Lock()
 """A worker answers in one thread while it computes in another; Python 3.11 cannot parse in two threads at a time."""
+
+
+UNPROTECTED = (
+    "the worker does not run from a snapshot of its program: do not edit or update the program there while it works, "
+    "or start it with `python -m fedrepro.runs.worker`"
+)
 
 
 class Unfit(UserError):
@@ -88,14 +94,15 @@ def _program(names: tuple[tuple[str, str], ...]) -> str:
 
 def facts(names: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return a worker's ``program``, and ``doubts`` about the bits it computes."""
-    return {"program": program(names), "doubts": list(cpu.doubts())}
+    doubts = [] if snapshot.is_snapshot() else [UNPROTECTED]
+    return {"program": program(names), "doubts": [*cpu.doubts(), *doubts]}
 
 
 def fit(address: str, threads: int, theirs: str, ours: str) -> None:
     """Raise Unfit if a worker would compute other numbers, or several groups in one process."""
     if theirs != ours:
         raise Unfit(
-            f"the worker {address} does not run the same program; install the same there\n"
+            f"the worker {address} does not run the same program; install the same there and start the worker again\n"
             f"  here:  {ours}\n  there: {theirs}"
         )
     if threads > 1:
