@@ -171,6 +171,14 @@ def test_fact_1_holds_for_the_step_that_is_used(q):
             assert loss <= (1 - 1 / u + 2.0**-52) * np.sum(D**2)  # u is known to 2^-53
 
 
+@pytest.mark.parametrize(
+    ("kept", "sent"), [(0.01, 1), (0.07, 1), (0.08, 2), (0.3, 6), (0.33, 7), (0.99, 20), (1.0, 20)]
+)
+def test_top_k_sends_the_nearest_number_to_its_share_and_at_least_one(kept, sent):
+    message = TopK(kept).compress(np.random.default_rng(0).standard_normal((4, 5)), np.random.default_rng(0))
+    assert np.count_nonzero(message.values) == message.where.size == sent
+
+
 @pytest.mark.parametrize("q", range(2, 32))
 def test_the_scale_of_fact_1_is_the_papers_formula(q):
     rng = np.random.default_rng(q)
