@@ -210,7 +210,7 @@ def changes(sets: Iterable[str]) -> tuple[str, ...]:
 
 def _from_1(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a sidecar of version 1 to version 2."""
-    converted = dict(facts)
+    converted = {name: value for name, value in facts.items() if name not in ("runs", "former_runs")}
     converted["made"] = converted.pop("provenance", {})
     converted["timing"] = {
         series: {trial: {"rounds": timing["round"], "seconds": timing["seconds"]} for trial, timing in runs.items()}
