@@ -23,7 +23,7 @@ import numpy as np
 from filelock import FileLock
 from threadpoolctl import threadpool_limits
 
-from fedrepro import cpu, registry
+from fedrepro import cpu, registry, snapshot
 from fedrepro.errors import UserError
 from fedrepro.files import writing
 from fedrepro.ledger import COUNTS
@@ -37,7 +37,6 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import History, diverged, drive, randomness
 from fedrepro.runs.compute.record import Record
-from fedrepro.runs.identity import code
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.run import Run
@@ -298,7 +297,7 @@ def receipt(of: Iterable[Finding]) -> Receipt:
     kernels = {name: here.kernels[name] for name in ("level", "blas")}
     return Receipt(
         runs=recomputed(findings),
-        code=code.program(),
+        code=snapshot.program().digest,
         kernels=kernels,
         cpu=cpu.processor(),
         versions=versions,

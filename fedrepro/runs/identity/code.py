@@ -168,15 +168,6 @@ def xla_flags() -> str:
     return " ".join(sorted(flags - {cpu.XLA, backend.ONE_THREAD}))
 
 
-def program() -> str:
-    """Return a digest of all source files of the package."""
-    folder = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:24]
-
-
 def reached(start: Definition) -> set[Definition]:
     """Return a definition and all definitions that it uses, directly or through others."""
     todo, seen = [start], set[Definition]()
