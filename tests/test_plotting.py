@@ -536,7 +536,9 @@ def test_band_is_one_standard_deviation_above_three_trials_and_never_leaves_a_lo
     assert name == "±1 sd"
     np.testing.assert_allclose((high - centre)[0], np.std(four[:3, 0], ddof=1))
     assert series.spread(four[:1])[3] == ""
-    np.testing.assert_allclose(series.spread(four, "median")[0], [2.5, 0.01])
+    centre, low, high, name = series.spread(four, "median")  # a median goes with the range, however many trials
+    assert name == "min–max"
+    np.testing.assert_allclose([centre, low, high], [[2.5, 0.01], [1.0, 0.01], [4.0, 9.0]])
     close = np.array([[1.0], [1.0], [1.0], [4.1]])  # 1.775 - 1.55 is above 0, and far below 1 on a log axis
     assert series.spread(close)[1][0] == pytest.approx(0.225)
     assert series.spread(close, log=True)[1][0] == 1.0
