@@ -273,12 +273,14 @@ def test_a_diverged_run_counts_as_infinitely_bad(ask: Callable[..., Any]) -> Non
     assert row.verdict == "not reproduced"
 
 
-def test_what_every_trial_says_is_not_noise_because_one_says_it_louder(ask: Callable[..., Any]) -> None:
+def test_a_sign_that_all_trials_share_decides_the_median_and_not_the_mean(ask: Callable[..., Any]) -> None:
     ends = [[9, 5, end] for end in (2, 2.1, 1.9, 2, 2.2, 9)]
     row = ask("y(at='end', Q2=5) > y(at='end', Q2=1)", [[[9, 5, 1]] * 6, ends], trials=6)
+    assert row.verdict == "within noise"
+    assert row.why.startswith("margin 2.2 [-0.784, 5.18]")
+    row = ask("median(y(at='end', Q2=5) > y(at='end', Q2=1))", [[[9, 5, 1]] * 6, ends], trials=6)
     assert row.verdict == "reproduced"
-    assert row.why == "margin 2.2 [-0.784, 5.18] (every trial has its sign) over 6 trials"
-    row = ask("y(at='end', Q2=5) < y(at='end', Q2=1)", [[[9, 5, 1]] * 6, ends], trials=6)
+    row = ask("median(y(at='end', Q2=5) < y(at='end', Q2=1))", [[[9, 5, 1]] * 6, ends], trials=6)
     assert row.verdict == "not reproduced"
 
 

@@ -5,10 +5,9 @@ time: with theta of all n trials and theta_(i) of all but the i-th, the pseudo-v
 like n independent readings. Their spread gives an interval with Student's t (n - 1 degrees of freedom), which keeps its
 coverage at three trials, where a bootstrap is too narrow. For a difference of means it is the paired t interval.
 
-A few outlying trials, for example a diverged run, widen this interval on both sides, even if they are on the same side
-as all others. If the interval contains zero and there are ``SIGNS`` trials or more, each trial is therefore also read
-alone: a sign that all trials and their average share is certain too (the sign test: by chance they all agree once in
-2^(n-1) times, at six trials 3 %).
+That all trials have the same sign decides nothing about their mean: the trials that were not computed may contain one
+that outweighs them. It decides about the median (the sign test: by chance n trials agree once in 2^(n-1) times, at six
+trials 3 %).
 
 Source: Tukey, "Bias and confidence in not quite large samples" (1958); Efron and Tibshirani, "An Introduction to the
 Bootstrap" (1993), chapter 11; of the median, Conover, "Practical Nonparametric Statistics" (1999), chapter 3.
@@ -16,7 +15,6 @@ Bootstrap" (1993), chapter 11; of the median, Conover, "Practical Nonparametric 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,14 +31,12 @@ class Interval:
     """A value with its 95 % interval; ``low == value == high`` for one trial or equal trials.
 
     The value is infinite if one side is infinite in every selection of trials; the interval is infinite if selections
-    disagree, and the value is nan if both sides are infinite. alike : 1 or -1 if the interval contains zero but each of
-    at least ``SIGNS`` trials alone has this sign; else 0.
+    disagree, and the value is nan if both sides are infinite.
     """
 
     value: float
     low: float
     high: float
-    alike: int = 0
 
 
 def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
@@ -49,11 +45,7 @@ def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Int
     if trials < 2:
         return [_alone(float(v)) for v in whole]
     left = np.array([np.atleast_1d(read(np.delete(np.arange(trials), i))) for i in range(trials)], dtype=np.float64)
-    intervals = [_interval(float(v), left[:, k]) for k, v in enumerate(whole)]
-    if trials < SIGNS or not any(interval.low < 0 < interval.high for interval in intervals):
-        return intervals
-    signs = np.sign([np.atleast_1d(read(np.array([i]))) for i in range(trials)])
-    return [dataclasses.replace(interval, alike=_alike(interval, signs[:, k])) for k, interval in enumerate(intervals)]
+    return [_interval(float(v), left[:, k]) for k, v in enumerate(whole)]
 
 
 def median(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
@@ -79,13 +71,6 @@ def _median(ordered: np.ndarray) -> Interval:
 
     below = int(binom.ppf((1 - LEVEL) / 2, n, 0.5))  # ranks from either end: P(fewer than that are below) <= 2.5 %
     return Interval(value, float(ordered[below - 1]), float(ordered[n - below]))
-
-
-def _alike(interval: Interval, signs: np.ndarray) -> int:
-    """Return the sign that all trials and the value share if the interval contains zero; else 0."""
-    if not interval.low < 0 < interval.high:
-        return 0
-    return int(signs[0]) if (signs == np.sign(interval.value)).all() else 0
 
 
 def _alone(value: float) -> Interval:

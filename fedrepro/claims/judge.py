@@ -3,11 +3,10 @@
 A comparison ``L < R`` has one margin ``R - L``, read from the averaged curves of both sides. Trials are paired, because
 both sides share data, initial point and client draws in a trial: the interval of the margin results from leaving out
 one trial at a time on both sides (``intervals``). The comparison holds if the interval is above zero, fails if it is
-below, and is within noise if it contains zero, unless each of six trials or more alone has the same sign. A margin of
-exactly zero without an interval satisfies ``<=`` and ``>=`` only. A check at several rounds, or of several comparisons,
-holds only if each holds, and fails if any fails; ``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)``
-requires the comparison for every trial alone, without averaging, and fails if one trial does. ``median(...)`` uses the
-median of the trials' own margins.
+below, and is within noise if it contains zero. A margin of exactly zero without an interval satisfies ``<=`` and ``>=``
+only. A check at several rounds, or of several comparisons, holds only if each holds, and fails if any fails;
+``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)`` requires the comparison for every trial alone, without
+averaging, and fails if one trial does. ``median(...)`` uses the median of the trials' own margins.
 """
 
 from __future__ import annotations
@@ -598,7 +597,6 @@ def _words(margin: Interval, alone: str, trial: int) -> str:
     else:
         text = f"margin {margin.value:.3g}"
         text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
-    text += " (every trial has its sign)" if margin.alike else ""
     return f"{text} in the {'worst' if trial else 'median'} trial" + (f" ({trial})" if trial else "") if alone else text
 
 
@@ -606,8 +604,8 @@ def outcome_of(margin: Interval, strict: bool) -> str:
     """Return the outcome of a comparison with this margin: it holds, fails, or is within noise."""
     if math.isnan(margin.value):
         return NOISE
-    if margin.low > 0 or (margin.low >= 0 and not strict) or margin.alike > 0:
+    if margin.low > 0 or (margin.low >= 0 and not strict):
         return HOLDS
-    if margin.high < 0 or margin.alike < 0 or (strict and margin.low == margin.high == 0):
+    if margin.high < 0 or (strict and margin.low == margin.high == 0):
         return FAILS
     return NOISE

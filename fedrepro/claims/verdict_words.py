@@ -5,8 +5,8 @@ from __future__ import annotations
 from fedrepro.claims import evidence
 
 _FINDINGS = (
-    "the margin is above zero, by its 95 % interval or in every trial",
-    "the margin is below zero, by its 95 % interval or in every trial",
+    "the margin is above zero, with its 95 % interval",
+    "the margin is below zero, with its 95 % interval",
     "the 95 % interval of the margin contains zero",
 )
 """What the check found for verdicts in the order of ``evidence.FULL`` and ``evidence.LESS``."""
