@@ -10,7 +10,8 @@ IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 
 class UserError(Exception):
-    """Bad input. The message says where, what and how to fix it; the command line prints it and exits with code 2.
+    """Bad input. The message states where the error is, what is wrong and how to fix it; the command line prints it and
+    exits with code 2.
 
     Control characters and other characters that a terminal cannot show are printed as their codes, because the text
     may come from a file or an option.

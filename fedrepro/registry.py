@@ -126,8 +126,8 @@ class DatasetEntry(_Entry):
 
     ``source`` names the files that it needs, if any; then ``stand_in(wanted, rng)`` makes labelled surrogate data of
     the same kind and shape for a dataset ``wanted`` of this class, from the parameters of ``wanted`` only. It is a
-    function next to the class, so that it is not part of the code of runs on real data. ``stand_in_note`` says what the
-    stand-in is made of.
+    function next to the class, so that it is not part of the code of runs on real data. ``stand_in_note`` states what
+    the stand-in is made of.
     """
 
     kind: str

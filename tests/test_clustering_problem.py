@@ -343,17 +343,17 @@ def small(**changes: object) -> Clustering:
     ("changes", "message"),
     [
         ({"X": np.zeros((3, 4))}, "X: is zero everywhere, so there is nothing to factorize"),
-        ({"X": np.array([[1.0, np.nan, 2.0]])}, "X: sample 1 (counted from 0) holds a value that is not finite"),
+        ({"X": np.array([[1.0, np.nan, 2.0]])}, "X: sample 1 (counted from 0) contains a value that is not finite"),
         ({"X": np.ones(5)}, "X: must be a matrix with one column per sample, not of shape (5,)"),
-        ({"X": np.ones((2, 2)) * 1j}, "X: must hold real numbers, not complex128"),
+        ({"X": np.ones((2, 2)) * 1j}, "X: must contain real numbers, not complex128"),
         ({"X": [[1.0]]}, "X: must be a NumPy array or a scipy.sparse matrix, not list"),
         (
             {"client": [0, 0, 2, 2]},
             "client: client 1 of 0 to 2 has no samples; number the clients 0 to P-1 without gaps",
         ),
-        ({"client": [0, 1]}, "client: must hold one client id for each of the 4 samples, not shape (2,)"),
+        ({"client": [0, 1]}, "client: must contain one client id for each of the 4 samples, not shape (2,)"),
         ({"client": [0, 1, -1, 1]}, "client: ids must be the integers 0 to P-1"),
-        ({"labels": [0, 1]}, "labels: must hold one label for each of the 4 samples, not shape (2,)"),
+        ({"labels": [0, 1]}, "labels: must contain one label for each of the 4 samples, not shape (2,)"),
         ({"K": None}, "K: give the number of clusters: these samples have no labels to count"),
         ({"K": 0}, "K: must be an integer of at least 1, not 0"),
         ({"rho": -1}, "rho: must be a number of at least 0, not -1"),
@@ -373,7 +373,7 @@ def test_bad_input_gives_one_clear_error(changes: dict[str, object], message: st
     [
         ((np.ones((3, 3)), np.ones((2, 4))), "init: W0 must have shape (3, 2), not (3, 3)"),
         ((np.ones((3, 2)), np.ones((4, 2))), "init: H0 must have shape (2, 4), not (4, 2)"),
-        ((np.full((3, 2), np.inf), np.ones((2, 4))), "init: W0 holds values that are not finite"),
+        ((np.full((3, 2), np.inf), np.ones((2, 4))), "init: W0 contains values that are not finite"),
         ((np.ones((3, 2)), -np.ones((2, 4))), "init: H0 must not be negative"),
     ],
 )

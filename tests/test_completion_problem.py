@@ -194,7 +194,7 @@ def test_an_initial_point_is_checked():
     for init, message in (
         ((U0[:-1], V0), r"init: U0 must have shape \(23, 3\), not \(22, 3\)"),
         ((U0, V0.T), r"init: V0 must have shape \(17, 3\), not \(3, 17\)"),
-        ((U0, V0 * np.nan), "init: V0 holds values that are not finite"),
+        ((U0, V0 * np.nan), "init: V0 contains values that are not finite"),
     ):
         with pytest.raises(UserError, match=f"^{message}$"):
             problem.start(init, None)
@@ -318,7 +318,7 @@ def broken(**changes):
 
 def test_a_pair_rated_twice():
     data = Ratings(np.array([0, 1, 0]), np.array([2, 0, 2]), np.array([1.0, 2.0, 1.0]), 2, 3)
-    message = r"^ratings: user 0 rated item 2 more than once \(ids counted from 0\); keep one rating a pair$"
+    message = r"^ratings: user 0 rated item 2 more than once \(ids from 0\); keep one rating per pair$"
     for client in (None, np.array([1, 0])):
         with pytest.raises(UserError, match=message):
             Completion(data, client, r=1)
@@ -357,7 +357,7 @@ def test_ids_and_shapes():
 @pytest.mark.parametrize(
     ("client", "message"),
     [
-        (np.zeros(22, int), r"must hold one client id for each of the 23 users, not shape \(22,\)"),
+        (np.zeros(22, int), r"must contain one client id for each of the 23 users, not shape \(22,\)"),
         (np.full(23, -2), "ids must be the integers 0 to p-1, or -1 for a user who is left out"),
         (np.full(23, -1), "ids must be the integers 0 to p-1, or -1 for a user who is left out"),
         (np.zeros(23), "ids must be the integers 0 to p-1, or -1 for a user who is left out"),

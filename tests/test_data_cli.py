@@ -37,7 +37,7 @@ def test_list_names_every_source_and_says_how_to_get_it():
 def test_list_as_json_after_an_import(tmp_path, home):
     text = run("import", "mnist", data_copies.mnist(tmp_path / "c"))
     assert text.startswith("mnist variant, ")
-    assert "40 test images in place of 10,000" in text
+    assert "40 test images instead of 10,000" in text
     rows = {row["name"]: row for row in json.loads(run("list", "--json"))}
     assert rows["mnist"]["state"] == "variant"
     assert rows["mnist"]["size"] > 0

@@ -136,7 +136,7 @@ def test_lasting_errors_are_told_with_every_address(server, official, home):
     server.routes["/a"] = data_server.status(503)
     server.routes["/b"] = data_server.status(403)
     message = refused(home)
-    assert message.startswith("mnist: t10k-images-idx3-ubyte.gz could not be fetched, nothing of it was kept.")
+    assert message.startswith("mnist: t10k-images-idx3-ubyte.gz could not be fetched; no part of it was kept.")
     assert f"{server.url('/a')}: the server answers 503 Service Unavailable (3 tries)" in message
     assert f"{server.url('/b')}: the server answers 403 Forbidden" in message
     assert "Try again later, or get a copy elsewhere and 'fedrepro data import mnist PATH'" in message

@@ -274,7 +274,7 @@ def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_p
     with pytest.raises(UserError, match=r"^.*ml-1m.zip: the archive is truncated or damaged \(.*\); get it again$"):
         imports.adopt("movielens-1m", [path], variant=True)
     path.write_bytes(whole.replace(b"ml-1m/ratings.dat", b"../../ratings.dat"))
-    with pytest.raises(UserError, match=r"ml-1m.zip: the archive holds '../../ratings.dat', a path that leaves it"):
+    with pytest.raises(UserError, match=r"ml-1m.zip: the archive contains '../../ratings.dat', a path outside of it"):
         imports.adopt("movielens-1m", [path], variant=True)
 
 

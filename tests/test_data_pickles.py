@@ -56,7 +56,7 @@ def test_anything_else_is_refused(tmp_path, monkeypatch, content):
 
 @pytest.mark.parametrize("raw", [b"", b"garbage", b"\x80\x04", pickle.dumps([1, 2]), b"<html></html>"])
 def test_broken_pickles(raw):
-    with pytest.raises(UserError, match=r"x is not a pickle of plain arrays|x holds no dictionary"):
+    with pytest.raises(UserError, match=r"x is not a pickle of plain arrays|x contains no dictionary"):
         arrays_of_bytes("x", raw)
 
 

@@ -38,7 +38,7 @@ def test_a_copy_is_taken_in_and_read_back(tmp_path, home):
     assert (before.state, before.fingerprint, before.size) == ("absent", "", 0)
     now = imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     assert now.state == "variant"
-    assert "40 test images in place of 10,000" in now.note
+    assert "40 test images instead of 10,000" in now.note
     assert len(now.fingerprint) == 64
     assert now.where == str(home / "mnist")
     assert copies.state("mnist") == now
@@ -174,7 +174,7 @@ def test_a_refused_copy_leaves_the_earlier_one_and_nothing_else(tmp_path, home):
     good = imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "t10k-images-idx3-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x05short.")
-    with pytest.raises(UserError, match="t10k-images-idx3-ubyte holds 6 bytes of data, its header announces 5"):
+    with pytest.raises(UserError, match="t10k-images-idx3-ubyte contains 6 bytes of data, but its header announces 5"):
         imports.adopt("mnist", [tmp_path / "bad"])
     assert copies.state("mnist") == good
     assert leftovers(home) == ["mnist"]

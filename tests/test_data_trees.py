@@ -107,7 +107,7 @@ def test_only_what_is_wanted_is_read_and_noted(tmp_path):
 @pytest.mark.parametrize("make", [zipped, tarred])
 def test_names_that_climb_out_are_refused(tmp_path, name, make):
     make({"a.txt": b"fine", name: b"evil"}, target=tmp_path / "x")
-    with pytest.raises(UserError, match=r"x: the archive holds '.*evil', a path that leaves it; it is not read"):
+    with pytest.raises(UserError, match=r"x: the archive contains '.*evil', a path outside of it; it is not read"):
         read(tmp_path / "x")
 
 
@@ -117,7 +117,7 @@ def test_links_and_devices_in_tar_are_refused(tmp_path, kind):
         member = tarfile.TarInfo("a.txt")
         member.type, member.linkname = kind, "/etc/passwd"
         archive.addfile(member)
-    with pytest.raises(UserError, match=r"x.tar: the archive holds a link or device, 'a.txt'"):
+    with pytest.raises(UserError, match=r"x.tar: the archive has a link or device, 'a.txt'"):
         read(tmp_path / "x.tar")
 
 
@@ -126,7 +126,7 @@ def test_links_in_zip_are_refused(tmp_path):
         link = zipfile.ZipInfo("a.txt")
         link.external_attr = 0o120777 << 16
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(UserError, match=r"x.zip: the archive holds a link, 'a.txt'"):
+    with pytest.raises(UserError, match=r"x.zip: the archive has a link, 'a.txt'"):
         read(tmp_path / "x.zip")
 
 
@@ -169,7 +169,7 @@ def test_decompression_bombs_stop_at_the_cap(tmp_path, kind):
     assert len(raw) < 100_000
     file = tmp_path / ("y" if kind == "gz" else "x")
     file.write_bytes(raw)
-    with pytest.raises(UserError, match=r"[xy]: it unpacks to more than 1.0 MB, far more than this dataset holds"):
+    with pytest.raises(UserError, match=r"[xy]: it unpacks to more than 1.0 MB, far more than this dataset has"):
         read(file, limit=1_000_000)
 
 
@@ -185,5 +185,5 @@ def test_archives_in_archives_without_end(tmp_path):
 def test_too_many_entries(tmp_path, monkeypatch):
     monkeypatch.setattr("fedrepro.data.formats.trees.MOST_ENTRIES", 5)
     zipped({f"f{i}": b"" for i in range(10)}, tmp_path / "x.zip")
-    with pytest.raises(UserError, match="it holds more than 5 entries"):
+    with pytest.raises(UserError, match="it contains more than 5 entries"):
         read(tmp_path / "x.zip")

@@ -29,7 +29,7 @@ def home(tmp_path, monkeypatch):
 
 def test_omniglot_labels_groups_and_order(tmp_path):
     now = imports.adopt("omniglot", [data_copies.omniglot(tmp_path / "copy")])
-    assert (now.state, now.note) == ("variant", "2 alphabets with 6 characters in place of 50 with 1,623")
+    assert (now.state, now.note) == ("variant", "2 alphabets with 6 characters instead of 50 with 1,623")
     found = loading.load("omniglot", {})
     assert found.pixels.shape == (120, 28, 28, 1)
     assert found.pixels.dtype == np.uint8
@@ -51,7 +51,7 @@ def test_omniglot_drawings_that_stand_in_two_archives_count_once(tmp_path):
     assert imports.adopt("omniglot", archives).fingerprint == alone
     other = next((copy / "images_background").rglob("*_01.png"))
     Image.new("1", (105, 105), 0).save(other)
-    with pytest.raises(UserError, match="this drawing comes twice and differs"):
+    with pytest.raises(UserError, match="this drawing occurs twice, with different pixels"):
         imports.adopt("omniglot", [copy, archives[0]])
 
 
@@ -102,7 +102,7 @@ def test_cifar_batches_from_any_container(cifar):
 
     now = imports.adopt("cifar10", [Path(cifar)])
     assert "data_batch_1 is not the published file" in now.note
-    assert "100 train and 20 test images in place of 50,000 and 10,000" in now.note
+    assert "100 train and 20 test images instead of 50,000 and 10,000" in now.note
     found = loading.load("cifar10", {})
     assert found.pixels.shape == (120, 32, 32, 3)
     np.testing.assert_array_equal(found.split, np.repeat([0, 1], [100, 20]))
@@ -179,7 +179,7 @@ def test_cifar_class_folders_come_class_by_class_in_turn(tmp_path):
     np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], found.labels)
     np.testing.assert_array_equal(found.pixels[:30, 0, 0, 1], np.repeat([0, 1, 2], 10))
     np.testing.assert_array_equal(found.pixels[:, 9, 9, 2], found.split)
-    with pytest.raises(UserError, match="10 class folders in place of 100"):
+    with pytest.raises(UserError, match="10 class folders instead of 100"):
         imports.adopt("cifar100", [tmp_path / "copy"])
 
 

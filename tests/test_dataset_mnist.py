@@ -160,7 +160,7 @@ def test_npz_and_csv_hold_the_same_images(tmp_path):
     with pytest.raises(UserError, match=r"mnist_test.csv has 100 columns, a label and 784 pixels are expected"):
         imports.adopt("mnist", [tmp_path / "mnist_test.csv"])
     np.savez(tmp_path / "mnist.npz", x_test=pixels + 0.5, y_test=labels)
-    with pytest.raises(UserError, match=r"x_test.npy must hold whole numbers 0 to 255"):
+    with pytest.raises(UserError, match=r"x_test.npy must contain whole numbers 0 to 255"):
         imports.adopt("mnist", [tmp_path / "mnist.npz"])
     np.savez(tmp_path / "mnist.npz", x_test=np.array([{}], dtype=object), y_test=labels)
     with pytest.raises(UserError, match=r"x_test.npy cannot be read \(Object arrays cannot be loaded"):

@@ -41,7 +41,7 @@ def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
     (tmp_path / "copy" / name).write_text(LAYOUTS[name]())
     now = imports.adopt("movielens-1m", [tmp_path / "copy"], variant=True)
     assert now.state == "variant"
-    assert "300 ratings in place of 1,000,209; 20 users in place of 6,040; 15 items in place of 3,706" in now.note
+    assert "300 ratings instead of 1,000,209; 20 users instead of 6,040; 15 items instead of 3,706" in now.note
     found = loading.load("movielens-1m", {})
     np.testing.assert_array_equal(2 * found.user + 1, ROWS[:, 0])
     np.testing.assert_array_equal(3 * found.item + 2, ROWS[:, 1])
@@ -176,7 +176,7 @@ def netflix(folder, layout):
 @pytest.mark.parametrize("layout", ["folder", "windows", "combined", "csv", "official"])
 def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
     now = imports.adopt("netflix", [netflix(tmp_path / "copy", layout)], variant=True)
-    assert "300 ratings in place of 100,480,507" in now.note
+    assert "300 ratings instead of 100,480,507" in now.note
     found = loading.load("netflix", {})
     by_film = ROWS[np.argsort(ROWS[:, 1], kind="stable")]
     np.testing.assert_array_equal(2 * found.user + 1, by_film[:, 0])

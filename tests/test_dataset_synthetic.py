@@ -186,6 +186,6 @@ def test_making_takes_the_memory_of_x_and_little_more():
 def test_noise_that_clipping_holds_down_is_refused(monkeypatch):
     monkeypatch.setattr(synthetic, "MOST_SCALINGS", 3)
     with pytest.raises(
-        ParameterError, match=r"^snr: this ratio is not reached in 3 rescalings; take one nearer to 0 dB$"
+        ParameterError, match=r"^snr: this ratio is not reached in 3 rescalings; use one nearer to 0 dB$"
     ):
         load(M=5, N=60, K=2, snr=-9.0)

@@ -29,7 +29,7 @@ def rows(folder, name):
 def test_steps_from_the_files_to_the_matrix(tmp_path):
     folder = data_copies.tcga(tmp_path / "copy")
     now = imports.adopt("tcga", [folder])
-    assert (now.state, now.note) == ("variant", "40 genes of 60 samples in place of 20,531 of 11,069")
+    assert (now.state, now.note) == ("variant", "40 genes of 60 samples instead of 20,531 of 11,069")
     found = loading.load("tcga", {"features": 7, "types": 2, "n": None})
     table = rows(folder, MATRIX)
     kinds = {row[0]: row[3] for row in rows(folder, TABLE)[1:]}

@@ -61,7 +61,7 @@ def test_weightings_by_hand():
 def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
     now = imports.adopt("tdt2", [data_copies.tdt2(tmp_path)])
     assert now.state == "variant"
-    assert "60 documents of 30 terms in place of 9,394 of 36,771" in now.note
+    assert "60 documents of 30 terms instead of 9,394 of 36,771" in now.note
     found = loading.load("tdt2", {"features": 5, "classes": 3})
     assert found.X.shape == (5, 60)
     assert found.X.dtype == np.float64
@@ -75,9 +75,9 @@ def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
     [
         ({"fea": np.ones((4, 3))}, "has no variables 'fea'"),
         ({"fea": np.ones((4, 3)), "gnd": np.ones(3)}, r"'fea' \(4, 3\) and 'gnd' \(3 labels\) do not belong together"),
-        ({"fea": np.full((4, 3), np.nan), "gnd": np.ones(4)}, "must hold counts, finite and not negative"),
-        ({"fea": -np.ones((4, 3)), "gnd": np.ones(4)}, "must hold counts, finite and not negative"),
-        ({"fea": np.ones((4, 3)), "gnd": np.full(4, 0.5)}, "must hold whole numbers"),
+        ({"fea": np.full((4, 3), np.nan), "gnd": np.ones(4)}, "must contain counts, finite and not negative"),
+        ({"fea": -np.ones((4, 3)), "gnd": np.ones(4)}, "must contain counts, finite and not negative"),
+        ({"fea": np.ones((4, 3)), "gnd": np.full(4, 0.5)}, "must contain whole numbers"),
     ],
 )
 def test_bad_matrices(tmp_path, content, message):

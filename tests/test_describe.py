@@ -310,7 +310,7 @@ def test_a_dataset_shows_its_shape_files_and_stand_in(tmp_path: Path, monkeypatc
     assert "  files     absent: import the IDX files" in text
     assert "  stand-in  Small handwritten digits that scikit-learn comes with, enlarged" in text
     adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    assert "  files     variant: 40 test images in place of 10,000" in told("mnist")
+    assert "  files     variant: 40 test images instead of 10,000" in told("mnist")
     text = told("synpuf", "gcca-toy")
     assert "  shape     J = ?, I = 3, N = ?\n  trials    each has its own data\n" in text
     assert text.count("  files ") == text.count("  stand-in ") == 1

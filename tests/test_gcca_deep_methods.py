@@ -270,7 +270,7 @@ def test_batches_and_initial_networks_must_fit_the_data():
         take(AltMaxVarDeep(b=41), P, 0)
     with pytest.raises(ParameterError, match=r"^b: must be at most the number of rows J = 999, not 1000"):
         AltMaxVarDeep().check(J=999)
-    with pytest.raises(UserError, match=r"^init: must be a NetStart or a list of 3 models, one a view$"):
+    with pytest.raises(UserError, match=r"^init: must be a NetStart or a list of 3 models, one per view$"):
         next(AltMaxVarDeep(**TINY).rounds(P, np.random.default_rng(0), init=[{}]))
 
 

@@ -542,11 +542,11 @@ def test_a_method_says_whether_its_rounds_are_collapsed(method, form, monkeypatc
         (lambda: MVLSA(r=-1), "r: must be a number of at least 0, not -1"),
         (
             lambda: CuteMaxVar(b=61).rounds(GCCA(small(), 3), np.random.default_rng(0)),
-            "b: must be at most the number of rows J = 60, not 61; null takes the full gradient",
+            "b: must be at most the number of rows J = 60, not 61; null uses the full gradient",
         ),
         (
             lambda: CuteMaxVar(b=61).check(J=60, N=25, K=3),
-            "b: must be at most the number of rows J = 60, not 61; null takes the full gradient",
+            "b: must be at most the number of rows J = 60, not 61; null uses the full gradient",
         ),
         (lambda: CuteMaxVar(m=2).check(J=60, N=25, K=3), "m: must be at least K = 3 for a warm start, not 2"),
         (lambda: AltMaxVar(m=26).check(N=25), "m: must be at most the number of columns of a view, 25, not 26"),

@@ -492,7 +492,7 @@ def with_entry(X, row, column, value):
             "40 rows",
         ),
         (changed(1, lambda X: X[:, 0]), "view 2 of 3: must be a matrix with one row per sample, not of shape (40,)"),
-        (changed(0, lambda X: X.astype(str)), "view 1 of 3: must hold real numbers, not <U32"),
+        (changed(0, lambda X: X.astype(str)), "view 1 of 3: must contain real numbers, not <U32"),
         (
             changed(2, lambda X: with_entry(X, 3, 1, np.nan)),
             "view 3 of 3: row 3, column 1 (counted from 0) is not a finite number",
@@ -511,13 +511,13 @@ def with_entry(X, row, column, value):
         ),
         (
             changed(0, lambda X: np.column_stack([X, np.full(len(X), 2.0)])),
-            "view 1 of 3: column 6 (counted from 0) has the same value in every row; a constant column says nothing of "
-            "a sample, leave it out",
+            "view 1 of 3: column 6 (counted from 0) has the same value in every row; a constant column carries no "
+            "information; leave it out",
         ),
         (
             changed(0, lambda X: sparse.csr_matrix(np.column_stack([np.ones(len(X)), X, np.ones(len(X))]))),
             "view 1 of 3: column 0 (counted from 0) has the same value in every row, as do 1 others; a constant column "
-            "says nothing of a sample, leave it out",
+            "carries no information; leave it out",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_ratings_without_a_split_or_with_a_useless_one() -> None:
     data, region = arrays("completion-split")
     with pytest.raises(UserError, match="these have no split of their own; use the problem completion"):
         SplitCompletion(dataclasses.replace(data, test=None), region)
-    with pytest.raises(UserError, match="must hold true or false of each rating"):
+    with pytest.raises(UserError, match="must give true or false for each rating"):
         SplitCompletion(dataclasses.replace(data, test=data.test[:-1]), region)
     with pytest.raises(ParameterError, match="leaves no rating to train with"):
         SplitCompletion(dataclasses.replace(data, test=np.ones(data.value.size, dtype=bool)), region)
@@ -228,7 +228,7 @@ def test_clients_are_those_of_the_data() -> None:
     np.testing.assert_array_equal(assigned, np.stack([client, data.split], axis=1))
     drawn = Given(test=0.25).assign(dataclasses.replace(data, split=None), np.random.default_rng(0))
     assert {np.mean(drawn[client == m, 1]) for m in range(6)} == {0.25}
-    with pytest.raises(ParameterError, match="takes the clients that the data name, and these name none"):
+    with pytest.raises(ParameterError, match="uses the clients that the data name, and these data name none"):
         Given().assign(dataclasses.replace(data, client=None), np.random.default_rng(0))
 
 

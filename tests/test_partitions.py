@@ -304,7 +304,7 @@ def test_shards_are_consecutive_samples_of_their_class() -> None:
         (
             Samples(np.ones((2, 9))),
             {"P": 2},
-            "partition: 'two_digits' shares samples out by class, and this dataset has no labels",
+            "partition: 'two_digits' distributes samples by class, and this dataset has no labels",
         ),
         (digits([9, 9]), {"P": 0}, "P: must be an integer of at least 1, not 0"),
         (
@@ -382,7 +382,9 @@ def test_alpha_sets_the_skew() -> None:
     assert skew(1e4) < 0.25
     with pytest.raises(ParameterError, match="alpha: must be a number greater than 0, not 0"):
         Dirichlet(P=10, alpha=0).assign(data, rng())
-    with pytest.raises(ParameterError, match="'dirichlet' shares samples out by class, and this dataset has no labels"):
+    with pytest.raises(
+        ParameterError, match="'dirichlet' distributes samples by class, and this dataset has no labels"
+    ):
         Dirichlet(P=2).assign(Samples(np.ones((2, 9))), rng())
 
 

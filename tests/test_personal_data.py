@@ -72,7 +72,7 @@ def test_drawings_are_dealt_out_at_random_and_some_may_be_left() -> None:
         (
             Images(np.zeros((4, 1, 1, 1), np.uint8), np.zeros(4, int)),
             {},
-            "partition: 'alphabets' makes clients out of the images' groups, and these have none",
+            "partition: 'alphabets' makes clients from the images' groups, and these images have none",
         ),
         (images(), {"train": 0}, "train: must be an integer of at least 1, not 0"),
     ],
@@ -160,7 +160,7 @@ def test_a_dataset_s_own_split_serves_one_column() -> None:
 
 def test_data_that_cannot_work_say_why() -> None:
     data = images()
-    with pytest.raises(UserError, match=r"^client: must hold client and part \(0 train, 1 test\) of each of 72 images"):
+    with pytest.raises(UserError, match=r"^client: must give client and part \(0 train, 1 test\) of each of 72 images"):
         Personal(data, np.zeros(72, int), widths=WIDTHS)
     owner = np.zeros((72, 2), int)
     owner[:40, 0], owner[::2, 1] = 1, 1

@@ -454,7 +454,7 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     small.write_text(bare_with_K)
     assert load(small, "quick").panels
     found = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: dirichlet, P: 2}", bare_with_K))
-    assert "'dirichlet' shares samples out by class, and this dataset has no labels" in found[0]
+    assert "'dirichlet' distributes samples by class, and this dataset has no labels" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def _title(path: Path) -> str:
     try:
         title = nodes.read(path).get("title")
     except UserError:
-        return "(not a valid spec; `fedrepro validate` says why)"
+        return "(not a valid spec; `fedrepro validate` prints the errors)"
     return str(title.value) if title else ""
 
 

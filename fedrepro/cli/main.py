@@ -113,7 +113,7 @@ def _run_from_copy() -> None:
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="fedrepro")
 def main() -> None:
-    """Regenerate the figures of five federated-learning papers and say which of their claims hold.
+    """Regenerate the figures of five federated-learning papers and report which of their claims hold.
 
     \b
     fedrepro list                              list papers, figures, algorithms and datasets

@@ -20,7 +20,7 @@ def receipts(folder: Path | None, keep: bool, results_dir: Path) -> None:
     """Merge receipts of `fedrepro check --receipt`, from DIR or those kept with the results.
 
     Each run counts once per CPU model, with its worst outcome. Receipts are not signed: they never raise the level of
-    evidence of a claim, and a receipt of yours is as good as your word.
+    evidence of a claim, because anybody can write one.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ class Patience:
 
 
 class Failed(Exception):
-    """One address did not give the file; the message says why."""
+    """One address did not provide the file; the message states the reason."""
 
 
 def fetch(
@@ -95,7 +95,7 @@ def _first(
             reasons.append(f"{url}: {failure}")
             say(f"{url}: {failure}")
     raise UserError(
-        f"{entry.name}: {remote.file} could not be fetched, nothing of it was kept.\n  "
+        f"{entry.name}: {remote.file} could not be fetched; no part of it was kept.\n  "
         + "\n  ".join(reasons)
         + f"\nTry again later, or get a copy elsewhere and 'fedrepro data import {entry.name} PATH' ({entry.layouts})."
     )

@@ -42,7 +42,7 @@ class Findings:
         """Note how a count differs from the official one."""
         self.counts[what] = count, official
         if count != official:
-            self.differs.append(f"{count:,} {what} in place of {official:,}")
+            self.differs.append(f"{count:,} {what} instead of {official:,}")
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Datasets, one a module: arrays for problems, from files or generated."""
+"""Datasets, one per module: arrays for problems, from files or generated."""

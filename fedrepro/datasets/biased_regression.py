@@ -1,9 +1,9 @@
 r"""Multi-task linear regression with a bias for each client (perfedsi, Appendix B (7)).
 
 :math:`y_m = \langle \theta_*, x_m \rangle + b_m + \zeta_m` with x standard normal, :math:`\theta_* \sim N(0, I/d)`
-and :math:`\zeta_m \sim N(0, noise^2)`. Side information z_m ~ N(0, I/k) tells the bias, b = <w, z>, up to a scale that
-makes the biases' standard deviation 1 (the problem ``shift`` multiplies it). The paper has theory only; sizes are ours
-(docs/derivations/shift-regression.md).
+and :math:`\zeta_m \sim N(0, noise^2)`. Side information z_m ~ N(0, I/k) determines the bias, b = <w, z>, up to a scale
+that makes the biases' standard deviation 1 (the problem ``shift`` multiplies it). The paper has theory only; sizes are
+ours (docs/derivations/shift-regression.md).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class BiasedRegression(Dataset):
     """Regression data of M clients with n samples each.
 
     d : length of x, at least 1. k : length of z, at least 1. M : clients, at least 2. n : samples of a client, at
-    least 1. noise : standard deviation of zeta, at least 0. informative : false draws z afresh, so that it tells
-    nothing (a control).
+    least 1. noise : standard deviation of zeta, at least 0. informative : false draws z afresh, so that it carries no
+    information (a control).
     """
 
     draws = True
@@ -80,6 +80,6 @@ class BiasedRegression(Dataset):
 add_dataset(
     "shift",
     BiasedRegression,
-    "Linear regression with a bias for each client that its side information tells",
+    "Linear regression with a bias for each client that its side information determines",
     kind="shift",
 )

@@ -104,7 +104,7 @@ class SparseViews(Dataset):
         return Cost(Work(singles=250.0 * entries, calls=5000.0), holds=30.0 * entries)
 
     def load(self, rng: np.random.Generator) -> Views:
-        """Return I views (J, N), scipy.sparse CSR; ``facts`` hold their densities."""
+        """Return I views (J, N), scipy.sparse CSR; ``facts`` contain their densities."""
         J, N, D, I, nu = self.J, self.N, self.D, self.I, self.nu
         rng = rng.spawn(self.draw + 1)[self.draw]
         of_Z, of_A, of_E = _densities(self.densities)

@@ -1,15 +1,15 @@
 r"""Random instances of inductive matrix completion (perfedsi, Appendix C.4; docs/derivations/imc-instances.md).
 
 :math:`L_* = M_* Z^T` with :math:`M_* = U_* V_*^T` of rank r, entries of U_*, V_* and Z standard normal, U_* and V_*
-then replaced by their orthonormal QR factors, every row of Z scaled to norm 1. Each client sees so many entries of its
-column of L_*, drawn once.
+then replaced by their orthonormal QR factors, every row of Z scaled to norm 1. Each client sees ``per_client`` entries
+of its column of L_*, drawn once.
 
 **What a random instance can promise.** With J the Jacobian of the observed entries at the truth, (M per_client) x
 (d + k) r, of which r^2 directions change nothing, short steps converge like :math:`\exp(-\eta \tau \lambda_{min} / n)`
-a round, n the number of observed entries and :math:`\lambda_{min}` the smallest of the r (d + k - r) other eigenvalues
-of J^T J; long local runs gain less. It is 0 where an item is seen by too few clients, and then no method can recover
-L_*. ``well_posed`` redraws until it is at least ``least``; the paper does not say how many instances it shows, or how
-they were chosen (discrepancy perfedsi.25).
+per round, n the number of observed entries and :math:`\lambda_{min}` the smallest of the r (d + k - r) other
+eigenvalues of J^T J; long local runs gain less. It is 0 where an item is seen by too few clients, and then no method
+can recover L_*. ``well_posed`` redraws until it is at least ``least``; the paper does not say how many instances it
+shows, or how they were chosen (discrepancy perfedsi.25).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DRAWS = 1000
 
 @dataclass
 class Instance:
-    """One instance: U (d, r), V (k, r), Z (M, k), ``observed`` (M, per_client) items; ``facts`` holds ``lam_min``.
+    """One instance: U (d, r), V (k, r), Z (M, k), ``observed`` (M, per_client) items; ``facts`` contains ``lam_min``.
 
     >>> import numpy as np
     >>> from fedrepro import IMC, Instance
@@ -55,7 +55,7 @@ class RandomInstance(Dataset):
 
     d : items. M : clients. k : length of a client's side information. r : rank,
     1 .. min(d, k). per_client : entries that a client sees, 1 .. d. well_posed : redraw until ``lam_min`` is large
-    enough. least : the smallest ``lam_min`` that is, above 0.
+    enough. least : the smallest ``lam_min`` that is large enough, above 0.
     """
 
     draws = True

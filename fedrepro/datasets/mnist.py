@@ -3,9 +3,9 @@
 ``first`` takes images in file order, ``balanced`` the first N/10 of every digit (MNIST_bals), ``quota`` the class
 shares of the released program (MNIST_ubls): 5, 5, 5, 5, 10, 10, 10, 15, 15, 20 % for digits 0 to 9. Images stay in file
 order. The program takes the first ones of each digit from a file that was not released (discrepancy fedc.14); it must
-have held training images, as 2,000 of the digit 9 are not among the test images. From the official training images all
-10,000 come out, and they are the program's where its file keeps their order. Where a split holds too few of a digit,
-the largest N for which the proportions hold is taken and ``facts`` say so: the test images allow 8,920 balanced and
+have contained training images, because the test images do not include 2,000 of the digit 9. The official training
+images suffice for all 10,000, which are the program's if its file keeps their order. If a split has too few images of a
+digit, the largest N with these proportions is used, and ``facts`` state it: the test images allow 8,920 balanced and
 5,040 by quota.
 """
 
@@ -37,7 +37,7 @@ class MNIST(Dataset):
     """Images of handwritten digits, pixels / scale, one image per column in file order.
 
     n : images asked for, 10 .. 60,000 (train) or 10,000 (test); 20 or more by proportions. split : train or test.
-    selection : which images: first in the file, balanced over the digits, or quota, 5 to 20 % a digit as in the
+    selection : which images: first in the file, balanced over the digits, or quota, 5 to 20 % per digit as in the
     released program. scale : what pixel values 0 .. 255 are divided by, 1e-6 .. 1e6.
     """
 

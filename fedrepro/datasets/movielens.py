@@ -18,7 +18,7 @@ TEN = Scale(users=69_878, items=10_677, ratings=10_000_054, step=0.5)
 class MovieLens1M(RatingFile):
     """Every rating of MovieLens 1M in file order.
 
-    users : keep so many users, evenly spaced, 1 .. 6,040; None for all.
+    users : number of users kept, evenly spaced, 1 .. 6,040; None for all.
     min_item_ratings : drop items with fewer ratings, at least 1.
     """
 
@@ -29,7 +29,7 @@ class MovieLens1M(RatingFile):
 class MovieLens10M(RatingFile):
     """Every rating of MovieLens 10M in file order.
 
-    users : keep so many users, evenly spaced, 1 .. 69,878; None for all.
+    users : number of users kept, evenly spaced, 1 .. 69,878; None for all.
     min_item_ratings : drop items with fewer ratings, at least 1.
     """
 

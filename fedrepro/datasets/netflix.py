@@ -17,7 +17,7 @@ SCALE = Scale(users=480_189, items=17_770, ratings=100_480_507, step=1.0)
 class Netflix(RatingFile):
     """Every rating of the Netflix Prize, film by film; values are float32, exact for stars.
 
-    users : keep so many users, evenly spaced, 1 .. 480,189; None for all.
+    users : number of users kept, evenly spaced, 1 .. 480,189; None for all.
     min_item_ratings : drop items with fewer ratings, at least 1.
     """
 

@@ -1,7 +1,8 @@
 """Omniglot: 1,623 characters of 50 alphabets, 20 drawings each; clients are made of alphabets.
 
 The paper pools the background and evaluation sets: it has all 1,623 characters (perfedsi section 4). Drawings are ink
-255 on 0, shrunk from 105 x 105 by area averaging; 28 x 28 is the size the paper's network fits best, it names none.
+255 on 0, shrunk from 105 x 105 by area averaging; 28 x 28 is the size that suits the paper's network best; the paper
+names none.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ SIDE, STORED = 105, 28
 class Omniglot(Dataset):
     """Drawings of characters, sorted by alphabet and character. There is no split: clients draw their own.
 
-    size : height and width in pixels, 4 .. 105. alphabets : keep so many, the first by name, 1 .. 50; None for all.
+    size : height and width in pixels, 4 .. 105. alphabets : number of alphabets kept, the first by name, 1 .. 50; None
+        for all.
     """
 
     size: Annotated[int, Whole(4, SIDE)] = 28

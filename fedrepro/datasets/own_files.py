@@ -137,7 +137,7 @@ class Content:
         return text if len(text) <= 200 else f"{text[:200]} ..."
 
     def take(self, loader: Any, table: Mapping[str, Array], rows: int | None = None) -> dict[str, Any]:
-        """Return the arrays that parameters of a loader name, read as the table says.
+        """Return the arrays that parameters of a loader name, read as the table declares.
 
         rows : how many rows aligned arrays must have, if that is known. A parameter in ``loader.files`` may also name
         another file.

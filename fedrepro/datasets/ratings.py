@@ -38,7 +38,7 @@ class RatingFile(Dataset):
     """Every rating, or those of fewer users and of items that are rated often enough.
 
     scale : the official file's sizes. dtype : of the values.
-    users : keep so many users, evenly spaced, 1 .. all; None for all.
+    users : number of users kept, evenly spaced, 1 .. all; None for all.
     min_item_ratings : drop items with fewer ratings, at least 1.
     """
 

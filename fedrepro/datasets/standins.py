@@ -1,6 +1,6 @@
 """Labelled surrogates for datasets that are not at hand: drawn from a seed, of the same kind and shape.
 
-Each function says what it imitates and what it does not. Figures made with them are marked and count for no claim.
+Each function states what it imitates and what it does not. Figures made with them are marked and count for no claim.
 Everything is drawn from the generator given: same generator, same data.
 """
 
@@ -24,7 +24,7 @@ def digits(labels: np.ndarray, rng: np.random.Generator, scale: float = 255) -> 
     They are 1,797 images of 8 x 8 pixels in 17 shades (Alpaydin and Kaynak, 1998), here enlarged to MNIST's 20 x 20
     pixels in the middle of 28 x 28. Images of a class are taken in random order; where more are asked for than there
     are, they are taken again, shifted by up to two pixels either way. Has MNIST's grid, value range, dark margin and
-    share of inked pixels (about one in five), and digits' shapes and which of them look alike. Has fewer writers, and
+    share of inked pixels (about one in five), and the shapes of digits, with their similarities. Has fewer writers, and
     no more detail than the small images had.
     """
     from sklearn.datasets import load_digits
@@ -161,8 +161,8 @@ def ratings(
 def characters(per_alphabet: np.ndarray, drawings: int, size: int, rng: np.random.Generator) -> Images:
     """``drawings`` drawings of every character of some alphabets, (n, size, size, 1) uint8, ink 255.
 
-    Imitates Omniglot's counts, thin strokes, and that an alphabet has a hand of its own (where its strokes start, how
-    they lean) that its characters share. Does not imitate real scripts.
+    Imitates Omniglot's counts, thin strokes, and that each alphabet has its own handwriting (where its strokes start,
+    how they lean), which its characters share. Does not imitate real scripts.
     """
     group = np.repeat(np.arange(len(per_alphabet)), per_alphabet)
     start, lean = rng.uniform(7, 21, size=(len(per_alphabet), 2, 2)), rng.normal(0, 3.5, size=(len(per_alphabet), 2))
@@ -216,14 +216,14 @@ def photographs(classes: int, train: int, test: int, rng: np.random.Generator) -
 
 
 def translations(views: int, J: int, features: int, rng: np.random.Generator, unit: bool = True) -> list[Any]:
-    """J sentences in several languages, each (J, features) scipy.sparse CSR float64 with about 15 words a row.
+    """J sentences in several languages, each (J, features) scipy.sparse CSR float64 with about 15 words per row.
 
     Imitates Europarl's hashed counts: aligned rows, Zipf word frequencies, signed hashing, rows of unit norm. Of 16
-    words 10 carry a meaning that all languages share (concepts drawn from a sentence's mixture of topics) and each
-    loses a twentieth of; the others are function words, which every language puts where it likes. So the largest
-    directions of a view are its own, as in text, and what is shared is found by learning: with it cost falls and
-    alignment accuracy rises, as in gcca Fig. 9. Does not imitate grammar, word order, how related languages are,
-    or the many words that are rare.
+    words, 10 are concepts that all languages share, drawn from the sentence's mixture of topics; each language loses a
+    twentieth of them. The others are function words, which each language places independently. So the largest
+    directions of a view are its own, as in text, and the shared ones have to be learned: as a method learns them, the
+    cost falls and the alignment accuracy rises, as in gcca Fig. 9. Does not imitate grammar, word order, how related
+    languages are, or the many words that are rare.
     """
     from scipy.sparse import csr_matrix
     from sklearn.preprocessing import normalize
@@ -250,7 +250,7 @@ def translations(views: int, J: int, features: int, rng: np.random.Generator, un
 
 
 def _zipf(words: int, offset: float, count: int, rng: np.random.Generator) -> np.ndarray:
-    """``count`` of 0 .. words-1, word r as often as 1 / (r + offset) says (Zipf and Mandelbrot)."""
+    """``count`` of 0 .. words-1, word r in proportion to 1 / (r + offset) (Zipf and Mandelbrot)."""
     share = np.cumsum(1 / (np.arange(words) + offset))
     return np.minimum(np.searchsorted(share, rng.random(count) * share[-1], side="right"), words - 1)
 

@@ -1,7 +1,7 @@
 """DE-SynPUF: how often a diagnosis and a procedure are on the same outpatient claim, in three samples.
 
-Rows are diagnoses (ICD-9), columns HCPCS codes ("medications" in the paper), X_i(j, n) the number of claims of sample
-i that hold both. Rows: the union over samples of each one's ``diagnoses`` most frequent codes, in chapters of ICD-9;
+Rows are diagnoses (ICD-9), columns HCPCS codes ("medications" in the paper), X_i(j, n) the number of claims of sample i
+that contain both. Rows: the union over samples of each one's ``diagnoses`` most frequent codes, in chapters of ICD-9;
 the chapter of symptoms (780 to 799) is dropped as the released code does, and chapters of fewer than ``least`` codes.
 Columns: the union of each sample's ``procedures`` most frequent. With the release and 1000 and 500 the paper has 727
 rows in 6 groups and 511 columns.
@@ -101,7 +101,7 @@ def _union(lists: list[np.ndarray]) -> np.ndarray:
 
 
 def _counts(part: dict[str, np.ndarray], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Claims that hold both codes: D^T P of the two incidence matrices, for the wanted codes."""
+    """Claims that contain both codes: D^T P of the two incidence matrices, for the wanted codes."""
     D = _wanted(part, "diagnosis", rows)
     P = _wanted(part, "procedure", columns)
     return (D.T @ P).toarray()

@@ -3,9 +3,9 @@
 Two variants. ``authors`` follows the released generator of Wang & Chang (github.com/wshuai317/FedMF;
 docs/derivations/clustering-data.md#the-synthetic-generator) draw for draw, its quirks included: the samples left after
 the cluster sizes are drawn belong to no cluster (all-zero columns under label 0), and a few columns are overwritten by
-outliers. fedmf Table I is reached only with it.
+outliers. Only this variant reproduces fedmf Table I.
 ``clean`` puts every sample in a cluster, as the model of the papers does; it too is clipped and has outliers (none with
-``outliers: 0``), of which they say nothing.
+``outliers: 0``), which the papers do not mention.
 Everything is drawn, scaled and clipped block by block, in the memory of X.
 """
 
@@ -140,7 +140,7 @@ def _at_snr(centres: np.ndarray, cluster: np.ndarray, E: np.ndarray, ratio: floa
         np.einsum("ij,ij->i", S, S, out=powers[part])
     power, scale = float(powers.sum()), 1.0
     if power == 0 or not any(E[part].any() for part in _pieces(N, M)):
-        raise ParameterError("snr", "signal and noise must both be there to be set in proportion")
+        raise ParameterError("snr", "signal and noise must both be nonzero for a ratio")
     for _ in range(MOST_SCALINGS):
         for part in _pieces(N, M):
             S, block = centres[cluster[part]], E[part]
@@ -156,7 +156,7 @@ def _at_snr(centres: np.ndarray, cluster: np.ndarray, E: np.ndarray, ratio: floa
                 np.maximum(E[part], 0.0, out=E[part])
             return
         scale = np.sqrt(now / ratio)
-    raise ParameterError("snr", f"this ratio is not reached in {MOST_SCALINGS} rescalings; take one nearer to 0 dB")
+    raise ParameterError("snr", f"this ratio is not reached in {MOST_SCALINGS} rescalings; use one nearer to 0 dB")
 
 
 add_dataset(

@@ -36,7 +36,7 @@ class TCGA(Dataset):
     """Gene expression of tumours, one sample per column, sorted by type.
 
     features : genes kept, 1 .. 20,531. types : keep the cancer types with most samples, 1 .. 33.
-    n : keep so many samples of these, evenly spaced, one a type .. 11,069; None for all.
+    n : number of their samples kept, evenly spaced, one per type .. 11,069; None for all.
     log2 : as the matrix has it; false for the normalised counts themselves, 2^x - 1 (discrepancy fedmf.36).
     """
 
@@ -74,7 +74,7 @@ class TCGA(Dataset):
         tumour = np.array([_is_tumour(barcode) for barcode in barcodes]) & (diseases != "")
         names, counts = np.unique(diseases[tumour], return_counts=True)
         if not len(names):
-            raise ParameterError("types", "the matrix holds no tumour sample with a cancer type")
+            raise ParameterError("types", "the matrix contains no tumour sample with a cancer type")
         names = names[np.argsort(-counts, kind="stable")][: self.types]
         labels = np.full(len(diseases), -1)
         for k, name in enumerate(names):

@@ -1,8 +1,8 @@
 """TDT2 news documents as columns of term counts: N = 9,394 documents of the K = 30 largest categories, M = 5,000 terms.
 
-The paper says the terms are "top-ranked ones by the Pearson's Chi-Squared Test" and no more; the released program
+The paper describes the terms only as "top-ranked ones by the Pearson's Chi-Squared Test"; the released program
 reads prepared files (discrepancy fedmf.28). Default: scores of scikit-learn's ``chi2`` on the raw counts against the
-true labels, no weighting. ``weighting: tfidf`` and ``unit_norm: true`` are the readings others take.
+true labels, no weighting. ``weighting: tfidf`` and ``unit_norm: true`` are other common choices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TDT2(Dataset):
     """Term counts of news documents, one document per column.
 
     features : terms kept, 1 .. 36,771. classes : keep the largest categories, 1 .. 30.
-    n : keep so many documents of these, evenly spaced, one a class .. all; None for all.
+    n : number of their documents kept, evenly spaced, one per class .. all; None for all.
     weighting : counts, or tfidf = tf * log(N / df). unit_norm : divide each document by its Euclidean norm.
     """
 

@@ -1,1 +1,1 @@
-"""What every name that a spec can use stands for, as plain data: ``fedrepro describe`` prints it."""
+"""The meaning of every name that a spec can use, as plain data: ``fedrepro describe`` prints it."""

@@ -164,7 +164,7 @@ def check_views(views: Any) -> list[Any]:
         if X.ndim != 2 or 0 in X.shape:
             raise UserError(f"{_name(views, i)}: must be a matrix with one row per sample, not of shape {X.shape}")
         if X.dtype.kind not in "fiub":
-            raise UserError(f"{_name(views, i)}: must hold real numbers, not {X.dtype}")
+            raise UserError(f"{_name(views, i)}: must contain real numbers, not {X.dtype}")
     rows = [X.shape[0] for X in views]
     if len(set(rows)) > 1:
         raise UserError(
@@ -186,7 +186,7 @@ def check_columns(views: list[Any]) -> None:
             others = f", as do {columns.size - 1} others" if columns.size > 1 else ""
             raise UserError(
                 f"{_name(views, i)}: column {columns[0]} (counted from 0) has the same value in every row{others}; "
-                "a constant column says nothing of a sample, leave it out"
+                "a constant column carries no information; leave it out"
             )
 
 

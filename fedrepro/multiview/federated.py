@@ -175,4 +175,4 @@ def exchanging(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Work:
 def batch_within(b: int | None, J: int) -> None:
     """Raise ParameterError if a minibatch is larger than the data."""
     if b is not None and b > J:
-        raise ParameterError("b", f"must be at most the number of rows J = {J}, not {b}; null takes the full gradient")
+        raise ParameterError("b", f"must be at most the number of rows J = {J}, not {b}; null uses the full gradient")

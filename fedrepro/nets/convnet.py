@@ -5,7 +5,7 @@ one of the paper's two parametric forms (perfedsi (3), (4); docs/derivations/per
 
 * ``concat``: :math:`f = H([G(x), W_2(z)])` with a linear H. z goes through a linear layer to the shape of block 4's
   input and through a block like block 4; H's part for it is ``side.head``, so that H [G, W_2] = head G + side.head W_2.
-* ``mask``: :math:`f = H(G(x) \odot W_2(z))` with G the first three blocks and :math:`W_2(z) = z W`, one factor a
+* ``mask``: :math:`f = H(G(x) \odot W_2(z))` with G the first three blocks and :math:`W_2(z) = z W`, one factor per
   channel.
 
 The parameters of a network are one flat mapping from names such as ``block1.kernel`` to arrays; the part before the

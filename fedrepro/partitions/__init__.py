@@ -1,1 +1,1 @@
-"""Ways to share a dataset out to clients, one a module."""
+"""Ways to assign a dataset to clients, one per module."""

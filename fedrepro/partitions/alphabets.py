@@ -1,4 +1,4 @@
-"""Omniglot clients: one alphabet each, with so many drawings of every character of it (perfedsi, Appendix D, Table 2).
+"""Omniglot clients: one alphabet each, with a fixed number of drawings per character (perfedsi, Appendix D, Table 2).
 
 | M | per_alphabet | train | test |
 |---|---|---|---|
@@ -42,7 +42,7 @@ class Alphabets(Partition):
         per_alphabet, train, test = self.per_alphabet, self.train, self.test
         if data.group is None:
             raise ParameterError(
-                "partition", "'alphabets' makes clients out of the images' groups, and these have none"
+                "partition", "'alphabets' makes clients from the images' groups, and these images have none"
             )
         wanted = per_alphabet * (train + test)
         pattern = np.repeat(np.tile([0, 1], per_alphabet), np.tile([train, test], per_alphabet))
@@ -63,4 +63,4 @@ class Alphabets(Partition):
         return assigned
 
 
-add_partition("alphabets", Alphabets, "Clients of one alphabet each, so many drawings of each character")
+add_partition("alphabets", Alphabets, "One alphabet per client, a fixed number of drawings per character")

@@ -1,4 +1,4 @@
-"""Dirichlet label skew: the share of each class that a client holds is drawn from a symmetric Dirichlet distribution.
+"""Dirichlet label skew: the share of each class that a client has is drawn from a symmetric Dirichlet distribution.
 
 The usual non-iid split of the federated learning literature (Hsu, Qi and Brown, 2019, arXiv:1909.06335); the papers
 here do not use it. Small ``alpha`` gives clients of few classes, large ``alpha`` an even split.

@@ -1,6 +1,6 @@
-"""Clients as the data say: who holds each sample, user or image is known, and nothing is drawn.
+"""Clients given by the data: the client of each sample, user or image is known, and nothing is drawn.
 
-For data of the user's own, which name them (``client:`` of their datasets); every source of arrays may have them.
+For the user's own data, which name the clients (``client:`` of their datasets).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from fedrepro.registry import add_partition
 class Given(Partition):
     """The clients that the data name.
 
-    test : of images without a split of their own, the share of each client's that are to test with, drawn at random,
-    at least one and never all; above 0, at most 0.99.
+    test : for images without a split, the share of each client's images drawn for testing, at least one and never all;
+        above 0, at most 0.99.
     """
 
     test: Annotated[float, Number(above=0.0, most=0.99)] = 0.2
 
     def assign(self, data: Any, rng: np.random.Generator) -> np.ndarray:
-        """Return the client of each sample or user, (n,); of images client and part, (n, 2).
+        """Return the client of each sample or user, (n,); for images client and part, (n, 2).
 
         Raises ParameterError if the data name none.
         """
         client = getattr(data, "client", None)
         if client is None:
-            raise ParameterError("partition", "'given' takes the clients that the data name, and these name none")
+            raise ParameterError("partition", "'given' uses the clients that the data name, and these data name none")
         if not isinstance(data, Images):
             return np.asarray(client)
         part = self._drawn(client, rng) if data.split is None else np.asarray(data.split)

@@ -1,4 +1,4 @@
-"""Sharing out: the labels to share out by, whole shares of a total, and repair of clients left without samples."""
+"""What partitions share: labels, integer shares of a total, and samples for clients left without any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedrepro.errors import ParameterError
 def labels_of(labels: np.ndarray | None, partition: str) -> np.ndarray:
     """The labels, or ParameterError where the dataset has none."""
     if labels is None:
-        raise ParameterError("partition", f"'{partition}' shares samples out by class, and this dataset has no labels")
+        raise ParameterError("partition", f"'{partition}' distributes samples by class, and this dataset has no labels")
     return np.asarray(labels)
 
 

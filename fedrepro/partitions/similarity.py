@@ -1,4 +1,4 @@
-"""Similar samples together: K-means into P clusters, one cluster a client (fedmf Case 2, fedc ``syn_noniid``).
+"""Similar samples together: K-means into P clusters, one cluster per client (fedmf Case 2, fedc ``syn_noniid``).
 
 Source: fedmf section V-A; fedc section V; discrepancy fedmf.11 (the authors' program assigns samples to 100 random
 anchors instead, which leaves clients empty).
@@ -23,7 +23,7 @@ from fedrepro.registry import add_partition
 
 @dataclass(frozen=True)
 class Similarity(Partition):
-    """K-means clusters (k-means++ starts, the best of several), one a client.
+    """K-means clusters (k-means++ starts, the best of several), one per client.
 
     P : clients, 1 .. N. n_init : K-means runs, at least 1. batch : None for Lloyd's algorithm on all samples; for data
     too large for it, the size of the batches of mini-batch K-means, at least 1.
@@ -70,4 +70,4 @@ def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.n
         return np.asarray(model.fit_predict(X), dtype=np.intp)
 
 
-add_partition("similarity", Similarity, "K-means clusters of the samples, one a client")
+add_partition("similarity", Similarity, "K-means clusters of the samples, one per client")

@@ -1,15 +1,15 @@
-"""Two classes a client (fedmf Case 2 for MNIST; fedc ``MNIST_bals`` and ``MNIST_ubls``).
+"""Two classes per client (fedmf Case 2 for MNIST; fedc ``MNIST_bals`` and ``MNIST_ubls``).
 
-Every class is cut into shards of consecutive samples, 2P shards in all, and every client holds two shards of different
+Every class is cut into shards of consecutive samples, 2P shards in all, and every client gets two shards of different
 classes. Three ways to cut:
 
 * ``quota``: every class into the same number of shards, 2P/K, whatever its size. Clients are as unbalanced as the
-  classes are: with the authors' class quotas of 5 to 20 % they hold 50 to 175 of 10000 samples
+  classes are: with the authors' class quotas of 5 to 20 % they have 50 to 175 of 10000 samples
   (docs/derivations/clustering-data.md#sharing-samples-out).
 * ``balanced``: shards of about equal size, so larger classes give more of them.
 * ``powerlaw``: as ``quota``, but a class is cut in proportion to its clients' weights, rank^(-exponent) in random
   order: client sizes fall about as that power of their rank (a class has no more samples than it has), as fedc
-  says (fedmf: "highly unbalanced"; both after Li et al., 2020) and the authors' program does not.
+  describes (fedmf: "highly unbalanced"; both after Li et al., 2020) and the authors' program does not.
 
 The pairing is constructed, not searched for: shards sorted by class, shard i with shard i + P. As no class has more
 than P shards, the two always differ. Random swaps that keep them different then mix the pairs.
@@ -35,7 +35,7 @@ _SWAPS = 20
 
 @dataclass(frozen=True)
 class TwoDigits(Partition):
-    """Two shards of different classes a client.
+    """Two shards of different classes for each client.
 
     P : clients, K/2 .. N/2. balance : how classes are cut: quota (all into as many shards), balanced (shards of one
     size) or powerlaw (client sizes fall as a power of their rank). exponent : of the power law, 0 .. 10.
@@ -90,7 +90,7 @@ def _shards(counts: np.ndarray, P: int, balance: str) -> np.ndarray:
     if most.sum() < 2 * P:
         raise ParameterError(
             "P",
-            f"{P} clients with two classes each take {2 * P} shards, no more than {P} of one class, and these classes "
+            f"{P} clients with two classes each need {2 * P} shards, no more than {P} of one class, and these classes "
             f"have samples for {most.sum()}; use fewer clients or more samples",
         )
     return shares(counts, 2 * P, least=1, most=most)
@@ -106,4 +106,4 @@ def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
     return pairs
 
 
-add_partition("two_digits", TwoDigits, "Two classes a client, in equal, quota or power-law shards")
+add_partition("two_digits", TwoDigits, "Two classes per client, in equal, quota or power-law shards")

@@ -1,10 +1,10 @@
-"""Users shared out to clients: the partition of matrix completion, a client holds whole rows (fedmc, section 5.1).
+"""Users assigned to clients: the partition of matrix completion, in which a client has whole rows (fedmc, section 5.1).
 
-``rule``: ``equal`` shares out all users, as the paper says (m_1 + ... + m_100 = m), in sizes differing by at most one.
+``rule``: ``equal`` assigns all users, as in the paper (m_1 + ... + m_100 = m), in sizes differing by at most one.
 ``released`` gives every client floor(ids / P) ids drawn without replacement and drops the remainder, as the authors'
 program does. It counts all ids up to the largest one in the file (``data.facts["last_user_id"]``), used or not, so that
-clients differ in how many of theirs have ratings; the program's rows for unused ids, which hold no rating, are not
-made (discrepancy fedmc.13).
+clients differ in how many of theirs have ratings; the program's rows for unused ids, which contain no rating, are
+omitted (discrepancy fedmc.13).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What came out: claims, numbers beside the published ones, discrepancies, and comparisons of two runs."""
+"""The report: claims, numbers beside the published ones, discrepancies, and comparisons of two runs."""

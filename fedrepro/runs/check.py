@@ -387,9 +387,9 @@ def _other_facts(
 
 
 class _Limited:
-    """A method that stops when its time is over, after at least one round; ``stopped`` tells whether it did.
+    """A method that stops when its time is over, after at least one round; ``stopped`` is true if it did.
 
-    end : the last round of the kept run; whether the method ends there by itself is always found out.
+    end : the last round of the kept run; it is always checked whether the method ends there by itself.
     """
 
     def __init__(self, method: Any, until: float, end: int) -> None:

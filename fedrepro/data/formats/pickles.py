@@ -16,18 +16,18 @@ from fedrepro.errors import UserError
 
 
 class _Dtype:
-    """Stands in for numpy.dtype; only unsigned bytes pass."""
+    """Replaces numpy.dtype; accepts only unsigned bytes."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         if code not in ("u1", b"u1", "|u1"):
             raise pickle.UnpicklingError(f"an array of type {code!r}")
 
     def __setstate__(self, state: Any) -> None:
-        """Byte order and fields: nothing of it matters for unsigned bytes."""
+        """Ignore byte order and fields, which do not matter for unsigned bytes."""
 
 
 class _Array:
-    """Stands in for numpy.ndarray while its state arrives."""
+    """Replaces numpy.ndarray until its state has been read."""
 
     def __init__(self, *_: Any) -> None:
         self.value: np.ndarray | None = None
@@ -69,10 +69,10 @@ def arrays_of_bytes(name: str, raw: bytes) -> dict[str, Any]:
         content = _Unpickler(io.BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a broken pickle raises whatever its bytes lead to
         raise UserError(
-            f"{name} is not a pickle of plain arrays of bytes (it holds {error}); it is not loaded"
+            f"{name} is not a pickle of plain arrays of bytes (it contains {error}); it is not loaded"
         ) from error
     if not isinstance(content, dict):
-        raise UserError(f"{name} holds no dictionary of arrays")
+        raise UserError(f"{name} contains no dictionary of arrays")
     return {_text(key): value.value if isinstance(value, _Array) else value for key, value in content.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reading tables of ratings: compact ids, checked values, in bounded memory."""
+"""Read tables of ratings: compact ids, checked values, in bounded memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _blocks(name: str, stream: Any, separator: str, header: bool, chosen: tuple[
     except (ValueError, pd.errors.ParserError) as error:
         raise UserError(f"{name}: a row near line {rows + 1:,} or later is not user, item, rating ({error})") from error
     if not blocks:
-        raise UserError(f"{name} holds no ratings")
+        raise UserError(f"{name} contains no ratings")
     user, item, value = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return user, item, value
 

@@ -69,14 +69,14 @@ class Budget:
         self.left -= size
         if self.left < 0:
             raise UserError(
-                f"it unpacks to more than {human(self.limit)}, far more than this dataset holds; it is not read further"
+                f"it unpacks to more than {human(self.limit)}, far more than this dataset has; it is not read further"
             )
 
     def enter(self) -> None:
         """Count one entry."""
         self.entries += 1
         if self.entries > MOST_ENTRIES:
-            raise UserError(f"it holds more than {MOST_ENTRIES:,} entries; it is not read further")
+            raise UserError(f"it contains more than {MOST_ENTRIES:,} entries; it is not read further")
 
 
 class _Metered(io.RawIOBase):
@@ -197,7 +197,7 @@ def _zip(name: str, stream: IO[bytes], wanted: Callable[[str], bool], budget: Bu
         for member in archive.infolist():
             _refuse_unsafe(member.filename)
             if (member.external_attr >> 16) & 0o170000 == 0o120000:
-                raise UserError(f"the archive holds a link, '{member.filename}'; unpack it and import the files")
+                raise UserError(f"the archive has a link, '{member.filename}'; unpack it and import the files")
             if member.is_dir():
                 continue
             budget.enter()
@@ -207,7 +207,7 @@ def _zip(name: str, stream: IO[bytes], wanted: Callable[[str], bool], budget: Bu
 
 @contextmanager
 def _seekable(stream: IO[bytes]) -> Iterator[Any]:
-    """A zip's directory stands at its end: the stream on disk itself, or a copy of an inner stream."""
+    """A zip's directory is at its end: the stream on disk itself, or a copy of an inner stream."""
     if type(stream) is io.BufferedReader and isinstance(stream.raw, io.FileIO):
         stream.seek(0)
         yield stream
@@ -224,7 +224,7 @@ def _tar(name: str, stream: IO[bytes], wanted: Callable[[str], bool], budget: Bu
             if member.isdir():
                 continue
             if not member.isreg():
-                raise UserError(f"the archive holds a link or device, '{member.name}'; unpack it and import the files")
+                raise UserError(f"the archive has a link or device, '{member.name}'; unpack it and import the files")
             budget.enter()
             inner = archive.extractfile(member)
             if inner is not None:
@@ -234,7 +234,7 @@ def _tar(name: str, stream: IO[bytes], wanted: Callable[[str], bool], budget: Bu
 def _refuse_unsafe(name: str) -> None:
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or PureWindowsPath(name).drive or ".." in path.parts:
-        raise UserError(f"the archive holds '{name}', a path that leaves it; it is not read")
+        raise UserError(f"the archive contains '{name}', a path outside of it; it is not read")
 
 
 def _without(name: str, endings: tuple[str, ...]) -> str:

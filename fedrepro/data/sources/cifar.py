@@ -23,9 +23,10 @@ LOSSY = (".jpg", ".jpeg")
 
 @dataclass(frozen=True)
 class Version:
-    """What one of the two versions' official files are called and hold.
+    """The names and contents of the official files of one version.
 
-    ``hashes`` and ``binaries``: md5 of the pickles and of the files of the binary version, which hold the same images.
+    ``hashes`` and ``binaries``: md5 of the pickles and of the files of the binary version, which contain the same
+    images.
     """
 
     classes: int
@@ -87,7 +88,7 @@ def _parser(version: Version) -> Callable[[Iterator[Entry], Writer], Findings]:
         _save(version, out, pixels, labels, group, split)
         sizes = int((split == 0).sum()), int((split == 1).sum())
         if sizes != (TRAIN, TEST):
-            differs.append(f"{sizes[0]:,} train and {sizes[1]:,} test images in place of 50,000 and 10,000")
+            differs.append(f"{sizes[0]:,} train and {sizes[1]:,} test images instead of 50,000 and 10,000")
         return Findings(differs, {"verified": not differs})  # every batch has its published md5
 
     return parse
@@ -149,10 +150,10 @@ def _from_batches(pieces: _Pieces) -> tuple[np.ndarray, ...]:
 
 
 def _from_folders(version: Version, pieces: _Pieces) -> tuple[np.ndarray, ...]:
-    """Class by class in turn, so that the first n images hold about n / classes of each class."""
+    """Take the classes in turn, so that the first n images contain about n / classes of each class."""
     classes = sorted({key[1] for key in pieces.images})
     if len(classes) != version.classes:
-        raise UserError(f"{len(classes)} class folders in place of {version.classes}")
+        raise UserError(f"{len(classes)} class folders instead of {version.classes}")
     turn: dict[tuple[str, str], int] = {}
     keys = []
     for part, name, file in sorted(pieces.images):

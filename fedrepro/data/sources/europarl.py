@@ -1,8 +1,8 @@
 """Europarl v7: parliament proceedings, sentences aligned pairwise with English (Koehn, statmt.org).
 
-Read from the per-pair archives ``xx-en.tgz`` (``europarl-v7.xx-en.xx`` and ``.en``, one sentence a line). Kept per
-language: for every distinct English sentence the first translation, under a 64-bit key of the English sentence, so
-that any set of languages can be aligned on the English sentences they have in common.
+Read from the per-pair archives ``xx-en.tgz`` (``europarl-v7.xx-en.xx`` and ``.en``, one sentence per line). For each
+language, the first translation of every distinct English sentence is kept under a 64-bit key of the English sentence,
+so that any set of languages can be aligned on the English sentences they have in common.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _pair(language: str, en: list[bytes], other: list[bytes], english: dict[int,
                 kept[key] = translation
                 english.setdefault(key, sentence)
     if not kept:
-        raise UserError(f"the files of {language}-en hold no sentences")
+        raise UserError(f"the files of {language}-en contain no sentences")
     _save(out, language, list(kept.items()))
     return len(kept)
 
@@ -81,7 +81,7 @@ SOURCES = (
         name="europarl",
         title="Europarl v7, sentences aligned with English",
         homepage="https://www.statmt.org/europarl/",
-        licence="no known copyright restrictions, says the homepage",
+        licence="no known copyright restrictions, according to the homepage",
         files=tuple(
             Remote(f"{language}-en.tgz", (f"https://www.statmt.org/europarl/v7/{language}-en.tgz",))
             for language in DEFAULT

@@ -26,7 +26,7 @@ PIECES = {
     "t10k-images-idx3-ubyte": ("test", "pixels"),
     "t10k-labels-idx1-ubyte": ("test", "labels"),
 }
-# md5 of the files as published, and of the bytes inside: a copy compressed again holds the same bytes.
+# md5 of the files as published, and of the bytes inside: a recompressed copy contains the same bytes.
 HASHES = {
     "train-images-idx3-ubyte": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
     "train-labels-idx1-ubyte": ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
@@ -89,7 +89,7 @@ def _arrays(stem: str, name: str, raw: bytes) -> dict[tuple[str, str], np.ndarra
 
 def _bytes(name: str, array: np.ndarray) -> np.ndarray:
     if array.size and (array.dtype.kind not in "biu" or array.min() < 0 or array.max() > 255):
-        raise UserError(f"{name} must hold whole numbers 0 to 255")
+        raise UserError(f"{name} must contain whole numbers 0 to 255")
     return array.astype(np.uint8)
 
 
@@ -101,7 +101,7 @@ def _check(part: str, pixels: np.ndarray, labels: np.ndarray) -> list[str]:
     if len(labels) == 0 or labels.max() > 9:
         raise UserError(f"the {part} labels are not digits 0 to 9")
     if len(labels) != SIZES[part]:
-        return [f"{len(labels):,} {part} images in place of {SIZES[part]:,}"]
+        return [f"{len(labels):,} {part} images instead of {SIZES[part]:,}"]
     stems = {where: stem for stem, where in PIECES.items()}
     return [
         f"the {part} {kind} are not the published ones"
@@ -116,16 +116,16 @@ def idx(name: str, raw: bytes) -> np.ndarray:
         raise UserError(f"{name} is not an IDX file of unsigned bytes")
     head = 4 + 4 * raw[3]
     if len(raw) < head:
-        raise UserError(f"{name} holds {len(raw)} bytes, its header alone takes {head}")
+        raise UserError(f"{name} has {len(raw)} bytes, fewer than the {head} of its header")
     shape = tuple(int(s) for s in np.frombuffer(raw[4:head], dtype=">u4"))
     size = int(np.prod(shape, dtype=object)) if shape else 0
     if len(raw) != head + size:
-        raise UserError(f"{name} holds {len(raw) - head:,} bytes of data, its header announces {size:,}")
+        raise UserError(f"{name} contains {len(raw) - head:,} bytes of data, but its header announces {size:,}")
     return np.frombuffer(raw, dtype=np.uint8, offset=head).reshape(shape)
 
 
 def as_idx(array: np.ndarray) -> bytes:
-    """The IDX file that holds an array of unsigned bytes."""
+    """Return an array of unsigned bytes as the content of an IDX file."""
     return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, dtype=">u4").tobytes() + array.tobytes()
 
 

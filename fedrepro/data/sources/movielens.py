@@ -67,7 +67,7 @@ def _differences(known: Known, user: np.ndarray, item: np.ndarray, value: np.nda
     differs = []
     last = (("user", int(user.max()), known.last_user), ("item", int(item.max()), known.last_item))
     if wrong := next(((what, ours, theirs) for what, ours, theirs in last if renumbered and ours != theirs), None):
-        differs.append(f"{wrong[0]} ids run to {wrong[1]:,} in place of {wrong[2]:,}: renumbered")
+        differs.append(f"{wrong[0]} ids run to {wrong[1]:,} instead of {wrong[2]:,}: renumbered")
     if again := repeated(user, item):
         differs.append(f"{again:,} ratings repeat a user and item")
     if value.min() < known.lowest or np.any(value % known.step):

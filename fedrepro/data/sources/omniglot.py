@@ -28,7 +28,7 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
         key = match[1], match[2].lower(), match[3]
         ink = np.packbits(decode(entry.path, entry.read(), "L", (SIDE, SIDE)) < 128).tobytes()
         if drawings.setdefault(key, ink) != ink:
-            raise UserError(f"{entry.path}: this drawing comes twice and differs")
+            raise UserError(f"{entry.path}: this drawing occurs twice, with different pixels")
     keys = sorted(drawings)  # alphabet, character, drawing
     alphabets = sorted({key[0] for key in keys})
     characters = sorted({key[:2] for key in keys})
@@ -46,9 +46,9 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
 def _compared(alphabets: int, characters: int, drawings: Counter) -> Findings:
     findings = Findings()
     if (alphabets, characters) != (ALPHABETS, CHARACTERS):
-        findings.differs.append(f"{alphabets} alphabets with {characters:,} characters in place of 50 with 1,623")
+        findings.differs.append(f"{alphabets} alphabets with {characters:,} characters instead of 50 with 1,623")
     if set(drawings) != {DRAWINGS}:
-        findings.differs.append(f"{min(drawings)} to {max(drawings)} drawings of a character in place of 20")
+        findings.differs.append(f"{min(drawings)} to {max(drawings)} drawings of a character instead of 20")
     return findings
 
 

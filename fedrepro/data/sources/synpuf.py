@@ -14,7 +14,7 @@ from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 
 FILE = re.compile(r"outpatient_claims_sample_(\d+)[^/]*\.csv$", re.IGNORECASE)
-SLOTS = 10  # of 10 diagnosis and 45 procedure columns the released code reads the first ten each
+SLOTS = 10  # the released code reads the first ten of the diagnosis (10) and of the procedure columns (45)
 DIAGNOSES = [f"ICD9_DGNS_CD_{i}" for i in range(1, SLOTS + 1)]
 PROCEDURES = [f"HCPCS_CD_{i}" for i in range(1, SLOTS + 1)]
 FEWEST = 500_000  # claims of one sample, about 790,000 in the release
@@ -52,12 +52,12 @@ def _claims(entry: Entry) -> Any:
             f"{entry.name} is not a table of outpatient claims with ICD9_DGNS_CD_1 ... and HCPCS_CD_1 ... ({error})"
         ) from error
     if not len(claims):
-        raise UserError(f"{entry.name} holds no claims")
+        raise UserError(f"{entry.name} contains no claims")
     return claims
 
 
 def _incidence(claims: Any, columns: list[str]) -> tuple[np.ndarray, Any]:
-    """The codes, sorted, and the matrix (claims x codes) with 1 where a claim holds a code in any column."""
+    """The codes, sorted, and the matrix (claims x codes) with 1 where a claim contains a code in any column."""
     from scipy.sparse import csr_matrix
 
     values = claims[columns].to_numpy(dtype=object)

@@ -42,7 +42,7 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     out.save("all", "diseases", np.array([d.encode() for d in known]))
     findings = Findings()
     if (genes, len(samples)) != (GENES, SAMPLES):
-        findings.differs.append(f"{genes:,} genes of {len(samples):,} samples in place of 20,531 of 11,069")
+        findings.differs.append(f"{genes:,} genes of {len(samples):,} samples instead of 20,531 of 11,069")
     return findings
 
 
@@ -68,7 +68,7 @@ def _matrix(entry: Entry, out: Writer) -> tuple[list[str], int]:
         names.append(name)
         rows.append(_numbers(entry.name, number, values, len(samples)))
     if not rows:
-        raise UserError(f"{entry.name} holds no genes")
+        raise UserError(f"{entry.name} contains no genes")
     matrix = out.create("all", "expression", (len(rows), len(samples)), np.float32)
     for i, row in enumerate(rows):
         matrix[i] = row

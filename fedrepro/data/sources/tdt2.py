@@ -31,7 +31,7 @@ def _parse(entries: Iterator[Entry], out: Writer) -> Findings:
     out.save_sparse("all", "counts", counts)
     out.save("all", "labels", labels.astype(np.int64))
     if counts.shape != (DOCUMENTS, TERMS):
-        return Findings([f"{counts.shape[0]:,} documents of {counts.shape[1]:,} terms in place of 9,394 of 36,771"])
+        return Findings([f"{counts.shape[0]:,} documents of {counts.shape[1]:,} terms instead of 9,394 of 36,771"])
     same = sizes == CLASS_SIZES
     return Findings([] if same else [f"class sizes {sizes[:3]} ... differ from the published 1844, 1828, 1222 ..."])
 
@@ -47,9 +47,9 @@ def _matrices(name: str, raw: bytes) -> tuple:
     if counts is None or counts.shape[0] != len(gnd):
         raise UserError(f"{name}: 'fea' {np.shape(fea)} and 'gnd' ({len(gnd)} labels) do not belong together")
     if counts.nnz == 0 or not np.isfinite(counts.data).all() or counts.data.min() < 0:
-        raise UserError(f"{name}: 'fea' must hold counts, finite and not negative")
+        raise UserError(f"{name}: 'fea' must contain counts, finite and not negative")
     if not np.all(gnd == np.round(gnd)) or gnd.min() < 0:
-        raise UserError(f"{name}: 'gnd' must hold whole numbers")
+        raise UserError(f"{name}: 'gnd' must contain whole numbers")
     return counts, np.unique(gnd.astype(np.int64), return_inverse=True)[1]
 
 

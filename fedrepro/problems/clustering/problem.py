@@ -307,7 +307,7 @@ class Clustering(Problem):
             if part.shape != shape:
                 raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
             if not np.isfinite(part).all():
-                raise UserError(f"init: {name} holds values that are not finite")
+                raise UserError(f"init: {name} contains values that are not finite")
         if (H < 0).any():
             raise UserError("init: H0 must not be negative")
 

@@ -109,7 +109,7 @@ def _check_matrix(X: Any) -> None:
     if X.ndim != 2 or 0 in X.shape:
         raise UserError(f"X: must be a matrix with one column per sample, not of shape {X.shape}")
     if X.dtype.kind not in "fiub":
-        raise UserError(f"X: must hold real numbers, not {X.dtype}")
+        raise UserError(f"X: must contain real numbers, not {X.dtype}")
     arrays.unmasked(X=X)
     arrays.structure("X", X)
 
@@ -121,7 +121,7 @@ def _by_client(client: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
     arrays.unmasked(client=client)
     client = np.asarray(client)
     if client.shape != (N,):
-        raise UserError(f"client: must hold one client id for each of the {N} samples, not shape {client.shape}")
+        raise UserError(f"client: must contain one client id for each of the {N} samples, not shape {client.shape}")
     if client.dtype.kind not in "iu" or client.min() < 0:
         raise UserError("client: ids must be the integers 0 to P-1")
     counts = np.bincount(client)
@@ -141,7 +141,7 @@ def _classes(labels: Any, K: int | None, N: int) -> tuple[np.ndarray | None, int
     arrays.complete(labels=labels)
     labels = np.asarray(labels)
     if labels.shape != (N,):
-        raise UserError(f"labels: must hold one label for each of the {N} samples, not shape {labels.shape}")
+        raise UserError(f"labels: must contain one label for each of the {N} samples, not shape {labels.shape}")
     distinct, codes = np.unique(labels, return_inverse=True)
     return codes.astype(np.intp), int(distinct.size) if K is None else int(K)
 
@@ -194,7 +194,7 @@ def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> di
     norm2 = float(square.sum())
     if not np.isfinite(norm2):
         bad = int(np.flatnonzero(~np.isfinite(square))[0])
-        raise UserError(f"X: sample {bad} (counted from 0) holds a value that is not finite")
+        raise UserError(f"X: sample {bad} (counted from 0) contains a value that is not finite")
     if norm2 == 0.0:
         raise UserError("X: is zero everywhere, so there is nothing to factorize")
     return {

@@ -290,7 +290,7 @@ class Completion(Problem):
             if part.shape != shape:
                 raise UserError(f"init: {name} must have shape {shape}, not {part.shape}")
             if not np.isfinite(part).all():
-                raise UserError(f"init: {name} holds values that are not finite")
+                raise UserError(f"init: {name} contains values that are not finite")
         return State(np.take(U0, self.user, axis=0), V0.copy(order="C"))
 
     # Measures

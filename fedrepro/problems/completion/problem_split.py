@@ -72,7 +72,7 @@ def arrange(data: Any, client: Any, scale: Any = None) -> rating_buckets.Stored:
         raise UserError("ratings: these have no split of their own; use the problem completion, which draws one")
     test = np.asarray(test)
     if test.dtype != bool or test.shape != np.shape(data.user):
-        raise UserError(f"test: must hold true or false of each rating, {np.shape(data.user)}, not {test.shape}")
+        raise UserError(f"test: must give true or false for each rating, {np.shape(data.user)}, not {test.shape}")
     if test.all():
         raise ParameterError("split", "leaves no rating to train with")
     whole = rating_buckets.arrange(data, client, 1.0, None, scale)

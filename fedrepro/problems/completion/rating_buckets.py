@@ -94,7 +94,7 @@ def arrange(data: Any, client: Any, train: float, rng: Rng | None, scale: Any = 
     row, twice = buckets.fill_rows(row_of, user, item, code, ptr, index, codes)
     if row >= 0:
         raise UserError(
-            f"ratings: user {order[row]} rated item {twice} more than once (ids counted from 0); keep one rating a pair"
+            f"ratings: user {order[row]} rated item {twice} more than once (ids from 0); keep one rating per pair"
         )
     del code
     keep = _split(ptr, starts, train, _split_generator(client) if rng is None else rng)
@@ -144,7 +144,7 @@ def _clients(client: Any, users: int) -> np.ndarray:
     unmasked(client=client)
     client = np.asarray(client)
     if client.shape != (users,):
-        raise UserError(f"client: must hold one client id for each of the {users} users, not shape {client.shape}")
+        raise UserError(f"client: must contain one client id for each of the {users} users, not shape {client.shape}")
     if client.dtype.kind not in "iu" or client.min() < -1 or client.max() < 0:
         raise UserError("client: ids must be the integers 0 to p-1, or -1 for a user who is left out")
     counts = np.bincount(client[client >= 0])

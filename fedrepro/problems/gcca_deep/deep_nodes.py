@@ -225,5 +225,5 @@ def starting_models(method: DeepParameters, problem: DeepGCCA, rng: Rng, init: A
         start = NetStart(int(rng.integers(2**62))) if init is None else init
         return [mlp.initial(net, functools.partial(start.uniform, i), dtype) for i, net in enumerate(nets)]
     if not isinstance(init, Sequence) or len(init) != problem.I:
-        raise UserError(f"init: must be a NetStart or a list of {problem.I} models, one a view")
+        raise UserError(f"init: must be a NetStart or a list of {problem.I} models, one per view")
     return [mlp.given(net, model, dtype) for net, model in zip(nets, init, strict=True)]

@@ -402,7 +402,7 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
 
 add_problem(
     DeepGCCA,
-    "deep MAX-VAR generalized CCA: a network a view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
+    "deep MAX-VAR generalized CCA: one network per view, min sum_i 1/2 ||Q(X_i; theta_i) - G||^2, G centred",
     data_kind="views",
     artifacts=("view{i}", "G", "labels", "embedding", "groups"),
 )

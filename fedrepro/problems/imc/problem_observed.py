@@ -174,7 +174,7 @@ def _check(entries: Entries) -> None:
     if not (np.isfinite(value).all() and np.isfinite(Z).all()):
         raise UserError("entries: value and Z must be finite numbers")
     if entries.test is not None and np.shape(entries.test) != client.shape:
-        raise UserError(f"test: must hold true or false of each entry, {client.shape}, not {np.shape(entries.test)}")
+        raise UserError(f"test: must give true or false for each entry, {client.shape}, not {np.shape(entries.test)}")
     pairs = client.astype(np.int64) * int(entries.items) + item
     if len(np.unique(pairs)) < len(pairs):
         raise UserError("entries: a pair of client and item occurs more than once; keep one entry per pair")

@@ -355,7 +355,7 @@ def _owners(images: Images, client: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         return client, np.asarray(images.split)
     if client.shape != (n, 2):
         raise UserError(
-            f"client: must hold client and part (0 train, 1 test) of each of {n} images, ({n}, 2), not {client.shape}"
+            f"client: must give client and part (0 train, 1 test) of each of {n} images, ({n}, 2), not {client.shape}"
         )
     return client[:, 0], client[:, 1]
 

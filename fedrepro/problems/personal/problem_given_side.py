@@ -79,7 +79,7 @@ def _with_side(images: Any, client: Any, parameters: Mapping[str, Any]) -> _Arra
     if z.ndim != 2 or 0 in z.shape or len(z) != len(arrays.z):
         raise UserError(f"side: must have a row for each of the {len(arrays.z)} clients, (M, q), not shape {z.shape}")
     if not np.isfinite(z).all():
-        raise UserError("side: must hold finite numbers")
+        raise UserError("side: must contain finite numbers")
     arrays.z = z
     return arrays
 

@@ -164,7 +164,7 @@ def _check(data: Measured) -> None:
     if not all(np.isfinite(array).all() for array in (x, y, z)):
         raise UserError("samples: x, y and z must be finite numbers")
     if data.test is not None and np.shape(data.test) != y.shape:
-        raise UserError(f"test: must hold true or false of each sample, {y.shape}, not {np.shape(data.test)}")
+        raise UserError(f"test: must give true or false for each sample, {y.shape}, not {np.shape(data.test)}")
 
 
 add_problem(

@@ -29,7 +29,7 @@ class History:
 
     rounds : (R,) the measured rounds, 0 first. values : each metric by name, (R,) floats, and the ledger's cumulative
     totals (``uplink_scalars``, ``uplink_bits``, ``downlink_scalars``, ``downlink_bits``), (R,) integers. seconds : (R,)
-    the method's own work so far if nodes work in parallel, as far as the method says what a node computes; its start
+    the method's own work so far if nodes work in parallel, as far as the method marks what a node computes; its start
     counts, measuring does not. serial : the same if nodes work one after another, as here. state : the last state.
     ledger : the run's messages. diverged : why the run counts as diverged, or None. states : a copy of every measured
     state if they were kept, else None.

@@ -1,7 +1,8 @@
 """Measures this computer for the runs at hand: units of work, libraries, a factor per method, and first rounds.
 
 A factor is the time of a few rounds of a method on the small problem that its problem names, relative to its declared
-cost; ``timings.calibration_key`` says what shares one. The first rounds of runs without a declared cost are timed.
+cost; runs with the same ``timings.calibration_key`` share one. The first rounds of runs without a declared cost are
+timed.
 """
 
 from __future__ import annotations

@@ -280,5 +280,5 @@ def _loaded(name: str) -> tuple[float, float] | None:
 
 
 def needs(works: Iterable[Work]) -> set[str]:
-    """The kinds of work of which there is any."""
+    """The kinds of work whose amount is not zero."""
     return {kind for work in works for kind, amount in asdict(work).items() if amount}

@@ -1,4 +1,4 @@
-"""The most memory that this process has held."""
+"""The largest amount of memory that this process has used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def peak() -> float:
-    """The most bytes this process has held, since ``restart_peak`` on Linux; 0 where the system does not report it."""
+    """The most bytes this process has used, since ``restart_peak`` on Linux; 0 if the system does not report it."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         return next(1024.0 * float(line.split()[1]) for line in lines if line.startswith("VmHWM"))

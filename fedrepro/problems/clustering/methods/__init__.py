@@ -1,1 +1,1 @@
-"""Methods for the problem ``clustering``, one a module."""
+"""Methods for the problem ``clustering``, one per module."""

@@ -1,1 +1,1 @@
-"""Methods for the problem ``completion``, one a module."""
+"""Methods for the problem ``completion``, one per module."""

@@ -1,1 +1,1 @@
-"""Methods for the problem ``gcca``, one a module."""
+"""Methods for the problem ``gcca``, one per module."""

@@ -1,1 +1,1 @@
-"""Methods for the problem ``gcca-deep``, one a module."""
+"""Methods for the problem ``gcca-deep``, one per module."""

@@ -1,1 +1,1 @@
-"""Methods for the problem ``imc``, one a module."""
+"""Methods for the problem ``imc``, one per module."""

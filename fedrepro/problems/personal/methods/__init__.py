@@ -1,1 +1,1 @@
-"""Methods for the problem ``personal``, one a module."""
+"""Methods for the problem ``personal``, one per module."""

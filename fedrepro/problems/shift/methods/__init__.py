@@ -1,1 +1,1 @@
-"""Methods for the problem ``shift``, one a module."""
+"""Methods for the problem ``shift``, one per module."""

@@ -41,7 +41,7 @@ class ShiftAveraging(Method):
     >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
     >>> problem = Shift(data, sigma_b=2.0)
     >>> without, beside = (run(ShiftAveraging(side=s, m=3), problem, rounds=100)["excess_risk"] for s in (False, True))
-    >>> bool(beside[-1] < without[-1])  # z tells the biases here
+    >>> bool(beside[-1] < without[-1])  # z determines the biases here
     True
     """
 

@@ -43,7 +43,7 @@ class ShiftExact(Method):
     >>> data = Biased(x, 0.1 * rng.standard_normal((6, 4)), rng.standard_normal(3), z @ [1.0, 0.5], z)
     >>> problem = Shift(data, sigma_b=2.0)
     >>> without, beside = (run(ShiftExact(s), problem, rounds=1)["excess_risk"] for s in ("global", "side"))
-    >>> bool(beside[-1] < without[-1])  # z tells the biases here
+    >>> bool(beside[-1] < without[-1])  # z determines the biases here
     True
     """
 
