@@ -117,9 +117,9 @@ def case(seed: int, number: int) -> Case:
     kind = draw.choices(("structure", "text", "option"), (6, 3, 1))[0]
     if kind == "text":
         done = [change(draw) for change in draw.choices(TEXTUAL, k=draw.choice((1, 1, 2)))]
-        for one in done:
-            text = one(text)
-        return Case(name, " + ".join(one.__name__ for one in done), text, tier)
+        for textual in done:
+            text = textual(text)
+        return Case(name, " + ".join(textual.__name__ for textual in done), text, tier)
     if kind == "option":
         return Case(name, "option", tree, tier, (_option(draw, tree),))
     tree, said = copy.deepcopy(tree), []
@@ -130,13 +130,19 @@ def case(seed: int, number: int) -> Case:
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
     """Every (container, key or index) below a tree."""
-    found, todo = [], [tree]
+    places, todo = [], [tree]
     while todo:
-        one = todo.pop()
-        keys = list(one) if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else ()
-        found += [(one, key) for key in keys]
-        todo += [one[key] for key in keys]
-    return found or [({"": None}, "")]
+        container = todo.pop()
+        keys = (
+            list(container)
+            if isinstance(container, dict)
+            else range(len(container))
+            if isinstance(container, list)
+            else ()
+        )
+        places += [(container, key) for key in keys]
+        todo += [container[key] for key in keys]
+    return places or [({"": None}, "")]
 
 
 def _value(draw: random.Random) -> Any:
@@ -174,17 +180,17 @@ def _extreme(draw: random.Random, tree: Any) -> str:
     """A parameter that a dataset, partition, problem or method of the spec has, of any size."""
     tables = {**registry.datasets(), **registry.partitions(), **registry.problems(), **registry.methods()}
     mappings = [w[k] for w, k in _places(tree) if isinstance(w[k], dict)]
-    said = [(one, name) for one in mappings for name in (one.get("name"), one.get("algorithm"))]
-    named = [(one, tables[name]) for one, name in said if isinstance(name, str) and name in tables]
+    said = [(mapping, name) for mapping in mappings for name in (mapping.get("name"), mapping.get("algorithm"))]
+    named = [(mapping, tables[name]) for mapping, name in said if isinstance(name, str) and name in tables]
     if not named:
         return "nothing"
-    one, entry = draw.choice(named)
+    mapping, entry = draw.choice(named)
     known = entry.parameters() if callable(entry.parameters) else entry.parameters
     key = draw.choice([*known, "name"])
-    one[key] = draw.choice(
+    mapping[key] = draw.choice(
         (0, 1, 2, 3, 10**3, 10**5, 10**7, 10**9, 10**12, 10**18, 1e-300, 1e-9, 0.5, 1e9, 1e300, None)
     )
-    return f"{entry.name}: {key} = {one[key]}"
+    return f"{entry.name}: {key} = {mapping[key]}"
 
 
 def _remove(draw: random.Random, tree: Any) -> str:
@@ -235,14 +241,14 @@ def _check(draw: random.Random, tree: Any) -> str:
         if isinstance(claims, list)
         else []
     )
-    one = draw.choice(listed or [{"check": "y(at=1) < 1"}])
-    words = re.findall(r"[\w.]+|'[^']*'|\s+|[^\w\s]", one["check"])
+    claim = draw.choice(listed or [{"check": "y(at=1) < 1"}])
+    words = re.findall(r"[\w.]+|'[^']*'|\s+|[^\w\s]", claim["check"])
     for _ in range(draw.choice((1, 1, 2))):
         at = draw.randrange(len(words))
         words[at : at + draw.choice((0, 1, 1, 1, 2))] = draw.choice(((draw.choice(TOKENS),), (draw.choice(words),), ()))
         words = words or ["y"]
-    one["check"] = "".join(words)
-    return f"check {one['check']!r:.100}"
+    claim["check"] = "".join(words)
+    return f"check {claim['check']!r:.100}"
 
 
 STRUCTURAL = (
@@ -276,19 +282,19 @@ def _lines(draw: random.Random) -> Callable[[str], str]:
     kind, first, second = draw.choice(("drop", "double", "swap", "indent", "cut")), draw.random(), draw.random()
 
     def lines(text: str) -> str:
-        found = text.splitlines(keepends=True) or ["\n"]
-        i, j = int(first * len(found)), int(second * len(found))
+        kept = text.splitlines(keepends=True) or ["\n"]
+        i, j = int(first * len(kept)), int(second * len(kept))
         if kind == "drop":
-            del found[i]
+            del kept[i]
         elif kind == "double":
-            found.insert(j, found[i])
+            kept.insert(j, kept[i])
         elif kind == "swap":
-            found[i], found[j] = found[j], found[i]
+            kept[i], kept[j] = kept[j], kept[i]
         elif kind == "indent":
-            found[i] = found[i][1:] if second < 0.5 else f"  {found[i]}"
+            kept[i] = kept[i][1:] if second < 0.5 else f"  {kept[i]}"
         else:
-            found = found[:i]
-        return "".join(found)
+            kept = kept[:i]
+        return "".join(kept)
 
     return lines
 
@@ -329,17 +335,18 @@ def faults(seed: int, count: int, first: int = 0) -> Iterator[str]:
 
     signal.signal(signal.SIGPROF, stop)
     for number in range(first, first + count):
-        one = case(seed, number)
+        drawn = case(seed, number)
         try:
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
-            attempt(one, random.Random(number))
+            attempt(drawn, random.Random(number))
         except UserError as error:
             if bad := [c for c in str(error) if not (c.isprintable() or c in "\n\t")]:
-                yield f"{seed}/{number} {one.name} ({one.done}): says {bad[0]!r}"
+                yield f"{seed}/{number} {drawn.name} ({drawn.done}): says {bad[0]!r}"
         except (Hang, Exception) as error:
             where = traceback.extract_tb(error.__traceback__)
             own = [f"{Path(f.filename).name}:{f.lineno}" for f in where if "fedrepro/" in f.filename][-3:]
-            yield f"{seed}/{number} {one.name} {one.tier} ({one.done}): {type(error).__name__} {error!s:.200} {own}"
+            title = f"{seed}/{number} {drawn.name} {drawn.tier} ({drawn.done})"
+            yield f"{title}: {type(error).__name__} {error!s:.200} {own}"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -348,16 +355,16 @@ def node(value: Any) -> nodes.Node:
     """Nodes of plain values, as reading would make them."""
     at = nodes.Place("spec:1:1")
     if isinstance(value, dict):
-        return nodes.Node({key: node(one) for key, one in value.items()}, at, at)
-    return nodes.Node([node(one) for one in value] if isinstance(value, list) else value, at, at)
+        return nodes.Node({key: node(item) for key, item in value.items()}, at, at)
+    return nodes.Node([node(item) for item in value] if isinstance(value, list) else value, at, at)
 
 
-def attempt(one: Case, draw: random.Random) -> None:
+def attempt(drawn: Case, draw: random.Random) -> None:
     """Validate, plan and judge; raises what they raise, and Wrong."""
-    root = nodes.parse(one.spec, "spec") if isinstance(one.spec, str) else node(one.spec)
-    figure = read.build(root, "spec", one.tier, one.sets)
-    if not one.sets:
-        same(figure, root.plain(), one.tier)
+    root = nodes.parse(drawn.spec, "spec") if isinstance(drawn.spec, str) else node(drawn.spec)
+    figure = read.build(root, "spec", drawn.tier, drawn.sets)
+    if not drawn.sets:
+        same(figure, root.plain(), drawn.tier)
     made = plan.make([figure], stand_in=True)
     runs = list(made.runs.values())[:20]
     for number in (predict.Timings(Path("none"), Machine()).total(runs, 2), predict.memory(runs, 2, Machine())):
@@ -403,11 +410,11 @@ def same(figure: Figure, tree: Any, tier: str) -> None:
                 "problem": {"name": setting.problem, **setting.problem_params},
             }  # fmt: skip
             for key, value in want.items():
-                told = ours[key]
+                read_value = ours[key]
                 part = (
-                    {k: list(told[k]) if isinstance(told[k], tuple) else told[k] for k in value}
-                    if isinstance(value, dict) and isinstance(told, dict)
-                    else told
+                    {k: list(read_value[k]) if isinstance(read_value[k], tuple) else read_value[k] for k in value}
+                    if isinstance(value, dict) and isinstance(read_value, dict)
+                    else read_value
                 )
                 _equal(f"{key} of '{curve.label}'", part, value)
 
@@ -453,9 +460,11 @@ def _curve(tree: Any, panel: Any, name: str, point: dict[str, Any]) -> dict[str,
         return {k: v for k, v in own.items() if k != "published"}
 
     problem: Any = {}
-    for one in (tree, panel, point):
-        if "problem" in one:
-            problem = overlay(problem, one["problem"] if isinstance(one["problem"], dict) else {"name": one["problem"]})
+    for level in (tree, panel, point):
+        if "problem" in level:
+            problem = overlay(
+                problem, level["problem"] if isinstance(level["problem"], dict) else {"name": level["problem"]}
+            )
     own = {k: v for k, v in point.items() if k not in ("dataset", "partition", "problem", "rounds")}
     return {
         "algorithm": name, "params": own, "rounds": found("rounds"), "dataset": named("dataset"),
@@ -492,16 +501,16 @@ class Made:
 def judged(claim: Claim, figure: Figure) -> None:
     """Judge a claim on made-up results; raise Wrong where reading the averages plainly gives another verdict."""
     made = {c.setting.series: _results(c) for c in judge.curves(claim, figure)}
-    frame = pd.concat([one.frame(series) for series, one in made.items()])
+    frame = pd.concat([results.frame(series) for series, results in made.items()])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         row = judge.judge(claim, figure, frame, Sidecar(trials_done=2, trials_wanted=2))
         if row.verdict not in (HOLDS, REPRODUCED, FAILS, NOT_REPRODUCED) or re.search(r"\beach\b", claim.check):
             return
         plain = Plain(claim, figure, made)
-        found = [plain.holds(*pair) for pair in _pairs(ast.parse(claim.check.strip(), mode="eval").body)]
-    if all(found) != (row.verdict in (HOLDS, REPRODUCED)):
-        raise Wrong(f"{claim.check}: {row.verdict} ({row.why}), read plainly {found}")
+        outcomes = [plain.holds(*pair) for pair in _pairs(ast.parse(claim.check.strip(), mode="eval").body)]
+    if all(outcomes) != (row.verdict in (HOLDS, REPRODUCED)):
+        raise Wrong(f"{claim.check}: {row.verdict} ({row.why}), read plainly {outcomes}")
 
 
 def _results(curve: Curve) -> Made:

@@ -54,10 +54,10 @@ def test_what_is_not_there_is_empty() -> None:
 
 @pytest.mark.parametrize("asked", [[0, 10], [0, 5, 10, 11], [-1.0, 4.9], []])
 def test_values_are_of_the_very_rounds_asked_for(asked: list[float]) -> None:
-    found = Runs(table()).rows(ONE.setting.series, 10, "accuracy")
+    rows = Runs(table()).rows(ONE.setting.series, 10, "accuracy")
     known = {0: 0.1, 10: 0.2}
-    expected = [known.get(one, np.nan) for one in asked]
-    np.testing.assert_array_equal(at_rounds(found, np.array(asked, dtype=float)), expected)
+    expected = [known.get(number, np.nan) for number in asked]
+    np.testing.assert_array_equal(at_rounds(rows, np.array(asked, dtype=float)), expected)
     nothing = Runs(table()).rows(ONE.setting.series, 10, "rmse")
     assert np.isnan(at_rounds(nothing, np.array(asked, dtype=float))).all()
 

@@ -55,20 +55,20 @@ def rewritten(tmp_path: Path, change: Callable[[list[str]], list[str]]) -> None:
 
 def scaled(rows: list[str], factor: float) -> list[str]:
     """The objective of FedCAvg from round 3 on times ``factor``."""
-    found = []
+    changed = []
     for row in rows:
         cells = row.split(",")
         if cells[1] == "fedcavg" and int(cells[7]) >= 3 and cells[-2] == "objective":
             cells[-1] = repr(float(cells[-1]) * factor)
-        found.append(",".join(cells))
-    return found
+        changed.append(",".join(cells))
+    return changed
 
 
 def test_results_come_out_with_the_same_bits(small: Path, tmp_path: Path, fedrepro: Call) -> None:
     fedrepro("run", small, "-j", 1)
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 0
-    assert "beyond/small: same bits in 8 of 8 runs, each to its last round" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 0
+    assert "beyond/small: same bits in 8 of 8 runs, each to its last round" in result.output
     kept = checks.read(base(tmp_path))
     assert kept is not None
     (finding,) = kept.findings
@@ -86,7 +86,7 @@ def test_a_run_that_two_curves_share_is_compared_once(small: Path, tmp_path: Pat
     fedrepro("run", small, "-j", 1)
     runs = json.loads(base(tmp_path).with_name("small.json").read_text())["runs"]
     assert len(runs) == 5
-    assert len({run for found in runs.values() for run in found}) == 8
+    assert len({run for trials in runs.values() for run in trials}) == 8
     assert (
         "beyond/small: same bits in 8 of 8 runs, each to its last round\n" in checked(tmp_path, fedrepro, small).output
     )
@@ -113,10 +113,10 @@ def test_a_deviation_is_told(
 ) -> None:
     fedrepro("run", small, "-j", 1)
     rewritten(tmp_path, lambda rows: scaled(rows, factor))
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == exit_code
-    assert f"beyond/small: {outcome} in 4 of 8 runs compared (of 8); largest deviation 1.0e-" in found.output
-    assert ("from round 3 on (objective)" in found.output) == (outcome == "different")
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == exit_code
+    assert f"beyond/small: {outcome} in 4 of 8 runs compared (of 8); largest deviation 1.0e-" in result.output
+    assert ("from round 3 on (objective)" in result.output) == (outcome == "different")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_another_cpu_is_named_where_networks_come_out_otherwise(
     sidecar.write_text(json.dumps(facts))
     assert "JAX computes otherwise" not in checked(tmp_path, fedrepro, small).output
     rewritten(tmp_path, lambda rows: scaled(rows, 1.0 + 1e-6))
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 1
-    assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in found.output) == told
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 1
+    assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in result.output) == told
 
 
 def test_the_last_line_counts_what_was_compared_now(
@@ -145,9 +145,9 @@ def test_the_last_line_counts_what_was_compared_now(
     assert "1 of 1 figures, 8 runs compared" in checked(tmp_path, fedrepro, small).output
     every = again.sample
     monkeypatch.setattr(again, "sample", lambda of, seed: itertools.islice(every(of, seed), 3))
-    found = checked(tmp_path, fedrepro, small).output
-    assert "beyond/small: same bits in 8 of 8 runs" in found
-    assert "1 of 1 figures, 3 runs compared" in found
+    output = checked(tmp_path, fedrepro, small).output
+    assert "beyond/small: same bits in 8 of 8 runs" in output
+    assert "1 of 1 figures, 3 runs compared" in output
 
 
 def test_a_missing_number_is_a_difference() -> None:
@@ -172,20 +172,20 @@ def test_an_edited_file_is_not_checked(small: Path, tmp_path: Path, fedrepro: Ca
     fedrepro("run", small, "-j", 1)
     table = base(tmp_path).with_name("small.csv")
     table.write_text(table.read_text() + "\n")
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 2
-    assert "small.csv is not the file that was written; restore it with git" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 2
+    assert "small.csv is not the file that was written; restore it with git" in result.output
 
 
 def test_what_cannot_be_checked_is_said(small: Path, tmp_path: Path, fedrepro: Call) -> None:
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 2
-    assert "no results at the quick tier in" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 2
+    assert "no results at the quick tier in" in result.output
     fedrepro("run", small, "-j", 1)
     small.write_text(small.read_text().replace("name: clustering", "name: clustering, rho: 1e-3"))
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 2
-    assert "beyond/small: none of its runs can be checked, the spec changed" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 2
+    assert "beyond/small: none of its runs can be checked, the spec changed" in result.output
 
 
 def test_results_of_other_code_are_kept_where_a_check_confirms_them(
@@ -227,13 +227,13 @@ def test_code_that_was_seen_in_its_first_rounds_only_stays_stale(
     other_code(monkeypatch)
     with monkeypatch.context() as stopped:
         stopped.setattr(again, "_Limited", _TwoRounds)
-        found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 0
+        result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 0
     assert (
         "beyond/small: same bits to round 2 of 5 in 8 of 8 runs, no run to its end; 4 of 4 curves without a whole run"
-    ) in found.output
+    ) in result.output
     assert "beyond/small: 4 curves computed by other code stay stale; to confirm them: fedrepro check beyond/small" in (
-        found.output
+        result.output
     )
     sidecar, check = read_sidecar(base(tmp_path)), checks.read(base(tmp_path))
     assert sidecar is not None
@@ -283,18 +283,18 @@ def edited_sidecar(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> No
 def test_a_sidecar_that_the_data_contradict_is_found(small: Path, tmp_path: Path, fedrepro: Call) -> None:
     fedrepro("run", small, "-j", 1)
     edited_sidecar(tmp_path, lambda facts: facts["datasets"][0].update(state="variant"))
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 1
-    assert "beyond/small: synthetic is recorded as variant, but it is none needed" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 1
+    assert "beyond/small: synthetic is recorded as variant, but it is none needed" in result.output
 
 
 def test_what_a_run_ends_with_is_compared_too(small: Path, tmp_path: Path, fedrepro: Call) -> None:
     """Its status, the sizes of its data, and the round in which it ends."""
     fedrepro("run", small, "-j", 1)
     edited_sidecar(tmp_path, lambda facts: facts["sizes"]["syn"].update(N=61))
-    found = checked(tmp_path, fedrepro, small)
-    assert found.exit_code == 1
-    assert "from round 5 on (the sizes of the data)" in found.output
+    result = checked(tmp_path, fedrepro, small)
+    assert result.exit_code == 1
+    assert "from round 5 on (the sizes of the data)" in result.output
     edited_sidecar(tmp_path, lambda facts: facts["sizes"]["syn"].update(N=60))
     before = base(tmp_path).with_name("small.csv").read_text().splitlines()[1:]
     rewritten(tmp_path, lambda rows: [row.replace(",ok,", ",diverged,") for row in rows])
@@ -394,11 +394,17 @@ def test_a_finding_says_how_far_it_saw() -> None:
 
 
 def test_files_of_version_1_have_one_finding(tmp_path: Path) -> None:
-    one = {"series": "s", "trial": 1, "algorithm": "m", "round": 3, "rounds": 9, "values": 5}
-    old = {"results": "csv", "runs": {"s": ["id-1"]}, "methods": ["m"], "compared": [one], "made": {"written": "2026"}}
+    compared = {"series": "s", "trial": 1, "algorithm": "m", "round": 3, "rounds": 9, "values": 5}
+    old = {
+        "results": "csv",
+        "runs": {"s": ["id-1"]},
+        "methods": ["m"],
+        "compared": [compared],
+        "made": {"written": "2026"},
+    }
     (tmp_path / "x.check.json").write_text(json.dumps(old))
     check = checks.read(tmp_path / "x")
-    assert check == Check("csv", (Finding({"s": ("id-1",)}, (Compared(**one),), Made(written="2026")),))
+    assert check == Check("csv", (Finding({"s": ("id-1",)}, (Compared(**compared),), Made(written="2026")),))
     checks.write(tmp_path / "x", check)
     assert checks.read(tmp_path / "x") == check
     (tmp_path / "x.check.json").write_text(json.dumps({"schema": 9}))

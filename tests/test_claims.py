@@ -759,7 +759,7 @@ def test_both_sides_are_shown_as_plain_loops_read_them(sparse: Figure) -> None:
         margins.append(plain_interval(lambda chosen, a=left, b=right: b(chosen) - a(chosen), 4))
         same(pair.margin, margins[-1])
     rank = [(-1 if high < 0 else 0 if low <= 0 else 1, low) for _, low, high in margins]
-    assert [pair.decides for pair in shown.pairs] == [one == min(rank) for one in rank]
+    assert [pair.decides for pair in shown.pairs] == [trial == min(rank) for trial in rank]
     assert (shown.count, shown.held) == (3, sum(low > 0 for _, low, _ in margins))
 
 
@@ -769,8 +769,8 @@ def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
     (shown,) = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).compared
     worst = []
     for trial in range(1, 6):
-        one, five = (Plain(table, series, [trial]) for series in (few, many))
-        worst.append(min((one.at(r) + 0.1 - five.at(r), r, five.at(r), one.at(r) + 0.1) for r in (2, 10, 30)))
+        Q2_1, five = (Plain(table, series, [trial]) for series in (few, many))
+        worst.append(min((Q2_1.at(r) + 0.1 - five.at(r), r, five.at(r), Q2_1.at(r) + 0.1) for r in (2, 10, 30)))
     assert [pair.trial for pair in shown.pairs] == [1, 2, 3, 4, 5]
     for trial, (pair, (margin, r, left, right)) in enumerate(zip(shown.pairs, worst, strict=True), start=1):
         assert pair.place == f"trial {trial}, round {r}"

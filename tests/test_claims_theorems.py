@@ -36,11 +36,11 @@ def test_the_slope_is_the_exponent_however_rounds_were_recorded(rounds: Any) -> 
 def test_every_factor_of_rounds_counts_alike() -> None:
     """Slope -2 up to round 100 and flat after it: two decades each, whatever the thousands of later rounds."""
     r = np.array([1, 10, 100, *range(200, 10_001, 100)])
-    found = judge_module._slope(series(r, np.minimum(r, 100.0) ** -2.0))[0]
+    slope = judge_module._slope(series(r, np.minimum(r, 100.0) ** -2.0))[0]
     even = np.logspace(0, 4, 4001)
     wanted = np.polyfit(np.log(even), np.log(np.minimum(even, 100.0) ** -2.0), 1)[0]
     assert wanted == pytest.approx(-1.0, rel=1e-9)
-    assert found == pytest.approx(wanted, abs=0.2)
+    assert slope == pytest.approx(wanted, abs=0.2)
     unweighted = np.polyfit(np.log(r), np.log(np.minimum(r, 100.0) ** -2.0), 1)[0]
     assert unweighted > -0.7
 
@@ -95,11 +95,11 @@ def figure(small: Path) -> Figure:
 
 @pytest.fixture
 def ask(figure: Figure) -> Callable[..., Row]:
-    one = figure.panels[0].curves[0]
+    curve = figure.panels[0].curves[0]
 
     def ask(values: Any, **claim: str) -> Row:
         rows = [
-            {"series": one.setting.series, "trial": t + 1, "status": "ok", "round": r, "metric": "objective",
+            {"series": curve.setting.series, "trial": t + 1, "status": "ok", "round": r, "metric": "objective",
              "uplink_scalars": r, "uplink_bits": r, "downlink_scalars": r, "downlink_bits": r, "value": v}
             for t, table in enumerate(values) for r, v in enumerate(table)
         ]  # fmt: skip

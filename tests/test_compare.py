@@ -48,9 +48,9 @@ def test_equal_runs_are_the_same() -> None:
 
 
 def test_a_shift_beyond_the_noise_is_found_and_noise_is_not() -> None:
-    found = compare.compare(tidy({"x": noisy(0), "y": noisy(1)}), tidy({"x": noisy(2), "y": noisy(3, shift=0.1)}))
-    assert [c.state for c in found] == ["within noise", "moved"]
-    moved = found[1]
+    comparisons = compare.compare(tidy({"x": noisy(0), "y": noisy(1)}), tidy({"x": noisy(2), "y": noisy(3, shift=0.1)}))
+    assert [c.state for c in comparisons] == ["within noise", "moved"]
+    moved = comparisons[1]
     assert moved.low < 0.1 < moved.high
     assert moved.low > 0
     assert moved.trials == 8
@@ -70,9 +70,9 @@ def test_pairing_finds_what_the_spread_over_trials_hides() -> None:
 def test_a_change_in_the_middle_only_is_found() -> None:
     changed = noisy(0)
     changed[:, 5:12] += 0.2
-    (found,) = compare.compare(tidy({"x": noisy(0)}), tidy({"x": changed}))
-    assert found.state == "moved"
-    assert 5 <= found.at < 12
+    (comparison,) = compare.compare(tidy({"x": noisy(0)}), tidy({"x": changed}))
+    assert comparison.state == "moved"
+    assert 5 <= comparison.at < 12
 
 
 def test_one_trial_differs_and_cannot_be_judged() -> None:
@@ -83,9 +83,9 @@ def test_one_trial_differs_and_cannot_be_judged() -> None:
 def test_a_side_that_ceases_to_be_finite_moved() -> None:
     broken = noisy(0)
     broken[2, 15:] = np.inf
-    (found,) = compare.compare(tidy({"x": noisy(0)}), tidy({"x": broken}))
-    assert found.state == "moved"
-    assert compare.lines([found], every=False)[0][-1] == "one side is not finite from round 15 on"
+    (comparison,) = compare.compare(tidy({"x": noisy(0)}), tidy({"x": broken}))
+    assert comparison.state == "moved"
+    assert compare.lines([comparison], every=False)[0][-1] == "one side is not finite from round 15 on"
 
 
 def test_curves_without_a_counterpart_and_renamed_ones() -> None:

@@ -44,9 +44,9 @@ def test_released_counts_ids_that_nobody_uses():
 
 
 def test_users_are_drawn_at_random_and_from_the_generator():
-    one, again, other = (Users(P=5).assign(data(500), np.random.default_rng(s)) for s in (1, 1, 2))
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, other)
+    first, again, other = (Users(P=5).assign(data(500), np.random.default_rng(s)) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
     draws = [Users(P=2).assign(data(6), np.random.default_rng(s)) for s in range(600)]
     together = np.mean([client[0] == client[1] for client in draws])
     assert together == pytest.approx(2 / 5, abs=0.1)  # two given users of six in one of two equal groups

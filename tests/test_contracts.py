@@ -123,7 +123,7 @@ def test_a_stand_in_and_the_loading_of_real_data_are_no_part_of_each_other(name:
     made_up = code.Definition(entry.stand_in.__module__, entry.stand_in.__name__)
     assert loading not in code.reached(made_up)
     assert made_up not in code.reached(loading)
-    assert not any(one.module == "fedrepro.datasets.standins" for one in code.reached(loading))
+    assert not any(definition.module == "fedrepro.datasets.standins" for definition in code.reached(loading))
 
 
 @pytest.mark.parametrize("name", PARTITIONS)

@@ -38,21 +38,26 @@ def ask(script: str = ASK, **environment: str) -> dict[str, object]:
 
 @needed
 def test_the_level_is_asked_for_and_taken() -> None:
-    found = ask()
-    assert (found["before"], found["pinned"], found["v4"], found["numba"]) == (False, True, False, cpu.LEVEL)
-    kernels = found["kernels"]
+    reported = ask()
+    assert (reported["before"], reported["pinned"], reported["v4"], reported["numba"]) == (
+        False,
+        True,
+        False,
+        cpu.LEVEL,
+    )
+    kernels = reported["kernels"]
     assert isinstance(kernels, dict)
     assert kernels["level"] == cpu.LEVEL
     assert "Haswell" in kernels["blas"] or "openblas" not in kernels["blas"]
-    assert not [doubt for doubt in found["doubts"] if "kernels" in doubt]  # type: ignore[attr-defined]
+    assert not [doubt for doubt in reported["doubts"] if "kernels" in doubt]  # type: ignore[attr-defined]
 
 
 @needed
 def test_what_is_set_already_stays_and_is_told() -> None:
-    found = ask(OPENBLAS_CORETYPE="Nehalem")
-    assert found["pinned"] is False
-    assert found["kernels"]["level"] == "native"  # type: ignore[index]
-    assert found["doubts"] == [
+    reported = ask(OPENBLAS_CORETYPE="Nehalem")
+    assert reported["pinned"] is False
+    assert reported["kernels"]["level"] == "native"  # type: ignore[index]
+    assert reported["doubts"] == [
         "the instruction level x86-64-v3 is not set: results may differ from those of other machines in the last digits"
     ]
     native = ask(FEDREPRO_KERNELS="native")

@@ -116,9 +116,9 @@ def test_data_that_change_after_planning_are_stored_under_no_name(
     def fill(run: Any, folder: Path) -> Any:
         if when == "and back":
             np.save(mine, second)
-        found = whole(run, folder)
+        record = whole(run, folder)
         np.save(mine, first if when == "and back" else second)
-        return found
+        return record
 
     if when == "before":
         np.save(mine, second)
@@ -315,11 +315,11 @@ def test_a_file_where_a_folder_has_to_be(fedrepro: Call, small: Path, tmp_path: 
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / name).write_text("mine")
     for command in (["verdict"], ["plan"], ["run", "-j", 1], ["run"]):
-        found = fedrepro(*command, small)
+        result = fedrepro(*command, small)
         if command[0] == "run":
-            refused(found, said)
+            refused(result, said)
         else:
-            assert type(found.exception) in (SystemExit, type(None)), found.exception
+            assert type(result.exception) in (SystemExit, type(None)), result.exception
     assert (tmp_path / "results" / name).read_text() == "mine"
 
 
@@ -336,15 +336,15 @@ def test_a_folder_in_the_place_of_a_record(ran: Path, fedrepro: Call, small: Pat
 
 def test_a_record_of_another_run_or_of_other_bytes_is_none(ran: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "results" / ".runs")
-    one, other, third = sorted((tmp_path / "results" / ".runs").glob("*/*.npz"))[:3]
-    other.write_bytes(one.read_bytes())
+    first, other, third = sorted((tmp_path / "results" / ".runs").glob("*/*.npz"))[:3]
+    other.write_bytes(first.read_bytes())
     assert store.read(other.stem) is None
     assert other.with_name(f"{other.name}.damaged").exists()
     with np.load(third) as archive:
         arrays = {name: archive[name] for name in archive.files}
     np.savez(third, **{name: array * 2 if name == "metric:objective" else array for name, array in arrays.items()})
     assert store.read(third.stem) is None
-    assert store.read(one.stem) is not None
+    assert store.read(first.stem) is not None
 
 
 def test_learned_times_that_are_damaged_are_learned_anew(

@@ -85,8 +85,8 @@ def refused(home):
 def test_the_files_are_fetched_checked_and_taken_in(server, official, body, home):
     official()
     server.routes["/images"] = data_server.whole(body)
-    found, _ = quietly()
-    assert found.state == "variant"  # 200 images are not the 10,000
+    copy, _ = quietly()
+    assert copy.state == "variant"  # 200 images are not the 10,000
     assert loading.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
     assert not (home / ".downloads" / "mnist").exists()
     record = json.loads((home / "mnist" / "manifest.json").read_text())
@@ -126,8 +126,8 @@ def test_passing_errors_are_tried_again(server, official, body):
     server.routes["/images"] = data_server.then(
         data_server.status(503), data_server.status(500), data_server.whole(body)
     )
-    found, said = quietly()
-    assert found.state == "variant"
+    copy, said = quietly()
+    assert copy.state == "variant"
     assert said == []
 
 
@@ -148,8 +148,8 @@ def test_a_broken_transfer_goes_on_where_it_stopped(server, official, body, harm
     official()
     first = data_server.truncated(body, 300) if harm == "truncated" else data_server.stalled(server, body, 300)
     server.routes["/images"] = data_server.then(first, data_server.whole(body))
-    found, _ = quietly()
-    assert found.state == "variant"
+    copy, _ = quietly()
+    assert copy.state == "variant"
     assert server.requests[:2] == [("/images", None), ("/images", "bytes=300-")]
 
 
@@ -159,8 +159,8 @@ def test_a_later_fetch_goes_on_where_an_earlier_one_stopped(server, official, bo
     refused(home)
     server.routes["/images"] = data_server.whole(body)
     server.requests.clear()
-    found, _ = quietly()
-    assert found.state == "variant"
+    copy, _ = quietly()
+    assert copy.state == "variant"
     assert server.requests[0] == ("/images", "bytes=300-")
 
 
@@ -235,8 +235,8 @@ def test_a_file_without_published_hash_must_be_accepted_once(server, official, b
     assert f"t10k-images-idx3-ubyte.gz  sha256:{hashlib.sha256(body).hexdigest()}" in message
     assert "then keep them with 'fedrepro data fetch mnist --accept' (they are not downloaded again)" in message
     asked = len(server.requests)
-    found, _ = quietly(accept=True)
-    assert found.state == "variant"
+    copy, _ = quietly(accept=True)
+    assert copy.state == "variant"
     assert len(server.requests) == asked
     copies.remove("mnist")
     quietly()  # the accepted hash is remembered

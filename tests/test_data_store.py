@@ -42,19 +42,19 @@ def test_a_copy_is_taken_in_and_read_back(tmp_path, home):
     assert len(now.fingerprint) == 64
     assert now.where == str(home / "mnist")
     assert copies.state("mnist") == now
-    found = loading.load("mnist", {"n": 20, "split": "test"})
-    assert found.X.shape == (784, 20)
+    loaded = loading.load("mnist", {"n": 20, "split": "test"})
+    assert loaded.X.shape == (784, 20)
     assert leftovers(home) == ["mnist"]
 
 
 def test_the_fingerprint_is_of_the_content_not_of_its_wrapping(tmp_path):
-    one = imports.adopt("mnist", [data_copies.mnist(tmp_path / "a", compress=True)])
+    compressed = imports.adopt("mnist", [data_copies.mnist(tmp_path / "a", compress=True)])
     archive = shutil.make_archive(str(tmp_path / "b"), "gztar", data_copies.mnist(tmp_path / "a2", compress=False))
     two = imports.adopt("mnist", [tmp_path / "b.tar.gz"])
     assert archive.endswith("b.tar.gz")
-    assert one.fingerprint == two.fingerprint
+    assert compressed.fingerprint == two.fingerprint
     other = imports.adopt("mnist", [data_copies.mnist(tmp_path / "c", n=41)])
-    assert other.fingerprint != one.fingerprint
+    assert other.fingerprint != compressed.fingerprint
 
 
 @pytest.mark.usefixtures("here")
@@ -122,9 +122,9 @@ def test_damage_is_seen(tmp_path, home, harm):
         file.write_bytes(raw)
     else:
         (home / "mnist" / "manifest.json").write_text("{")
-    found = copies.state("mnist")
-    assert found.state == "damaged"
-    assert "import or fetch it again" in found.note
+    state = copies.state("mnist")
+    assert state.state == "damaged"
+    assert "import or fetch it again" in state.note
     with pytest.raises(DataAbsent, match=r"mnist is damaged \(.*\); try 'fedrepro data fetch mnist'"):
         copies.folder("mnist")
 

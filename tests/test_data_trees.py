@@ -98,8 +98,8 @@ def test_single_compressed_files_lose_their_ending(tmp_path, ending, compress):
 def test_only_what_is_wanted_is_read_and_noted(tmp_path):
     folder({"a.txt": b"1", "b.txt": b"2", "c.txt": b"3"}, tmp_path)
     used = {}
-    found = [e.path for e in walk([tmp_path], lambda p: p == "b.txt", 1000, used)]
-    assert found == ["b.txt"]
+    paths = [e.path for e in walk([tmp_path], lambda p: p == "b.txt", 1000, used)]
+    assert paths == ["b.txt"]
     assert used == {tmp_path / "b.txt": "b.txt"}
 
 

@@ -48,13 +48,13 @@ def test_every_format_gives_the_same_matrix(folder, ending):
         np.savetxt(path, X, delimiter=",")
     else:
         scipy.io.mmwrite(path, sp.coo_matrix(X))
-    found = load(path=path)
-    assert sp.issparse(found.X) == (ending in ("sparse.npz", "mat", "mtx"))
-    dense = found.X.toarray() if sp.issparse(found.X) else found.X
+    loaded = load(path=path)
+    assert sp.issparse(loaded.X) == (ending in ("sparse.npz", "mat", "mtx"))
+    dense = loaded.X.toarray() if sp.issparse(loaded.X) else loaded.X
     np.testing.assert_array_equal(dense, X)
     assert dense.dtype == np.float64
-    assert found.labels is None
-    assert found.K is None
+    assert loaded.labels is None
+    assert loaded.K is None
 
 
 def test_rows_orientation_is_the_transpose(folder):
@@ -184,13 +184,13 @@ def test_a_npy_file_is_mapped_and_turned_block_by_block(folder, monkeypatch, ori
     A = (np.random.default_rng(0).standard_normal((7, 30)) * 3).astype(kind)
     np.save("x.npy", np.asarray(A if orientation == "columns" else A.T, order=order))
     before = (folder / "x.npy").read_bytes()
-    found = load(path="x.npy", orientation=orientation).X
-    np.testing.assert_array_equal(found, A.astype(np.float64))
-    assert isinstance(mapped_from(found), mmap.mmap)
-    assert found.T.flags.c_contiguous
-    assert found.dtype == np.float64
-    assert found.dtype.isnative
-    assert not found.flags.writeable
+    loaded = load(path="x.npy", orientation=orientation).X
+    np.testing.assert_array_equal(loaded, A.astype(np.float64))
+    assert isinstance(mapped_from(loaded), mmap.mmap)
+    assert loaded.T.flags.c_contiguous
+    assert loaded.dtype == np.float64
+    assert loaded.dtype.isnative
+    assert not loaded.flags.writeable
     assert (folder / "x.npy").read_bytes() == before
     assert [path.name for path in folder.iterdir()] == ["x.npy"]
 

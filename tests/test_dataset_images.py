@@ -30,15 +30,15 @@ def home(tmp_path, monkeypatch):
 def test_omniglot_labels_groups_and_order(tmp_path):
     now = imports.adopt("omniglot", [data_copies.omniglot(tmp_path / "copy")])
     assert (now.state, now.note) == ("variant", "2 alphabets with 6 characters instead of 50 with 1,623")
-    found = loading.load("omniglot", {})
-    assert found.pixels.shape == (120, 28, 28, 1)
-    assert found.pixels.dtype == np.uint8
-    np.testing.assert_array_equal(found.labels, np.repeat(np.arange(6), 20))
-    np.testing.assert_array_equal(found.group, np.repeat([0, 1], 60))
-    assert found.facts == {"alphabets": ["Greek", "Latin"], "characters": 6}
-    assert found.split is None
-    one = loading.load("omniglot", {"alphabets": 1})
-    np.testing.assert_array_equal(one.pixels, found.pixels[:60])
+    loaded = loading.load("omniglot", {})
+    assert loaded.pixels.shape == (120, 28, 28, 1)
+    assert loaded.pixels.dtype == np.uint8
+    np.testing.assert_array_equal(loaded.labels, np.repeat(np.arange(6), 20))
+    np.testing.assert_array_equal(loaded.group, np.repeat([0, 1], 60))
+    assert loaded.facts == {"alphabets": ["Greek", "Latin"], "characters": 6}
+    assert loaded.split is None
+    first_alphabet = loading.load("omniglot", {"alphabets": 1})
+    np.testing.assert_array_equal(first_alphabet.pixels, loaded.pixels[:60])
 
 
 def test_omniglot_drawings_that_stand_in_two_archives_count_once(tmp_path):
@@ -103,16 +103,16 @@ def test_cifar_batches_from_any_container(cifar):
     now = imports.adopt("cifar10", [Path(cifar)])
     assert "data_batch_1 is not the published file" in now.note
     assert "100 train and 20 test images instead of 50,000 and 10,000" in now.note
-    found = loading.load("cifar10", {})
-    assert found.pixels.shape == (120, 32, 32, 3)
-    np.testing.assert_array_equal(found.split, np.repeat([0, 1], [100, 20]))
-    np.testing.assert_array_equal(found.labels, np.tile(np.arange(20) % 10, 6))
-    np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], np.add.outer(40 * np.arange(6), np.arange(20)).ravel())
-    assert (found.pixels[:, 2, 5, 1] == 7).all()  # planes of red, green, blue, rows first
-    assert (found.pixels[:, 2, 5, 0] != 7).sum() >= 119
+    loaded = loading.load("cifar10", {})
+    assert loaded.pixels.shape == (120, 32, 32, 3)
+    np.testing.assert_array_equal(loaded.split, np.repeat([0, 1], [100, 20]))
+    np.testing.assert_array_equal(loaded.labels, np.tile(np.arange(20) % 10, 6))
+    np.testing.assert_array_equal(loaded.pixels[:, 0, 0, 0], np.add.outer(40 * np.arange(6), np.arange(20)).ravel())
+    assert (loaded.pixels[:, 2, 5, 1] == 7).all()  # planes of red, green, blue, rows first
+    assert (loaded.pixels[:, 2, 5, 0] != 7).sum() >= 119
     some = loading.load("cifar10", {"train": 10, "test": 15})
-    np.testing.assert_array_equal(some.pixels[:10], found.pixels[:10])
-    np.testing.assert_array_equal(some.pixels[10:], found.pixels[100:115])
+    np.testing.assert_array_equal(some.pixels[:10], loaded.pixels[:10])
+    np.testing.assert_array_equal(some.pixels[10:], loaded.pixels[100:115])
     assert (some.facts["train"], some.facts["test"]) == (10, 15)
 
 
@@ -174,11 +174,11 @@ def class_folders(root, classes=10, each=3):
 def test_cifar_class_folders_come_class_by_class_in_turn(tmp_path):
     now = imports.adopt("cifar10", [class_folders(tmp_path / "copy")])
     assert now.note.startswith("images in class folders: the order of the batches is lost, their pixels cannot be")
-    found = loading.load("cifar10", {})
-    np.testing.assert_array_equal(found.labels, np.tile(np.arange(10), 6))
-    np.testing.assert_array_equal(found.pixels[:, 0, 0, 0], found.labels)
-    np.testing.assert_array_equal(found.pixels[:30, 0, 0, 1], np.repeat([0, 1, 2], 10))
-    np.testing.assert_array_equal(found.pixels[:, 9, 9, 2], found.split)
+    loaded = loading.load("cifar10", {})
+    np.testing.assert_array_equal(loaded.labels, np.tile(np.arange(10), 6))
+    np.testing.assert_array_equal(loaded.pixels[:, 0, 0, 0], loaded.labels)
+    np.testing.assert_array_equal(loaded.pixels[:30, 0, 0, 1], np.repeat([0, 1, 2], 10))
+    np.testing.assert_array_equal(loaded.pixels[:, 9, 9, 2], loaded.split)
     with pytest.raises(UserError, match="10 class folders instead of 100"):
         imports.adopt("cifar100", [tmp_path / "copy"])
 
@@ -194,9 +194,9 @@ def test_cifar100_has_coarse_classes_as_groups(tmp_path):
         }
         (folder / name).write_bytes(pickle.dumps(content, protocol=2))
     imports.adopt("cifar100", [folder])
-    found = loading.load("cifar100", {"train": 150, "test": 100})
-    np.testing.assert_array_equal(found.labels, np.concatenate([np.arange(150) % 100, np.arange(100)]))
-    np.testing.assert_array_equal(found.group, np.concatenate([np.arange(150) % 20, np.arange(100) % 20]))
+    loaded = loading.load("cifar100", {"train": 150, "test": 100})
+    np.testing.assert_array_equal(loaded.labels, np.concatenate([np.arange(150) % 100, np.arange(100)]))
+    np.testing.assert_array_equal(loaded.group, np.concatenate([np.arange(150) % 20, np.arange(100) % 20]))
 
 
 @pytest.mark.parametrize(
@@ -233,29 +233,29 @@ def test_parameters_are_checked():
     ("name", "params"), [("cifar10", {"train": 200, "test": 100}), ("cifar100", {"train": 300, "test": 100})]
 )
 def test_cifar_stand_ins(name, params):
-    found = loading.load(name, params, stand_in=True)
+    loaded = loading.load(name, params, stand_in=True)
     shape = registry.datasets()[name].make(**params).shape()
-    assert found.pixels.shape == (shape["images"], 32, 32, 3)
-    assert len(set(found.labels.tolist())) == shape["classes"]
-    assert found.pixels.dtype == np.uint8
-    assert (found.split == 1).sum() == 100
-    assert found.facts["stand_in"]
-    assert 40 < found.pixels.std() < 80
+    assert loaded.pixels.shape == (shape["images"], 32, 32, 3)
+    assert len(set(loaded.labels.tolist())) == shape["classes"]
+    assert loaded.pixels.dtype == np.uint8
+    assert (loaded.split == 1).sum() == 100
+    assert loaded.facts["stand_in"]
+    assert 40 < loaded.pixels.std() < 80
     again = loading.load(name, params, stand_in=True)
-    np.testing.assert_array_equal(found.pixels, again.pixels)
+    np.testing.assert_array_equal(loaded.pixels, again.pixels)
 
 
 def test_omniglot_stand_in():
-    found = loading.load("omniglot", {"alphabets": 4}, stand_in=True)
-    assert found.pixels.shape == (4 * 33 * 20, 28, 28, 1)
-    np.testing.assert_array_equal(np.bincount(found.labels), np.full(132, 20))
-    assert sorted(set(found.group.tolist())) == [0, 1, 2, 3]
-    assert 0.08 < (found.pixels > 0).mean() < 0.2
+    loaded = loading.load("omniglot", {"alphabets": 4}, stand_in=True)
+    assert loaded.pixels.shape == (4 * 33 * 20, 28, 28, 1)
+    np.testing.assert_array_equal(np.bincount(loaded.labels), np.full(132, 20))
+    assert sorted(set(loaded.group.tolist())) == [0, 1, 2, 3]
+    assert 0.08 < (loaded.pixels > 0).mean() < 0.2
     # drawings of one character are nearer to each other than to another's
-    flat = found.pixels.reshape(len(found.pixels), -1).astype(float)
+    flat = loaded.pixels.reshape(len(loaded.pixels), -1).astype(float)
     means = flat.reshape(132, 20, -1).mean(axis=1)
     nearest = ((flat[:200, None, :] - means[None]) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == found.labels[:200]).mean() > 0.5
+    assert (nearest == loaded.labels[:200]).mean() > 0.5
     whole = registry.datasets()["omniglot"].make().shape()
     assert (whole["images"], whole["classes"]) == (32_460, 1623)
 
@@ -267,10 +267,10 @@ REAL = data_copies.SHARED
 def test_the_real_omniglot():
     now = imports.adopt("omniglot", [REAL / "omniglot"])  # the official drawings, packed again
     assert (now.state, now.note) == ("present", "the published content in other files")
-    found = loading.load("omniglot", {})
-    assert found.pixels.shape == (32_460, 28, 28, 1)
-    assert (np.bincount(found.labels) == 20).all()
-    assert found.facts["alphabets"][:3] == ["Alphabet_of_the_Magi", "Angelic", "Anglo-Saxon_Futhorc"]
+    loaded = loading.load("omniglot", {})
+    assert loaded.pixels.shape == (32_460, 28, 28, 1)
+    assert (np.bincount(loaded.labels) == 20).all()
+    assert loaded.facts["alphabets"][:3] == ["Alphabet_of_the_Magi", "Angelic", "Anglo-Saxon_Futhorc"]
 
 
 @pytest.mark.skipif(not (REAL / "cifar10").exists(), reason="no copy of CIFAR-10 beside the repository")
@@ -289,8 +289,8 @@ def test_a_piece_of_the_real_cifar10(tmp_path):
         some.writestr("test/class0/y.jpg", first)
     note = imports.adopt("cifar10", [tmp_path / "some.zip"]).note
     assert note.startswith("JPEG images in class folders: pixels differ from the published ones, the order of the")
-    found = loading.load("cifar10", {})
-    np.testing.assert_array_equal(found.pixels[10], np.asarray(Image.open(io.BytesIO(first)).convert("RGB")))
+    loaded = loading.load("cifar10", {})
+    np.testing.assert_array_equal(loaded.pixels[10], np.asarray(Image.open(io.BytesIO(first)).convert("RGB")))
 
 
 def _png(k):

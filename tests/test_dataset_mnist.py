@@ -28,12 +28,12 @@ def home(tmp_path, monkeypatch):
 
 def test_images_are_columns_in_file_order_scaled(tmp_path):
     imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    found = loading.load("mnist", {"n": 30, "split": "test"})
-    assert found.X.shape == (784, 30)
-    np.testing.assert_array_equal(found.X[5], np.arange(30) / 255)
-    np.testing.assert_array_equal(found.labels, np.arange(30) % 10)
+    loaded = loading.load("mnist", {"n": 30, "split": "test"})
+    assert loaded.X.shape == (784, 30)
+    np.testing.assert_array_equal(loaded.X[5], np.arange(30) / 255)
+    np.testing.assert_array_equal(loaded.labels, np.arange(30) % 10)
     raw = loading.load("mnist", {"n": 30, "scale": 1, "split": "test"})
-    np.testing.assert_allclose(found.X * 255, raw.X)
+    np.testing.assert_allclose(loaded.X * 255, raw.X)
 
 
 def brute_quota(labels, n):
@@ -67,20 +67,20 @@ FIGURES = (
 def test_at_the_paper_tier_the_published_images_and_clients_come_out(figure):
     settings = [s for s in load(ROOT / "experiments" / f"{figure}.yaml", "paper").settings() if s.dataset == "mnist"]
     assert settings
-    for one in {(s.names["dataset"], s.names["partition"]): s for s in settings}.values():
-        wanted = registry.datasets()["mnist"].make(**one.dataset_params)
+    for setting in {(s.names["dataset"], s.names["partition"]): s for s in settings}.values():
+        wanted = registry.datasets()["mnist"].make(**setting.dataset_params)
         assert (wanted.split, wanted.shape()) == ("train", {"M": 784, "N": 10_000, "K": 10})
         labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), COUNTS["train"]))
         labels = labels[select(labels, wanted.n, wanted.selection)]
         shares = np.array([500] * 4 + [1000] * 3 + [1500] * 2 + [2000])
         np.testing.assert_array_equal(np.bincount(labels), 1000 if wanted.selection == "balanced" else shares)
-        sharing = registry.partitions()[one.partition].make(**one.partition_params)
+        sharing = registry.partitions()[setting.partition].make(**setting.partition_params)
         client = sharing.assign(Samples(labels[None, :], labels, 10), np.random.default_rng(0))
         sizes = np.bincount(client)
         assert len(sizes) == 100
-        if one.partition == "two_digits":
+        if setting.partition == "two_digits":
             assert {len(np.unique(labels[client == i])) for i in range(100)} == {2}
-        if one.partition == "uniform" or wanted.selection == "balanced":
+        if setting.partition == "uniform" or wanted.selection == "balanced":
             assert set(sizes) == {100}
         else:
             assert (sizes.min(), sizes.max()) == (50, 175)
@@ -98,16 +98,16 @@ def test_every_figure_on_mnist_is_among_these():
 def test_stand_in_has_the_shape_and_class_sizes_of_the_real_one(selection, n, split):
     entry = registry.datasets()["mnist"]
     params = {"n": n, "selection": selection, "split": split}
-    found = loading.load("mnist", params, stand_in=True)
-    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
-    assert "stand_in" in found.facts
-    assert found.X.min() >= 0
-    assert found.X.max() <= 1
-    assert 0.1 < (found.X > 0).mean() < 0.3
+    loaded = loading.load("mnist", params, stand_in=True)
+    assert {"M": loaded.X.shape[0], "N": loaded.X.shape[1], "K": loaded.K} == entry.make(**params).shape()
+    assert "stand_in" in loaded.facts
+    assert loaded.X.min() >= 0
+    assert loaded.X.max() <= 1
+    assert 0.1 < (loaded.X > 0).mean() < 0.3
     if selection == "balanced":
-        assert len(set(np.bincount(found.labels, minlength=10))) == 1
+        assert len(set(np.bincount(loaded.labels, minlength=10))) == 1
     again = loading.load("mnist", params, stand_in=True)
-    assert again.X.tobytes() == found.X.tobytes()
+    assert again.X.tobytes() == loaded.X.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def test_the_real_images():
     for split, fingerprint in prints.items():
         assert content.fingerprint("mnist", {"split": split}) == fingerprint
     assert content.fingerprint("mnist", {}) == prints["train"]
-    found = loading.load("mnist", {"split": "test"})
-    assert found.X.shape == (784, 10_000)
-    assert np.bincount(found.labels).tolist() == COUNTS["test"].tolist()
-    assert found.X.max() == 1
+    loaded = loading.load("mnist", {"split": "test"})
+    assert loaded.X.shape == (784, 10_000)
+    assert np.bincount(loaded.labels).tolist() == COUNTS["test"].tolist()
+    assert loaded.X.max() == 1
     fewer = loading.load("mnist", {"selection": "quota", "split": "test"})
     assert fewer.facts["fewer"] == "5,040 of 10,000 images: more would break the proportions of 'quota'"
     assert fewer.facts["class_sizes"] == [252] * 4 + [504] * 3 + [756] * 2 + [1008]
@@ -219,13 +219,13 @@ def test_the_published_10000_come_from_the_real_training_images(selection):
     imports.adopt("mnist", [data_copies.SHARED / "mnist"])
     everything = loading.load("mnist", {"n": 60_000, "split": "train"})
     assert np.bincount(everything.labels).tolist() == COUNTS["train"].tolist()
-    found = loading.load("mnist", {"n": 10_000, "split": "train", "selection": selection})
-    assert size(found) == {"M": 784, "N": 10_000, "K": 10}
-    assert "fewer" not in found.facts
+    loaded = loading.load("mnist", {"n": 10_000, "split": "train", "selection": selection})
+    assert size(loaded) == {"M": 784, "N": 10_000, "K": 10}
+    assert "fewer" not in loaded.facts
     taken = (
         brute_quota(everything.labels, 10_000)
         if selection == "quota"
         else np.sort(np.concatenate([np.flatnonzero(everything.labels == k)[:1000] for k in range(10)]))
     )
-    np.testing.assert_array_equal(found.X, everything.X[:, taken])
-    np.testing.assert_array_equal(found.labels, everything.labels[taken])
+    np.testing.assert_array_equal(loaded.X, everything.X[:, taken])
+    np.testing.assert_array_equal(loaded.labels, everything.labels[taken])

@@ -42,13 +42,13 @@ def test_every_layout_of_movielens_gives_the_same_ratings(tmp_path, name):
     now = imports.adopt("movielens-1m", [tmp_path / "copy"], variant=True)
     assert now.state == "variant"
     assert "300 ratings instead of 1,000,209; 20 users instead of 6,040; 15 items instead of 3,706" in now.note
-    found = loading.load("movielens-1m", {})
-    np.testing.assert_array_equal(2 * found.user + 1, ROWS[:, 0])
-    np.testing.assert_array_equal(3 * found.item + 2, ROWS[:, 1])
-    np.testing.assert_array_equal(found.value, ROWS[:, 2])
-    assert (found.users, found.items) == (20, 15)
-    assert (found.user.dtype, found.item.dtype, found.value.dtype) == (np.int32, np.int32, np.float64)
-    assert (found.facts["last_user_id"], found.facts["last_item_id"]) == (39, 44)
+    loaded = loading.load("movielens-1m", {})
+    np.testing.assert_array_equal(2 * loaded.user + 1, ROWS[:, 0])
+    np.testing.assert_array_equal(3 * loaded.item + 2, ROWS[:, 1])
+    np.testing.assert_array_equal(loaded.value, ROWS[:, 2])
+    assert (loaded.users, loaded.items) == (20, 15)
+    assert (loaded.user.dtype, loaded.item.dtype, loaded.value.dtype) == (np.int32, np.int32, np.float64)
+    assert (loaded.facts["last_user_id"], loaded.facts["last_item_id"]) == (39, 44)
 
 
 def test_columns_are_found_by_their_names(tmp_path):
@@ -137,11 +137,11 @@ def test_compact_is_unique_with_inverse():
 
 def films(rows=ROWS, newline="\n"):
     """(film -> text of its file) in the official form."""
-    found = {}
+    by_film = {}
     for film in np.unique(rows[:, 1]):
         mine = rows[rows[:, 1] == film]
-        found[int(film)] = newline.join([f"{film}:", *(f"{u},{r},{DATE}" for u, _, r in mine.tolist())]) + newline
-    return found
+        by_film[int(film)] = newline.join([f"{film}:", *(f"{u},{r},{DATE}" for u, _, r in mine.tolist())]) + newline
+    return by_film
 
 
 def netflix(folder, layout):
@@ -177,12 +177,12 @@ def netflix(folder, layout):
 def test_every_layout_of_netflix_gives_the_same_ratings(tmp_path, layout):
     now = imports.adopt("netflix", [netflix(tmp_path / "copy", layout)], variant=True)
     assert "300 ratings instead of 100,480,507" in now.note
-    found = loading.load("netflix", {})
+    loaded = loading.load("netflix", {})
     by_film = ROWS[np.argsort(ROWS[:, 1], kind="stable")]
-    np.testing.assert_array_equal(2 * found.user + 1, by_film[:, 0])
-    np.testing.assert_array_equal(3 * found.item + 2, by_film[:, 1])
-    np.testing.assert_array_equal(found.value, by_film[:, 2])
-    assert isinstance(found.user, np.memmap)
+    np.testing.assert_array_equal(2 * loaded.user + 1, by_film[:, 0])
+    np.testing.assert_array_equal(3 * loaded.item + 2, by_film[:, 1])
+    np.testing.assert_array_equal(loaded.value, by_film[:, 2])
+    assert isinstance(loaded.user, np.memmap)
 
 
 @pytest.mark.parametrize("block", [16, 33, 64, 1000])
@@ -220,22 +220,22 @@ def test_a_last_line_without_newline_counts(tmp_path):
 @pytest.mark.parametrize(("name", "users"), [("movielens-1m", 400), ("movielens-10m", 300), ("netflix", 300)])
 def test_stand_ins(name, users):
     entry = registry.datasets()[name]
-    found = loading.load(name, {"users": users}, stand_in=True)
-    assert found.users == users == entry.make(users=users).shape()["users"]
-    assert found.user.max() < users
-    assert found.item.max() == found.items - 1
-    pairs = found.user.astype(np.int64) * found.items + found.item
+    loaded = loading.load(name, {"users": users}, stand_in=True)
+    assert loaded.users == users == entry.make(users=users).shape()["users"]
+    assert loaded.user.max() < users
+    assert loaded.item.max() == loaded.items - 1
+    pairs = loaded.user.astype(np.int64) * loaded.items + loaded.item
     assert len(np.unique(pairs)) == len(pairs)
     full = entry.make().shape()
     assert len(pairs) / users == pytest.approx(full["ratings"] / full["users"], rel=0.1)
-    assert found.value.min() >= (0.5 if name == "movielens-10m" else 1)
-    assert found.value.max() == 5
-    assert 3.2 < found.value.mean() < 3.8
-    popularity = np.sort(np.bincount(found.item))[::-1]
+    assert loaded.value.min() >= (0.5 if name == "movielens-10m" else 1)
+    assert loaded.value.max() == 5
+    assert 3.2 < loaded.value.mean() < 3.8
+    popularity = np.sort(np.bincount(loaded.item))[::-1]
     assert popularity[: len(popularity) // 10].sum() > 0.3 * popularity.sum()
-    assert found.facts["stand_in"]
+    assert loaded.facts["stand_in"]
     again = loading.load(name, {"users": users}, stand_in=True)
-    np.testing.assert_array_equal(again.value, found.value)
+    np.testing.assert_array_equal(again.value, loaded.value)
 
 
 def test_parameters_are_checked():
@@ -252,14 +252,14 @@ REAL = data_copies.SHARED / "movielens" / "ml-1m.zip"
 def test_the_real_ratings():
     now = imports.adopt("movielens-1m", [REAL])  # whose timestamps are not the official ones
     assert (now.state, now.note) == ("present", "the published content in other files")
-    found = loading.load("movielens-1m", {})
-    assert (len(found.value), found.users, found.items) == (1_000_209, 6040, 3706)
+    loaded = loading.load("movielens-1m", {})
+    assert (len(loaded.value), loaded.users, loaded.items) == (1_000_209, 6040, 3706)
     with zipfile.ZipFile(REAL) as archive, archive.open("ml-1m/ratings.dat") as file:
         lines = file.readlines()
         ids = sorted({int(line.split(b"::")[1]) for line in lines})
         for i, line in enumerate(lines[:1000]):
             user, item, value, _ = map(int, line.decode().split("::"))
-            assert (found.user[i] + 1, ids[found.item[i]], found.value[i]) == (user, item, value)
+            assert (loaded.user[i] + 1, ids[loaded.item[i]], loaded.value[i]) == (user, item, value)
     assert loading.load("movielens-1m", {"min_item_ratings": 5}).items == 3416
 
 

@@ -57,19 +57,19 @@ def test_loaded_data_have_the_declared_shape(name, params, tmp_path, monkeypatch
         own_examples.module(example).write(tmp_path)
     entry = registry.datasets()[name]
     loaded = loading.load(name, params, stand_in=entry.source is not None)
-    found, promised = size(loaded), dict(entry.make(**params).shape())
-    assert found, f"say the size of such data in fedrepro/datasets/sizes.py: {type(loaded)}"
-    assert set(found) <= set(NAMES[entry.kind]), "a spec may state the size of whatever is measured"
-    assert all(type(value) is int and value >= 0 for value in found.values())
+    sizes, promised = size(loaded), dict(entry.make(**params).shape())
+    assert sizes, f"say the size of such data in fedrepro/datasets/sizes.py: {type(loaded)}"
+    assert set(sizes) <= set(NAMES[entry.kind]), "a spec may state the size of whatever is measured"
+    assert all(type(value) is int and value >= 0 for value in sizes.values())
     density = promised.pop("density", None)
     known = {key: value for key, value in promised.items() if value is not None and (key, value) != ("K", 0)}
     known = {key: value for key, value in known.items() if key not in ("P", "side", "kind")}  # of whom the data are
-    assert known == {key: found.get(key) for key in known}
+    assert known == {key: sizes.get(key) for key in known}
     assert known or name == "file", "a shape says what is known of the data"
     promised = {key: value for key, value in promised.items() if key not in ("P", "side", "kind")}
-    assert set(promised) <= set(found) or name == "file"  # the file tells what the shape could not
+    assert set(promised) <= set(sizes) or name == "file"  # the file tells what the shape could not
     if density is not None:
-        assert loaded.facts["density"] == pytest.approx([density] * found["I"], rel=0.1)
+        assert loaded.facts["density"] == pytest.approx([density] * sizes["I"], rel=0.1)
 
 
 def test_the_size_of_a_copy_is_its_own_and_not_the_published_one(tmp_path):

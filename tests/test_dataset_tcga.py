@@ -30,7 +30,7 @@ def test_steps_from_the_files_to_the_matrix(tmp_path):
     folder = data_copies.tcga(tmp_path / "copy")
     now = imports.adopt("tcga", [folder])
     assert (now.state, now.note) == ("variant", "40 genes of 60 samples instead of 20,531 of 11,069")
-    found = loading.load("tcga", {"features": 7, "types": 2, "n": None})
+    loaded = loading.load("tcga", {"features": 7, "types": 2, "n": None})
     table = rows(folder, MATRIX)
     kinds = {row[0]: row[3] for row in rows(folder, TABLE)[1:]}
     tumours = [i for i, b in enumerate(table[0][1:]) if b.endswith("-01")]
@@ -41,11 +41,11 @@ def test_steps_from_the_files_to_the_matrix(tmp_path):
     complete = [g for g in table[1:] if all(g[1 + i] not in ("", "NA") for i in samples)]
     X = np.array([[np.float32(g[1 + i]) for g in complete] for i in samples], dtype=np.float64)
     labels = np.repeat([0, 1], [len(breast), len(second)])
-    np.testing.assert_array_equal(found.X, X[:, top_by_chi2(X, labels, 7)].T)
-    np.testing.assert_array_equal(found.labels, labels)
-    assert found.facts["types"] == ["breast", other]
-    assert found.facts["genes_left_out"] == 40 - len(complete)
-    assert found.X.min() >= 0
+    np.testing.assert_array_equal(loaded.X, X[:, top_by_chi2(X, labels, 7)].T)
+    np.testing.assert_array_equal(loaded.labels, labels)
+    assert loaded.facts["types"] == ["breast", other]
+    assert loaded.facts["genes_left_out"] == 40 - len(complete)
+    assert loaded.X.min() >= 0
 
 
 def test_fewer_samples_keep_the_proportions(tmp_path):
@@ -97,13 +97,13 @@ def test_bad_files(tmp_path):
 @pytest.mark.parametrize("params", [{}, {"n": 20}, {"n": 21}, {"n": 700, "types": 33, "features": 300}, {"types": 1}])
 def test_stand_in_has_the_shape(params):
     params = {"features": 200, **params}
-    found = loading.load("tcga", params, stand_in=True)
+    loaded = loading.load("tcga", params, stand_in=True)
     shape = registry.datasets()["tcga"].make(**params).shape()
-    assert found.X.shape == (shape["M"], shape["N"])
-    assert len(np.unique(found.labels)) == found.K == shape["K"]
-    assert found.X.min() >= 0
-    assert 0 < found.X.max() < 40
-    assert found.facts["stand_in"]
+    assert loaded.X.shape == (shape["M"], shape["N"])
+    assert len(np.unique(loaded.labels)) == loaded.K == shape["K"]
+    assert loaded.X.min() >= 0
+    assert 0 < loaded.X.max() < 40
+    assert loaded.facts["stand_in"]
 
 
 def test_parameters_are_checked():

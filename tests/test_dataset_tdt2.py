@@ -53,18 +53,18 @@ def test_weightings_by_hand():
     np.testing.assert_allclose(weighted, (counts[:, chosen] * np.log(60 / df)).T)
     unit = prepared(sp.csr_matrix(counts), labels, 3, 10, "counts", True).X
     np.testing.assert_allclose(np.sqrt(unit.multiply(unit).sum(axis=0)), 1)
-    for found in (plain.X, unit):
-        assert sp.issparse(found)
-        assert found.format == "csc"
+    for matrix in (plain.X, unit):
+        assert sp.issparse(matrix)
+        assert matrix.format == "csc"
 
 
 def test_copy_is_read_and_classes_go_from_the_largest(tmp_path):
     now = imports.adopt("tdt2", [data_copies.tdt2(tmp_path)])
     assert now.state == "variant"
     assert "60 documents of 30 terms instead of 9,394 of 36,771" in now.note
-    found = loading.load("tdt2", {"features": 5, "classes": 3})
-    assert found.X.shape == (5, 60)
-    assert found.X.dtype == np.float64
+    loaded = loading.load("tdt2", {"features": 5, "classes": 3})
+    assert loaded.X.shape == (5, 60)
+    assert loaded.X.dtype == np.float64
     two = loading.load("tdt2", {"features": 5, "classes": 2})
     assert two.X.shape == (5, 40)
     assert set(two.labels) == {0, 1}
@@ -109,13 +109,13 @@ def test_parameters_are_checked():
 def test_stand_in_has_the_shape_and_the_counted_statistics():
     entry = registry.datasets()["tdt2"]
     params = {"features": 1000, "n": 1500}
-    found = loading.load("tdt2", params, stand_in=True)
-    assert {"M": found.X.shape[0], "N": found.X.shape[1], "K": found.K} == entry.make(**params).shape()
-    assert sp.issparse(found.X)
-    assert "stand_in" in found.facts
-    assert 0.005 < found.X.nnz / np.prod(found.X.shape) < 0.1
+    loaded = loading.load("tdt2", params, stand_in=True)
+    assert {"M": loaded.X.shape[0], "N": loaded.X.shape[1], "K": loaded.K} == entry.make(**params).shape()
+    assert sp.issparse(loaded.X)
+    assert "stand_in" in loaded.facts
+    assert 0.005 < loaded.X.nnz / np.prod(loaded.X.shape) < 0.1
     np.testing.assert_allclose(
-        np.bincount(found.labels, minlength=30) / 1500, np.array(CLASS_SIZES) / 9394, atol=2 / 1500
+        np.bincount(loaded.labels, minlength=30) / 1500, np.array(CLASS_SIZES) / 9394, atol=2 / 1500
     )
 
 
@@ -123,10 +123,10 @@ def test_stand_in_has_the_shape_and_the_counted_statistics():
 def test_the_real_matrix():
     now = imports.adopt("tdt2", [data_copies.SHARED / "tdt2" / "TDT2.mat"])
     assert now.state == "present"
-    found = loading.load("tdt2", {})
-    assert found.X.shape == (5000, 9394)
-    assert tuple(np.bincount(found.labels)) == CLASS_SIZES
-    assert found.X.nnz == 668_763
-    assert found.facts["empty_columns"] == 1
+    loaded = loading.load("tdt2", {})
+    assert loaded.X.shape == (5000, 9394)
+    assert tuple(np.bincount(loaded.labels)) == CLASS_SIZES
+    assert loaded.X.nnz == 668_763
+    assert loaded.facts["empty_columns"] == 1
     counts = sp.csr_matrix(scipy.io.loadmat(data_copies.SHARED / "tdt2" / "TDT2.mat")["fea"])
     assert counts.nnz == 1_224_135

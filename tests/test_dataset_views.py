@@ -35,35 +35,35 @@ def test_europarl_rows_are_the_same_sentence_in_every_language(tmp_path):
     assert "de: 46 sentences, over a million are in the release" in now.note
     assert "without da, el, es, fi, nl, pt, sv" in now.note
     common = [i for i in range(50) if i % 10 > 2]
-    found = loading.load("europarl", {"languages": THREE, "train": 30, "test": 5, "features": 2**12})
-    for language, view in zip(THREE, found.views, strict=True):
+    loaded = loading.load("europarl", {"languages": THREE, "train": 30, "test": 5, "features": 2**12})
+    for language, view in zip(THREE, loaded.views, strict=True):
         expected = HashingVectorizer(n_features=2**12).transform([f"{language}satz wort{i}" for i in common])
         assert sp.issparse(view)
         assert view.dtype == np.float64
         assert abs(view - expected[:35]).max() == 0
-    assert found.facts == {"train": 30, "test": 5, "languages": THREE, "common": 36}  # 35 and the applause, once
+    assert loaded.facts == {"train": 30, "test": 5, "languages": THREE, "common": 36}  # 35 and the applause, once
 
 
 def test_europarl_english_is_a_view_too(tmp_path):
     imports.adopt("europarl", [data_copies.europarl(tmp_path / "copy")])
-    found = loading.load(
+    loaded = loading.load(
         "europarl", {"languages": ["it", "en"], "train": 40, "test": 0, "features": 2**12, "norm": "none"}
     )
     kept = [i for i in range(50) if i % 10 != 2][:40]
     plain = HashingVectorizer(n_features=2**12, norm=None)
-    assert abs(found.views[1] - plain.transform([f"Sentence number {i}" for i in kept])).max() == 0
+    assert abs(loaded.views[1] - plain.transform([f"Sentence number {i}" for i in kept])).max() == 0
 
 
 def test_europarl_order_of_import_does_not_matter(tmp_path):
     folder = data_copies.europarl(tmp_path / "copy")
-    one = imports.adopt("europarl", [folder]).fingerprint
-    assert imports.adopt("europarl", sorted(folder.iterdir(), reverse=True)).fingerprint == one
+    fingerprint = imports.adopt("europarl", [folder]).fingerprint
+    assert imports.adopt("europarl", sorted(folder.iterdir(), reverse=True)).fingerprint == fingerprint
     (tmp_path / "plain").mkdir()
     for archive in folder.iterdir():
         with tarfile.open(archive) as tar:
             for member in tar:
                 (tmp_path / "plain" / member.name).write_bytes(tar.extractfile(member).read())
-    assert imports.adopt("europarl", [tmp_path / "plain"]).fingerprint == one
+    assert imports.adopt("europarl", [tmp_path / "plain"]).fingerprint == fingerprint
 
 
 def test_europarl_languages_not_here_and_too_few_sentences(tmp_path):
@@ -94,13 +94,13 @@ def test_europarl_bad_copies(tmp_path):
 
 def test_europarl_stand_in_is_aligned():
     params = {"languages": THREE, "train": 900, "test": 100, "features": 2**14}
-    found = loading.load("europarl", params, stand_in=True)
+    loaded = loading.load("europarl", params, stand_in=True)
     shape = registry.datasets()["europarl"].make(**params).shape()
-    assert len(found.views) == shape["I"]
-    assert {view.shape for view in found.views} == {(shape["J"] + shape["test"], shape["N"])}
-    np.testing.assert_allclose(sp.linalg.norm(found.views[0], axis=1), 1)
+    assert len(loaded.views) == shape["I"]
+    assert {view.shape for view in loaded.views} == {(shape["J"] + shape["test"], shape["N"])}
+    np.testing.assert_allclose(sp.linalg.norm(loaded.views[0], axis=1), 1)
     # without the commonest words the same sentence's Gram rows agree across languages, other sentences' do not
-    rare = [view @ sp.diags(((view != 0).mean(axis=0).A1 < 0.03).astype(float)) for view in found.views[:2]]
+    rare = [view @ sp.diags(((view != 0).mean(axis=0).A1 < 0.03).astype(float)) for view in loaded.views[:2]]
     gram = [(view @ view.T).toarray() * (1 - np.eye(1000)) for view in rare]
     a, b = (g / np.linalg.norm(g, axis=1, keepdims=True) for g in gram)
     assert (np.argmax(a @ b.T, axis=1) == np.arange(1000)).mean() > 0.9
@@ -108,8 +108,8 @@ def test_europarl_stand_in_is_aligned():
 
 def test_europarl_stand_in_has_to_be_learnt():
     """What languages share is not their largest directions, with which the warm start begins (Fig. 9)."""
-    found = loading.load("europarl", {"languages": THREE, "train": 4000, "test": 400, "features": 1024}, stand_in=True)
-    problem = GCCA(found.views, K=10, test=400)
+    loaded = loading.load("europarl", {"languages": THREE, "train": 4000, "test": 400, "features": 1024}, stand_in=True)
+    problem = GCCA(loaded.views, K=10, test=400)
     history = run(AltMaxVar(T=20, b=300, m=50), problem, rounds=60, metrics=["cost", "ac"], record_every=60)
     assert history["cost"][-1] < history["cost"][0] / 3
     assert history["ac"][-1] > 3 * history["ac"][0]
@@ -145,17 +145,17 @@ def test_synpuf_counts_claim_by_claim(tmp_path):
     folder = data_copies.synpuf(tmp_path / "copy")
     now = imports.adopt("synpuf", [folder])
     assert "sample 1: 400 claims, about 790,000 are in the release" in now.note
-    found = loading.load("synpuf", {**SMALL, "order": "sorted"})
+    loaded = loading.load("synpuf", {**SMALL, "order": "sorted"})
     tops = [naive_counts(folder, s, None, None) for s in (1, 2, 3)]
     columns = sorted(set().union(*(top(px, 6) for _, px in tops)))
     codes = sorted(set().union(*(top(dx, 30) for dx, _ in tops)))
     groups = Counter(chapter(code) for code in codes)
     rows = [c for c in codes if groups[chapter(c)] >= 5 and chapter(c) != 15]
     rows.sort(key=lambda c: (chapter(c), c))
-    assert set(found.facts["chapters"]) == {chapter(c) for c in rows} == {3, 6}
-    for sample, view in zip((1, 2, 3), found.views, strict=True):
+    assert set(loaded.facts["chapters"]) == {chapter(c) for c in rows} == {3, 6}
+    for sample, view in zip((1, 2, 3), loaded.views, strict=True):
         np.testing.assert_array_equal(view, naive_counts(folder, sample, rows, columns))
-    assert found.labels.tolist() == [sorted({3, 6}).index(chapter(c)) for c in rows]
+    assert loaded.labels.tolist() == [sorted({3, 6}).index(chapter(c)) for c in rows]
 
 
 def test_synpuf_orders_shuffle_inside_groups_only(tmp_path):
@@ -203,11 +203,11 @@ def test_synpuf_bad_and_missing(tmp_path):
 
 
 def test_synpuf_stand_in_has_the_papers_sizes():
-    found = loading.load("synpuf", {}, stand_in=True)
-    assert [view.shape for view in found.views] == [(727, 511)] * 3
-    assert len(np.unique(found.labels)) == 6
-    assert np.bincount(found.labels).min() >= 40
-    assert all((view == np.round(view)).all() and view.min() >= 0 for view in found.views)
+    loaded = loading.load("synpuf", {}, stand_in=True)
+    assert [view.shape for view in loaded.views] == [(727, 511)] * 3
+    assert len(np.unique(loaded.labels)) == 6
+    assert np.bincount(loaded.labels).min() >= 40
+    assert all((view == np.round(view)).all() and view.min() >= 0 for view in loaded.views)
 
 
 @pytest.mark.parametrize(

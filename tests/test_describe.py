@@ -83,7 +83,7 @@ def test_every_method_and_problem_names_its_source(kind: str, name: str) -> None
 
 
 def test_an_explanation_begins_with_a_paragraph_or_sentence_and_ends_with_the_next_or_its_paragraph() -> None:
-    found = docstrings.explained(
+    meanings = docstrings.explained(
         """Parameters of a method.
 
         m : clients that take part in a round, 1 .. P; None for all. Q1, Q2 : steps,
@@ -92,7 +92,7 @@ def test_an_explanation_begins_with_a_paragraph_or_sentence_and_ends_with_the_ne
         This concerns none of them. last : at least 0.
         """
     )
-    assert found == {
+    assert meanings == {
         "m": "clients that take part in a round, 1 .. P; None for all",
         "Q1": "steps, at least 1 (see fig. 3)",
         "Q2": "steps, at least 1 (see fig. 3)",
@@ -129,19 +129,19 @@ def test_the_source_is_the_paragraph_that_says_so() -> None:
 
 def used(figure: Figure) -> set[tuple[str, str]]:
     """What a figure that was read in full uses."""
-    found = set()
+    names = set()
     for panel in figure.panels:
-        found.add(("panel kind", panel.kind))
-        found |= {("panel option", f"{panel.kind}.{k}") for k, v in panel.options.items() if v is not None}
+        names.add(("panel kind", panel.kind))
+        names |= {("panel option", f"{panel.kind}.{k}") for k, v in panel.options.items() if v is not None}
         counts = panel.options.get("axis", "round") if "reach" in panel.options else None
         axis = {"table": counts, "scatter": None}.get(panel.kind, panel.x)
-        found |= {("axis", axis)} if axis in axes.AXES else set()
+        names |= {("axis", axis)} if axis in axes.AXES else set()
         for curve in panel.curves:
             setting = curve.setting
-            found |= {(what, getattr(setting, what)) for what in ("algorithm", "problem", "dataset")}
-            found |= {("partition", setting.partition)} if setting.partition else set()
-            found |= {("measures", f"{setting.problem}.{metric}") for metric in setting.metrics}
-    return found
+            names |= {(what, getattr(setting, what)) for what in ("algorithm", "problem", "dataset")}
+            names |= {("partition", setting.partition)} if setting.partition else set()
+            names |= {("measures", f"{setting.problem}.{metric}") for metric in setting.metrics}
+    return names
 
 
 def test_the_quick_look_at_specs_sees_what_reading_them_in_full_does() -> None:
@@ -208,10 +208,10 @@ def experiments(tmp_path: Path) -> Path:
 
 
 def test_uses_are_of_the_names_behind_a_spec_s_own(experiments: Path) -> None:
-    found = uses(experiments)
-    assert set(map(tuple, found.values())) == {("own/figure",)}
+    figures = uses(experiments)
+    assert set(map(tuple, figures.values())) == {("own/figure",)}
     by_kind: dict[str, set[str]] = {}
-    for what, name in found:
+    for what, name in figures:
         by_kind.setdefault(what, set()).add(name)
     assert by_kind == {
         "algorithm": {"fedmgs", "kmeans++", "fedmavg", "sncp", "tsne"},
@@ -454,9 +454,9 @@ def test_every_command_is_where_the_table_says() -> None:
     assert list(COMMANDS) == sorted(COMMANDS)
     context = main.make_context("fedrepro", ["list"])
     for name in COMMANDS:
-        found = main.get_command(context, name)
-        assert isinstance(found, click.Command)
-        assert found.name == name
+        command = main.get_command(context, name)
+        assert isinstance(command, click.Command)
+        assert command.name == name
     assert main.get_command(context, "nothing") is None
 
 

@@ -155,9 +155,9 @@ def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None
     row = discrepancies.Discrepancy(
         "fedc", "fedc.1", "t", "p", "c", "t", (), "x", "beyond/small", ("trials=0",), (), (effect,)
     )
-    found = verify([row], tmp_path, "quick")
-    assert found[0].startswith("fedc.1: m=3 selects no curve")
-    assert found[1].startswith("fedc.1: fedrepro run beyond/small --set 'trials=0' --results results-other: 1 error")
+    errors = verify([row], tmp_path, "quick")
+    assert errors[0].startswith("fedc.1: m=3 selects no curve")
+    assert errors[1].startswith("fedc.1: fedrepro run beyond/small --set 'trials=0' --results results-other: 1 error")
 
 
 def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small: Path, tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small
     words = effects.measure(effect, source).words
     frame = read(root / "quick" / "beyond" / "small.csv")
     rows = frame[frame["round"] == 3]
-    one, five = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
-    assert f"{one.mean():.4g} (FedCAvg Q2=1); {five.mean():.4g} (FedCAvg Q2=5)" in words
-    assert f"difference {np.mean(five - one):+.3g} [" in words
+    Q2_1, five = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
+    assert f"{Q2_1.mean():.4g} (FedCAvg Q2=1); {five.mean():.4g} (FedCAvg Q2=5)" in words
+    assert f"difference {np.mean(five - Q2_1):+.3g} [" in words
     assert words.endswith("over 2 trials")
 
 

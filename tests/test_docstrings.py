@@ -21,9 +21,9 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_of_a_public_name_runs(name: str) -> None:
     thing = getattr(fedrepro, name)
-    found = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, None, None)
-    assert found.examples, f"the docstring of fedrepro.{name} has no example (>>> ...)"
+    examples = doctest.DocTestParser().get_doctest(thing.__doc__, {}, name, None, None)
+    assert examples.examples, f"the docstring of fedrepro.{name} has no example (>>> ...)"
     said: list[str] = []
-    result = doctest.DocTestRunner(verbose=False).run(found, out=said.append)
+    result = doctest.DocTestRunner(verbose=False).run(examples, out=said.append)
     assert result.failed == 0, "".join(said)
-    assert any(name in example.source for example in found.examples), "the example does not use it"
+    assert any(name in example.source for example in examples.examples), "the example does not use it"

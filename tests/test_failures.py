@@ -36,11 +36,11 @@ def test_a_failed_run_tells_its_reason_and_traceback(
     series = "fedcgds m=2 Q1=3 Q2=4 @ syn / unf"
     assert f"the traceback: fedrepro failures '{series}, trial 1'" in ran.stderr
     results = ("--results", tmp_path / "results")
-    one = fedrepro("failures", f"{series}, trial 2", *results).output
-    assert "failed: ArithmeticError: no luck today" in one
-    assert 'raise ArithmeticError("no luck today")' in one
-    assert "Traceback (most recent call last)" in one
-    assert "trial 1" not in one
+    output = fedrepro("failures", f"{series}, trial 2", *results).output
+    assert "failed: ArithmeticError: no luck today" in output
+    assert 'raise ArithmeticError("no luck today")' in output
+    assert "Traceback (most recent call last)" in output
+    assert "trial 1" not in output
     monkeypatch.undo()  # and with it the code that failed
     whole = fedrepro("failures", small, *results).output
     assert whole.count("Traceback") == 1, "runs that fail alike are told together"
@@ -110,18 +110,18 @@ def test_a_figure_that_cannot_be_read_completes_to_nothing(small: Path) -> None:
 
 
 def test_lists_for_programs_name_every_cell(fedrepro: Call) -> None:
-    found = json.loads(fedrepro("list", "--json").output)
-    assert list(found) == list(TABLES)
+    tables = json.loads(fedrepro("list", "--json").output)
+    assert list(tables) == list(TABLES)
     assert {"name": "fedmgs", "label": "FedMGS", "problem": "clustering"}.items() <= next(
-        row for row in found["algorithms"] if row["name"] == "fedmgs"
+        row for row in tables["algorithms"] if row["name"] == "fedmgs"
     ).items()
-    assert json.loads(fedrepro("list", "papers", "--json").output) == found["papers"]
+    assert json.loads(fedrepro("list", "papers", "--json").output) == tables["papers"]
 
 
 def test_a_plan_for_programs_says_what_the_text_does(fedrepro: Call, small: Path) -> None:
     said = json.loads(fedrepro("plan", small, "--json", "--jobs", 1).stdout)
-    (one,) = said["figures"]
-    assert one == {"figure": "beyond/small", "tier": "quick", "settings": 4, "trials": 2, "reused": 0, "todo": 8} | {
+    (figure,) = said["figures"]
+    assert figure == {"figure": "beyond/small", "tier": "quick", "settings": 4, "trials": 2, "reused": 0, "todo": 8} | {
         "missing": {}
     }
     assert (said["in_all"]["runs"], said["in_all"]["todo"], said["in_all"]["workers"]) == (8, 8, 1)

@@ -330,11 +330,11 @@ def tried(number: int, folder: Path) -> str:
 def _loaded(original: Original, folder: Path, content: bytes) -> str:
     params = {key: str(folder / value) if key == "labels" and "." in value else value for key, value in original.params}
     path = folder / (original.beside[0][0] if original.beside else original.inside)
-    found = MatrixFile(str(path), **params).load()
-    X = found.X
+    data = MatrixFile(str(path), **params).load()
+    X = data.X
     assert X.dtype == np.float64
     assert np.isfinite(X.data if sparse.issparse(X) else X).all()
-    assert found.labels is None or (found.labels.shape == (X.shape[1],) and found.labels.max() < found.K)
+    assert data.labels is None or (data.labels.shape == (X.shape[1],) and data.labels.max() < data.K)
     wanted = naive(original, content)
     if wanted is not None:
         np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, wanted)

@@ -121,34 +121,34 @@ def chosen(kind: str, draw: np.random.Generator) -> Path:
         packed.write_bytes(gzip.compress((base / "small.csv").read_bytes()))
         (base / "small.csv").unlink()
         return packed
-    found = {
+    patterns = {
         "record": ".runs/*/*.npz", "failure": ".runs/*/*.failed.json", "timings": ".runs/timings.json",
         "problem": ".scratch/*/problem.json", "array": ".scratch/*/*.npy",
     }  # fmt: skip
-    paths = sorted(results.glob(found[kind])) if kind in found else [base / f"small.{kind}"]
+    paths = sorted(results.glob(patterns[kind])) if kind in patterns else [base / f"small.{kind}"]
     return paths[draw.integers(len(paths))]
 
 
 def bitten(content: bytes, draw: np.random.Generator) -> bytes:
     """Bytes flipped, zeroed, cut off, doubled or put in."""
-    found = bytearray(content)
-    at = int(draw.integers(len(found)))
+    damaged = bytearray(content)
+    at = int(draw.integers(len(damaged)))
     how = draw.integers(6)
     if how == 0:
-        for place in draw.integers(len(found), size=draw.integers(1, 9)):
-            found[place] ^= 1 << int(draw.integers(8))
+        for place in draw.integers(len(damaged), size=draw.integers(1, 9)):
+            damaged[place] ^= 1 << int(draw.integers(8))
     elif how == 1:
         end = at + int(draw.integers(1, 400))
-        found[at:end] = bytes(len(found[at:end]))
+        damaged[at:end] = bytes(len(damaged[at:end]))
     elif how == 2:
-        del found[at:]
+        del damaged[at:]
     elif how == 3:
-        found[at:at] = found[at : at + 200]
+        damaged[at:at] = damaged[at : at + 200]
     elif how == 4:
-        found[at:at] = draw.bytes(int(draw.integers(1, 40)))
+        damaged[at:at] = draw.bytes(int(draw.integers(1, 40)))
     else:
-        found = bytearray(draw.bytes(int(draw.integers(0, 300))))
-    return bytes(found)
+        damaged = bytearray(draw.bytes(int(draw.integers(0, 300))))
+    return bytes(damaged)
 
 
 def rearranged(content: bytes, draw: np.random.Generator) -> bytes:
@@ -165,7 +165,7 @@ def rearranged(content: bytes, draw: np.random.Generator) -> bytes:
     elif how == 3:
         del rows[row:]
     elif how == 4:
-        rows = [[*one[:column], *one[column + 1 :]] for one in rows]
+        rows = [[*cells[:column], *cells[column + 1 :]] for cells in rows]
     else:
         rows[0][column] = "other"
     return ("\n".join(map(",".join, rows)) + "\n").encode()
@@ -178,7 +178,7 @@ def changed(facts: Any, draw: np.random.Generator) -> Any:
     values: list[Any] = [None, 0, -3, 1e300, float("nan"), True, "", "x", [], {}, [[]], {"a": 1}, "\ud800", 10**400]
     if not path:
         return values[draw.integers(len(values))]
-    at = functools.reduce(lambda one, key: one[key], path[:-1], facts)
+    at = functools.reduce(lambda container, key: container[key], path[:-1], facts)
     if isinstance(at, dict) and draw.random() < 0.3:
         del at[path[-1]]
     elif isinstance(at, list) and draw.random() < 0.4:
@@ -223,12 +223,12 @@ def remade(path: Path, draw: np.random.Generator) -> None:
 # -- what must hold ----------------------------------------------------------------------------------------------------
 
 
-def same(one: Record, other: Record | None) -> bool:
+def same(record: Record, other: Record | None) -> bool:
     """Whether two records hold the same."""
     assert other is not None
-    arrays = [{**r.metrics, **r.artifacts, "r": r.rounds, "c": r.counts, "s": r.seconds} for r in (one, other)]
+    arrays = [{**r.metrics, **r.artifacts, "r": r.rounds, "c": r.counts, "s": r.seconds} for r in (record, other)]
     equal = all(np.array_equal(arrays[0][name], arrays[1][name], equal_nan=True) for name in arrays[1])
-    return one.meta == other.meta and arrays[0].keys() == arrays[1].keys() and equal
+    return record.meta == other.meta and arrays[0].keys() == arrays[1].keys() and equal
 
 
 def check(home: Home, seed: int) -> None:
@@ -236,8 +236,8 @@ def check(home: Home, seed: int) -> None:
     kind, path = mutated(home, seed)
     turn = seed // len(KINDS)
     if kind == "record" and turn % 6:  # most of them by themselves, which is quick
-        found = Store(Path("results/.runs")).read(path.stem) if path.is_file() else None
-        assert found is None or same(found, Store(home.whole / ".runs").read(path.stem)), f"seed {seed}: {path}"
+        outcome = Store(Path("results/.runs")).read(path.stem) if path.is_file() else None
+        assert outcome is None or same(outcome, Store(home.whole / ".runs").read(path.stem)), f"seed {seed}: {path}"
         return
     asked = {"record": ["run"], "failure": ["run"], "timings": ["plan", "run"], "problem": ["run"], "array": ["run"]}
     names = asked.get(kind) or [("verdict", "show", "compare", "plan", "run")[turn % 5]]
@@ -250,16 +250,16 @@ def check(home: Home, seed: int) -> None:
     for name in names:
         where = f"seed {seed}: {name} after {path} was damaged"
         began = time.monotonic()
-        found = call(name)
+        outcome = call(name)
         assert time.monotonic() - began < AT_MOST, where
-        if found.exception is not None and not isinstance(found.exception, SystemExit):
-            raise AssertionError(where) from found.exception
-        assert found.exit_code in (0, 2), f"{where}: {found.output}"
-        assert "Traceback" not in found.output, where
-        if found.exit_code == 2:
-            assert found.stderr.startswith("error: "), where
+        if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+            raise AssertionError(where) from outcome.exception
+        assert outcome.exit_code in (0, 2), f"{where}: {outcome.output}"
+        assert "Traceback" not in outcome.output, where
+        if outcome.exit_code == 2:
+            assert outcome.stderr.startswith("error: "), where
         elif name in home.said:
-            assert NUMBERS.findall(found.stdout) == NUMBERS.findall(home.said[name]), f"{where}: {found.output}"
+            assert NUMBERS.findall(outcome.stdout) == NUMBERS.findall(home.said[name]), f"{where}: {outcome.output}"
         elif name == "run":
             table = Path("results/quick/beyond/small.csv")
             there = table.read_bytes() if table.exists() else gzip.decompress(Path(f"{table}.gz").read_bytes())

@@ -181,9 +181,9 @@ def test_the_classifier_of_the_released_program_is_fitted_to_other_rows():
     points, labels = clusters(n=80)
     parts = {"validation": Part([points], 1 - labels), "test": Part([points], labels)}  # contradicts the training rows
     P = DeepGCCA([points], 2, labels=labels, parts=parts)
-    found = P.measure(state([{}], P.common(state([{}], points), [points])), ("accuracy", "accuracy_code"))
-    assert found["accuracy"] == 1.0
-    assert found["accuracy_code"] == 0.0
+    measured = P.measure(state([{}], P.common(state([{}], points), [points])), ("accuracy", "accuracy_code"))
+    assert measured["accuracy"] == 1.0
+    assert measured["accuracy_code"] == 0.0
 
 
 def test_cost_and_numbers_that_are_not_finite():

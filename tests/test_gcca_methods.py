@@ -193,10 +193,10 @@ def test_both_methods_go_to_the_global_optimum():
     problem = GCCA(small(D=3, nu=0.5, J=200), 3)
     for method in (AltMaxVar(T=20, start="randn"), CuteMaxVar(T=20, q=4, start="randn")):
         state = take(method.rounds(problem, np.random.default_rng(0)), 300)[-1]
-        found = problem.measure(state, ("ratio", "subspace", "stationarity", "lag"))
-        assert found["ratio"] < 1.001
-        assert found["subspace"] < 0.01
-        assert found["lag"] < 0.01
+        measured = problem.measure(state, ("ratio", "subspace", "stationarity", "lag"))
+        assert measured["ratio"] < 1.001
+        assert measured["subspace"] < 0.01
+        assert measured["lag"] < 0.01
     assert problem.optimum.eigenvalues[-1] > 2
 
 

@@ -233,21 +233,21 @@ def test_stationarity_is_the_norm_of_the_gradients_by_differences_of_the_cost():
 
     def slopes(point):
         """Of the cost, by central differences, exact for a quadratic."""
-        found = np.empty(point.shape)
+        gradient = np.empty(point.shape)
         for at in np.ndindex(*point.shape):
             kept, ends = point[at], []
             for h in (0.5, -0.5):
                 point[at] = kept + h
                 ends.append(problem.cost(problem.representations(Q), G))
-            point[at], found[at] = kept, ends[0] - ends[1]
-        return found
+            point[at], gradient[at] = kept, ends[0] - ends[1]
+        return gradient
 
     squares = sum(np.sum(slopes(own) ** 2) for own in Q)
     symmetric = [np.array(S) for S in ([[1, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 1], [1, 0]])]
     directions = np.stack([(G @ S).ravel() for S in symmetric], axis=1)
     squares += np.linalg.lstsq(directions, slopes(G).ravel(), rcond=None)[1][0]
-    found = problem.stationarity(problem.representations(Q), G)
-    assert found == pytest.approx(np.sqrt(squares), rel=1e-9)
+    stationarity = problem.stationarity(problem.representations(Q), G)
+    assert stationarity == pytest.approx(np.sqrt(squares), rel=1e-9)
 
 
 def test_metrics_by_hand():

@@ -86,8 +86,8 @@ def test_a_method_on_sparse_samples_writes_into_nothing_and_gets_what_it_gets_on
     freeze([arrays_of(X), client, labels])
     before = prints(arrays_of(X))
     method = method_of(name)
-    found, wanted = (fedrepro.run(method, Clustering(A, client, K=3, labels=labels), 3) for A in (X, dense))
-    np.testing.assert_allclose(found["objective"], wanted["objective"], rtol=1e-9)
+    sparse_history, wanted = (fedrepro.run(method, Clustering(A, client, K=3, labels=labels), 3) for A in (X, dense))
+    np.testing.assert_allclose(sparse_history["objective"], wanted["objective"], rtol=1e-9)
     assert prints(arrays_of(X)) == before
 
 
@@ -285,8 +285,10 @@ def test_views_that_hold_entries_twice_are_added_up_and_the_caller_keeps_them(fo
     other = np.random.default_rng(1).random((40, 6))
     freeze(arrays_of(X))
     before = prints(arrays_of(X))
-    found, wanted = (fedrepro.run(fedrepro.AltMaxVar(m=4), fedrepro.GCCA([A, other], 2), 3) for A in (X, dense))
-    np.testing.assert_allclose(found["cost"], wanted["cost"], rtol=1e-9)
+    sparse_history, wanted = (
+        fedrepro.run(fedrepro.AltMaxVar(m=4), fedrepro.GCCA([A, other], 2), 3) for A in (X, dense)
+    )
+    np.testing.assert_allclose(sparse_history["cost"], wanted["cost"], rtol=1e-9)
     assert prints(arrays_of(X)) == before
 
 

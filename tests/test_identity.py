@@ -460,8 +460,8 @@ def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> Non
 def test_every_registered_thing_has_a_digest_and_reaches_no_module_that_only_draws_or_reads_specs() -> None:
     things = [entry.cls for entry in registry.methods().values()]
     things += [entry.cls for entry in registry.datasets().values()]
-    assert len({code.digest([one]) for one in things}) > 30
-    reached = {one.module for thing in things for one in code.reached(code._definition(thing))}
+    assert len({code.digest([definition]) for definition in things}) > 30
+    reached = {definition.module for thing in things for definition in code.reached(code._definition(thing))}
     outside = ("plotting", "report", "cli", "spec", "claims", "results")
     assert not [name for name in reached if name.split(".")[1] in outside]
     assert code.libraries([registry.methods()["fedmgs"].cls]).keys() == {"numpy"}

@@ -15,17 +15,17 @@ from fedrepro.claims.judge import Series, _reach, outcome_of
 def test_of_a_mean_it_is_the_t_interval_worked_by_hand() -> None:
     """1, 2, 6: mean 3, standard deviation sqrt(7), half width 4.302653 sqrt(7) / sqrt(3) = 6.572411."""
     values = np.array([1.0, 2.0, 6.0])
-    (found,) = jackknife(lambda chosen: values[chosen].mean(keepdims=True), 3)
-    assert found.value == pytest.approx(3.0)
-    assert (found.low, found.high) == pytest.approx((3 - 6.572411, 3 + 6.572411), abs=1e-5)
+    (interval,) = jackknife(lambda chosen: values[chosen].mean(keepdims=True), 3)
+    assert interval.value == pytest.approx(3.0)
+    assert (interval.low, interval.high) == pytest.approx((3 - 6.572411, 3 + 6.572411), abs=1e-5)
 
 
 def test_of_a_ratio_of_means_it_is_worked_by_hand() -> None:
     """a = 2, 4 and b = 1, 3: theta = 3/2, theta_(1) = 4/3, theta_(2) = 2, pseudo-values 5/3 and 1, t(1) = 12.7062."""
     a, b = np.array([2.0, 4.0]), np.array([1.0, 3.0])
-    (found,) = jackknife(lambda chosen: np.array([a[chosen].mean() / b[chosen].mean()]), 2)
+    (interval,) = jackknife(lambda chosen: np.array([a[chosen].mean() / b[chosen].mean()]), 2)
     half = 12.706205 * (np.std([5 / 3, 1.0], ddof=1) / np.sqrt(2))
-    assert (found.value, found.low, found.high) == pytest.approx((1.5, 1.5 - half, 1.5 + half), abs=1e-5)
+    assert (interval.value, interval.low, interval.high) == pytest.approx((1.5, 1.5 - half, 1.5 + half), abs=1e-5)
 
 
 def test_without_doubt_there_is_no_interval() -> None:
@@ -96,8 +96,8 @@ def test_intervals_of_95_percent_hold_the_truth_93_times_in_100_at_least(
     draw, repeats, right = np.random.default_rng(n), 2500 if n < 50 else 800, 0
     for _ in range(repeats):
         read = kind(draw, n)
-        (found,) = jackknife(lambda chosen, read=read: np.array([read(chosen)]), n)
-        right += found.low <= TRUTH[kind] <= found.high
+        (interval,) = jackknife(lambda chosen, read=read: np.array([read(chosen)]), n)
+        right += interval.low <= TRUTH[kind] <= interval.high
     assert right / repeats >= 0.93, right / repeats
 
 

@@ -59,15 +59,15 @@ def forget(tmp_path: Path) -> None:
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs that are computed, in this process (one worker), by their series and trial."""
-    found: list[str] = []
+    runs: list[str] = []
     whole = execute.measured
 
     def measured(setting, trial, problem, *clock):
-        found.append(f"{setting.series} {trial}")
+        runs.append(f"{setting.series} {trial}")
         return whole(setting, trial, problem, *clock)
 
     monkeypatch.setattr(execute, "measured", measured)
-    return found
+    return runs
 
 
 def test_a_clone_starts_from_the_results_it_has(
@@ -244,7 +244,7 @@ def test_a_damaged_record_is_set_aside_and_not_deleted(tmp_path: Path, content: 
 
 
 def test_a_sidecar_is_the_same_after_reading_and_says_what_it_cannot_be(tmp_path: Path) -> None:
-    one = Sidecar.parse(
+    sidecar = Sidecar.parse(
         {
             "schema": VERSION, "figure": "beyond/x", "sets": ["a=1"], "runs": {"s": ["1", ""]}, "trials_done": 1,
             "failed": [{"series": "s", "trial": 2, "why": "no"}],
@@ -252,10 +252,10 @@ def test_a_sidecar_is_the_same_after_reading_and_says_what_it_cannot_be(tmp_path
             "timing": {"s": {"1": {"rounds": [0, 1], "seconds": [0.0, 0.5]}}}, "made": {"commit": "c", "dirty": None},
         }
     )  # fmt: skip
-    assert Sidecar.parse(json.loads(one.text())) == one
-    assert [str(note) for note in one.failed] == ["s, trial 2 (no)"]
-    assert [v.dataset for v in one.variants] == ["d"]
-    assert not one.only(["e"]).variants
+    assert Sidecar.parse(json.loads(sidecar.text())) == sidecar
+    assert [str(note) for note in sidecar.failed] == ["s, trial 2 (no)"]
+    assert [v.dataset for v in sidecar.variants] == ["d"]
+    assert not sidecar.only(["e"]).variants
     old = {
         "stand_ins": ["d"], "variants": [{"dataset": "d", "note": "n"}], "provenance": {"commit": "c", "dirty": True},
         "timing": {"s": {"1": {"round": [0], "seconds": [0.0]}}},
@@ -357,7 +357,7 @@ def test_a_quick_tier_of_the_paper_tiers_runs_is_that(path: Path) -> None:
 
 def test_a_figure_of_one_paper_takes_the_runs_of_another() -> None:
     # fedc's figure 1 on data and clients of fedmf's figures 1 and 2: what they share is 14 of its 18 curves
-    one, *others = (
+    runs_of_one, *others = (
         {
             run.id
             for runs in plan.make([load(ROOT / f"experiments/{name}.yaml", "paper")], True).by_figure[0].values()
@@ -365,8 +365,8 @@ def test_a_figure_of_one_paper_takes_the_runs_of_another() -> None:
         }
         for name in ("fedc/fig1", "fedmf/fig1", "fedmf/fig2")
     )
-    assert len(one) == 180
-    assert len(one & set.union(*others)) == 140
+    assert len(runs_of_one) == 180
+    assert len(runs_of_one & set.union(*others)) == 140
 
 
 @pytest.mark.parametrize("name", ["fedc/fig6", "fedmf/table1", "beyond/fedmc_sensitivity"])

@@ -28,18 +28,18 @@ FIRST, SECOND = (
 
 def doubled(figure: Figure) -> list[str]:
     """Every name that stands for two curves of a panel, or for two methods of the figure."""
-    found = []
+    doubles = []
     methods: dict[tuple[str, str], set[str]] = {}
     for panel in figure.panels:
         legends = {"labels": [c.label for c in panel.curves], "legend": naming.legends(panel, figure)}
         if panel.kind == "bars" or (panel.kind == "curves" and not axes.of(panel).along):
             legends["legend"] = naming.texts(layout.lines(panel.curves, panels.swept(panel)), panel.curves)
         for where, said in legends.items():
-            found += [f"{panel.id}: {where}: {name}" for name, times in Counter(said).items() if times > 1]
+            doubles += [f"{panel.id}: {where}: {name}" for name, times in Counter(said).items() if times > 1]
         for curve in panel.curves:
             key = (curve.setting.problem, layout.method_of(curve))
             methods.setdefault(key, set()).add(curve.setting.algorithm)
-    return found + [f"{name} is {sorted(names)}" for (_, name), names in methods.items() if len(names) > 1]
+    return doubles + [f"{name} is {sorted(names)}" for (_, name), names in methods.items() if len(names) > 1]
 
 
 @pytest.mark.parametrize("tier", TIERS)

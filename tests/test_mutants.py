@@ -32,12 +32,12 @@ def test_a_planted_bug_applies_and_names_tests_that_are_there(path: Path) -> Non
 
 
 def test_every_folder_has_planted_bugs() -> None:
-    found = mutants()
-    assert len(found) >= 60
-    assert len({(one.file, one.hunks) for one in found}) == len(found)
+    mutations = mutants()
+    assert len(mutations) >= 60
+    assert len({(mutation.file, mutation.hunks) for mutation in mutations}) == len(mutations)
     house = ROOT / "fedrepro"
     folders = {path.parent.relative_to(house) for path in house.rglob("*.py") if path.stem != "__init__"} - {Path()}
-    planted = {parent for one in found for parent in (ROOT / one.file).relative_to(house).parents}
+    planted = {parent for mutation in mutations for parent in (ROOT / mutation.file).relative_to(house).parents}
     assert folders <= planted, folders - planted
 
 
@@ -57,8 +57,8 @@ def test_lines_that_are_gone_or_stand_there_twice_are_stale(tmp_path: Path) -> N
 def test_a_bug_is_caught_where_its_tests_fail_and_the_tree_is_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "part.py").write_text("def half(x):\n    return x / 2\n")
     (tmp_path / "tests").mkdir()
-    told = "def test_zero():\n    assert half(0) == 0\n\n\ndef test_four():\n    assert half(4) == 2\n"
-    (tmp_path / "tests" / "test_part.py").write_text(f"from part import half\n\n\n{told}")
+    tests = "def test_zero():\n    assert half(0) == 0\n\n\ndef test_four():\n    assert half(4) == 2\n"
+    (tmp_path / "tests" / "test_part.py").write_text(f"from part import half\n\n\n{tests}")
 
     def outcome(old: str, new: str, test: str, everything: bool = False) -> str:
         mutant = Mutant("x", "", (f"tests/test_part.py::{test}",), "part.py", ((f"{old}\n", f"{new}\n"),))

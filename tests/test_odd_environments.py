@@ -60,6 +60,6 @@ def test_full_shared_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_or_a_device_is_not_a_picture(tmp_path: Path, fedrepro: Call) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     for path in (tmp_path / "pipe.png", Path("/dev/zero")):
-        found = fedrepro("provenance", path)
-        assert found.exit_code == 2
-        assert f"{path}: is not a regular file" in found.output
+        result = fedrepro("provenance", path)
+        assert result.exit_code == 2
+        assert f"{path}: is not a regular file" in result.output

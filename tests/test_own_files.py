@@ -64,26 +64,26 @@ def test_every_form_gives_the_same_ratings(folder, form):
         scipy.io.mmwrite(path, MATRIX)
     else:
         np.savez(path, R=np.array([[5.0, 1.0, np.nan], [np.nan, 4.0, np.nan], [np.nan, np.nan, 2.5]]))
-    found = loading.load("ratings-file", {"path": path})
-    order = np.lexsort((found.item, found.user))
-    assert found.user[order].tolist() == [0, 0, 1, 2]
-    assert found.item[order].tolist() == [0, 1, 1, 2]
-    assert found.value[order].tolist() == RATING.tolist()
-    assert (found.users, found.items, found.user.dtype) == (3, 3, np.int32)
-    assert found.test is None
-    assert found.client is None
+    loaded = loading.load("ratings-file", {"path": path})
+    order = np.lexsort((loaded.item, loaded.user))
+    assert loaded.user[order].tolist() == [0, 0, 1, 2]
+    assert loaded.item[order].tolist() == [0, 1, 1, 2]
+    assert loaded.value[order].tolist() == RATING.tolist()
+    assert (loaded.users, loaded.items, loaded.user.dtype) == (3, 3, np.int32)
+    assert loaded.test is None
+    assert loaded.client is None
     assert registry.datasets()["ratings-file"].make(path=path).shape() == {"users": 3, "items": 3, "ratings": 4}
 
 
 def test_a_split_and_clients_may_be_given(folder):
     (folder / "r.csv").write_text("user,item,rating,part,shop\n1,1,5,train,b\n1,2,4,test,b\n2,1,3,train,a\n")
-    found = loading.load("ratings-file", {"path": "r.csv", "split": "part", "client": "shop"})
-    assert found.test.tolist() == [False, True, False]
-    assert found.client.tolist() == [1, 0]
+    loaded = loading.load("ratings-file", {"path": "r.csv", "split": "part", "client": "shop"})
+    assert loaded.test.tolist() == [False, True, False]
+    assert loaded.client.tolist() == [1, 0]
     (folder / "t.csv").write_text("user,item,rating,shop\n2,2,1,a\n")
-    found = loading.load("ratings-file", {"path": "r.csv", "test": "t.csv", "client": "shop"})
-    assert found.test.tolist() == [False, False, False, True]
-    assert (found.value[-1], found.client.tolist()) == (1.0, [1, 0])
+    loaded = loading.load("ratings-file", {"path": "r.csv", "test": "t.csv", "client": "shop"})
+    assert loaded.test.tolist() == [False, False, False, True]
+    assert (loaded.value[-1], loaded.client.tolist()) == (1.0, [1, 0])
     sp.save_npz("m.npz", MATRIX)
     (folder / "who.txt").write_text("x\ny\nx\n")
     assert loading.load("ratings-file", {"path": "m.npz", "client": "who.txt"}).client.tolist() == [0, 1, 0]
@@ -141,17 +141,17 @@ def test_parquet_says_what_to_install(folder, monkeypatch):
 
 
 def test_views_stand_in_one_archive_or_in_a_file_each(folder):
-    one, other = np.arange(12.0).reshape(4, 3), sp.csr_matrix(np.eye(4, 5))
-    scipy.io.savemat("v.mat", {"a": one, "b": other, "gnd": [[1], [2], [1], [2]]})
-    np.save("a.npy", one)
+    dense, other = np.arange(12.0).reshape(4, 3), sp.csr_matrix(np.eye(4, 5))
+    scipy.io.savemat("v.mat", {"a": dense, "b": other, "gnd": [[1], [2], [1], [2]]})
+    np.save("a.npy", dense)
     sp.save_npz("b.npz", other)
     (folder / "y.txt").write_text("x\ny\nx\ny\n")
     for params in ({"path": "v.mat", "labels": "gnd"}, {"path": ["a.npy", "b.npz"], "labels": "y.txt"}):
-        found = loading.load("views-file", params)
-        np.testing.assert_array_equal(found.views[0], one)
-        assert sp.issparse(found.views[1])
-        np.testing.assert_array_equal(found.views[1].toarray(), other.toarray())
-        assert found.labels.tolist() == [0, 1, 0, 1]
+        loaded = loading.load("views-file", params)
+        np.testing.assert_array_equal(loaded.views[0], dense)
+        assert sp.issparse(loaded.views[1])
+        np.testing.assert_array_equal(loaded.views[1].toarray(), other.toarray())
+        assert loaded.labels.tolist() == [0, 1, 0, 1]
     assert not sp.issparse(loading.load("views-file", {"path": "v.mat", "dense": True}).views[1])
     assert loading.load("views-file", {"path": "v.mat", "views": ["b", "a"]}).views[1].shape == (4, 3)
 
@@ -172,10 +172,10 @@ def test_entries_in_a_table_or_a_matrix(folder):
     Z = np.array([[1.0, 0.0], [3.0, 4.0]])
     np.savetxt("z.csv", Z, delimiter=",")
     (folder / "e.csv").write_text("client,item,value,part\nb,i1,2.5,0\na,i2,1.0,0\nb,i2,3.0,1\n")
-    found = loading.load("entries-file", {"path": "e.csv", "side": "z.csv", "split": "part", "rows": "unit"})
-    assert (found.client.tolist(), found.item.tolist(), found.items) == ([1, 0, 1], [0, 1, 1], 2)
-    assert found.test.tolist() == [False, False, True]
-    np.testing.assert_allclose(found.Z, [[1.0, 0.0], [0.6, 0.8]])
+    loaded = loading.load("entries-file", {"path": "e.csv", "side": "z.csv", "split": "part", "rows": "unit"})
+    assert (loaded.client.tolist(), loaded.item.tolist(), loaded.items) == ([1, 0, 1], [0, 1, 1], 2)
+    assert loaded.test.tolist() == [False, False, True]
+    np.testing.assert_allclose(loaded.Z, [[1.0, 0.0], [0.6, 0.8]])
     np.savez("e.npz", L=np.array([[np.nan, 2.5], [1.0, 3.0]]), Z=Z)
     same = loading.load("entries-file", {"path": "e.npz"})
     assert sorted(zip(same.client.tolist(), same.item.tolist(), same.value.tolist(), strict=True)) == [
@@ -210,11 +210,11 @@ def test_images_in_folders(folder):
                     folder / "p" / client / kind / f"{i}.png"
                 )
     (folder / "p" / "side.csv").write_text("1,0\n0,1\n")
-    found = loading.load("images-file", {"path": "p", "size": 16})
-    assert found.pixels.shape == (8, 16, 16, 1)
-    assert found.pixels.dtype == np.uint8
-    assert (found.client.tolist(), found.labels.tolist()) == ([0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1])
-    np.testing.assert_array_equal(found.side, np.eye(2))
+    loaded = loading.load("images-file", {"path": "p", "size": 16})
+    assert loaded.pixels.shape == (8, 16, 16, 1)
+    assert loaded.pixels.dtype == np.uint8
+    assert (loaded.client.tolist(), loaded.labels.tolist()) == ([0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 0, 0, 1, 1])
+    np.testing.assert_array_equal(loaded.side, np.eye(2))
     known = registry.datasets()["images-file"].make(path="p").shape()
     assert (known["size"], known["P"], known["side"]) == (20, 2, 2)
     before = content.fingerprint("images-file", {"path": "p"})
@@ -244,11 +244,13 @@ def test_a_path_starts_in_the_folder_of_the_spec(tmp_path, monkeypatch, fedrepro
     folder = own_examples.copied("samples", tmp_path / "project")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    one = plan.make([load(folder / "samples.yaml", "quick")], False)
+    planned = plan.make([load(folder / "samples.yaml", "quick")], False)
     assert fedrepro("run", folder / "samples.yaml", "-q", "--set", "rounds=2").exit_code == 0
     shutil.move(folder, tmp_path / "moved")
     monkeypatch.chdir(tmp_path / "moved")
-    assert set(plan.make([load(Path("samples.yaml"), "quick")], False).runs) == set(one.runs), "a project may be moved"
+    assert set(plan.make([load(Path("samples.yaml"), "quick")], False).runs) == set(planned.runs), (
+        "a project may be moved"
+    )
     (tmp_path / "moved" / "samples.csv").unlink()
     said = fedrepro("plan", tmp_path / "moved" / "samples.yaml")
     assert said.exit_code == 2
@@ -337,10 +339,10 @@ def test_rescaled_samples_are_those_of_another_unit(folder):
 
 
 def test_digits_are_real_and_need_no_download():
-    found = loading.load("digits", {})
-    assert found.X.shape == (64, 1797)
-    assert (found.X.max(), found.K) == (1.0, 10)
-    assert np.bincount(found.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    loaded = loading.load("digits", {})
+    assert loaded.X.shape == (64, 1797)
+    assert (loaded.X.max(), loaded.K) == (1.0, 10)
+    assert np.bincount(loaded.labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     with pytest.raises(ParameterError, match="n: must be an integer from 10 to 1,797, not 1798"):
         loading.load("digits", {"n": 1798})
 

@@ -184,13 +184,13 @@ def test_the_mean_squared_error_counts_every_client_alike_however_many_samples_i
     rng, client = np.random.default_rng(0), np.repeat([0, 1, 2], [9, 4, 3])
     x, y, held = rng.normal(size=(16, 2)), rng.normal(size=16), np.isin(np.arange(16), [0, 1, 2, 3, 4, 9, 10, 13])
     problem = Regression(Measured(x, y, client, np.zeros((3, 1)), test=held))
-    found = problem.measure(problem.state(np.array([1.0, -2.0, 0.5])), ("mse", "mse_train"))
+    measured = problem.measure(problem.state(np.array([1.0, -2.0, 0.5])), ("mse", "mse_train"))
     for name, chosen in (("mse", held), ("mse_train", ~held)):
         losses = [
             np.mean([(x[n, 0] - 2 * x[n, 1] + 0.5 - y[n]) ** 2 for n in range(16) if chosen[n] and client[n] == m])
             for m in range(3)
         ]
-        assert found[name] == pytest.approx(np.mean(losses))
+        assert measured[name] == pytest.approx(np.mean(losses))
 
 
 def test_completing_from_entries_alone_recovers_what_nobody_saw() -> None:

@@ -123,10 +123,10 @@ def gets_shards_in_proportion(seed: int) -> None:
         design = np.concatenate([np.eye(P)[p], np.eye(3)[c]], axis=1)
         fitted = np.linalg.lstsq(design, np.log(table[p, c]), rcond=None)[0]
         np.testing.assert_allclose(design @ fitted, np.log(table[p, c]), atol=0.01)
-        found = np.exp(fitted[:P])
-        np.testing.assert_allclose(np.sort(found / found.sum()), np.sort(weights / weights.sum()), rtol=0.01)
+        estimated = np.exp(fitted[:P])
+        np.testing.assert_allclose(np.sort(estimated / estimated.sum()), np.sort(weights / weights.sum()), rtol=0.01)
         if balance == "powerlaw":
-            assert (np.argsort(-found) != np.arange(P)).any(), "which client is large is drawn"
+            assert (np.argsort(-estimated) != np.arange(P)).any(), "which client is large is drawn"
 
 
 def gets_dirichlet_shares(seed: int) -> None:

@@ -81,11 +81,11 @@ def fig5(**changes: object) -> tuple[Figure, pd.DataFrame]:
 
 def sweep_of_one_method() -> tuple[Figure, pd.DataFrame]:
     """Six curves of one method, and a grid of two parameters of another beside it."""
-    one = [curve("fedcavg", f"FedCAvg Q2={q}", Q2=q) for q in (1, 5, 10, 20, 50, 100)]
+    curves = [curve("fedcavg", f"FedCAvg Q2={q}", Q2=q) for q in (1, 5, 10, 20, 50, 100)]
     two = [curve("fedcgds", f"FedCGds Q1={a} Q2={b}", Q1=a, Q2=b) for a in (10, 100) for b in (1, 20, 50, 100)]
-    tables_ = [t for i, line in enumerate(one) for t in decay(line, 3, 0.05 + 0.03 * i, 0.35 + 0.02 * i)]
+    tables_ = [t for i, line in enumerate(curves) for t in decay(line, 3, 0.05 + 0.03 * i, 0.35 + 0.02 * i)]
     tables_ += [t for i, line in enumerate(two) for t in decay(line, 1, 0.05 + 0.03 * i, 0.35 - 0.02 * i)]
-    return figure(panel("a", *one, yscale="log", title="sweep"), panel("b", *two, title="grid")), pd.concat(tables_)
+    return figure(panel("a", *curves, yscale="log", title="sweep"), panel("b", *two, title="grid")), pd.concat(tables_)
 
 
 def troubled() -> tuple[Figure, pd.DataFrame, Sidecar]:
@@ -147,13 +147,13 @@ def scatter_figure(arrays: bool = False) -> tuple[Figure, pd.DataFrame, pd.DataF
     parts, results = [], []
     for i, line in enumerate(lines):
         mixed = np.where(rng.random(n) < 0.12 * (5 - i), rng.integers(0, K, n), truth)
-        found = (mixed + 3 * i) % K if arrays else mixed
+        clusters = (mixed + 3 * i) % K if arrays else mixed
         base = pd.DataFrame({"series": line.setting.series, "trial": 1, "index": np.arange(n)})
         if arrays:
             parts += [base.assign(array="tsne", v0=xy[:, 0], v1=xy[:, 1])]
-            parts += [base.assign(array="found", v0=found), base.assign(array="labels", v0=truth)]
+            parts += [base.assign(array="found", v0=clusters), base.assign(array="labels", v0=truth)]
         else:
-            parts += [base.assign(x=xy[:, 0], y=xy[:, 1], group=found)]
+            parts += [base.assign(x=xy[:, 0], y=xy[:, 1], group=clusters)]
         results.append(rows(line, 1, [0, 1], [0.1, np.mean(mixed == truth)], "accuracy"))
     options = {"score": "accuracy"} | ({"xy": "tsne", "group": "found", "align": "labels"} if arrays else {})
     shown = panel("a", *lines, kind="scatter", y="accuracy", title="TCGA, t-SNE", options=options)
@@ -323,11 +323,11 @@ def line_of(ax, label: str):
 
 def imports_of(path: Path) -> set[str]:
     """The modules of drawing and of specs that a module imports, inside functions too."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("fedrepro.plotting", "fedrepro.spec")):
-            found |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
-    return found
+            modules |= {str(node.module), *(f"{node.module}.{name.name}" for name in node.names)}
+    return modules
 
 
 def test_drawing_and_specs_have_no_import_cycle_and_specs_know_nothing_of_drawing():
@@ -355,10 +355,10 @@ def test_nothing_is_cut_off_and_nothing_overlaps(name):
         assert min(box.x0, box.y0) >= -1, f"{text} is cut off"
         assert box.x1 <= shown.bbox.width + 1, f"{text} is cut off"
         assert box.y1 <= shown.bbox.height + 1, f"{text} is cut off"
-    for i, (one, a) in enumerate(parts):
+    for i, (this, a) in enumerate(parts):
         for other, b in parts[i + 1 :]:
             shared = (min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0))
-            assert min(shared) <= 1, f"{one} lies on {other}"
+            assert min(shared) <= 1, f"{this} lies on {other}"
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -391,7 +391,7 @@ def test_panels_have_letters_registered_axis_labels_and_the_scales_of_the_spec()
 def test_a_panel_of_each_kind_has_the_scales_of_its_spec(x, y):
     line = curve("fedcavg", "FedCAvg")
     points = [curve("fedcgds", f"m={m}", m=m) for m in (1, 10, 100)]
-    frame = pd.concat([rows(one, 1, [0, 1, 2, 3], [4.0, 3.0, 2.0, 1.0]) for one in (line, *points)])
+    frame = pd.concat([rows(item, 1, [0, 1, 2, 3], [4.0, 3.0, 2.0, 1.0]) for item in (line, *points)])
     shown = figure(panel("a", line, xscale=x, yscale=y), panel("b", *points, x="m", xscale=x, yscale=y))
     axes = [ax for ax in build(shown, frame, WHOLE).axes if ax.axison]
     assert [(ax.get_xscale(), ax.get_yscale()) for ax in axes] == [(x, y), (x, y)]
@@ -573,7 +573,7 @@ def test_time_axis_takes_each_trials_own_clock_from_the_sidecar():
     assert shown.get_xdata().max() == pytest.approx(max(run.x[-1] for run in runs))
     assert "times are those of the machine that ran it" in footer_of("timed")
     without = lines.read(panel_, FigureData(drawn, frame, Sidecar()))
-    assert {found.label for found in without} == {f"{found.name}: no times" for found in without}
+    assert {trial.label for trial in without} == {f"{trial.name}: no times" for trial in without}
 
 
 def test_on_an_axis_of_time_a_round_that_is_one_map_is_marked_in_the_legend():
@@ -693,10 +693,10 @@ def test_limits_leave_ordinary_curves_alone(scale):
     everywhere = [fake_line([1.0, 9.0, 0.9]), fake_line([1.0, 8.0, 0.9])]
     assert y_limits.frame(everywhere, shape) is None, "all curves do it: the shape of the data"
     burst = [*decays, fake_line([1.0, 1e4, 0.5])]
-    found = y_limits.frame(burst, shape)
-    assert found is not None
-    assert found.leaving == (2,)
-    assert found.top < 5
+    limits = y_limits.frame(burst, shape)
+    assert limits is not None
+    assert limits.leaving == (2,)
+    assert limits.top < 5
 
 
 def test_the_limits_of_the_spec_rule_and_what_leaves_them_is_named():
@@ -717,10 +717,10 @@ def test_accuracy_never_blows_up(scale):
 
 def test_a_run_that_ends_too_high_does_not_set_the_limits():
     shape = panel("a", yscale="log")
-    found = y_limits.frame([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
-    assert found is not None
-    assert found.leaving == (1,)
-    assert found.top < 50
+    limits = y_limits.frame([fake_line([1.0, 0.5, 0.4]), fake_line([1.0, 1e3, 1e6])], shape)
+    assert limits is not None
+    assert limits.leaving == (1,)
+    assert limits.top < 50
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
@@ -728,11 +728,11 @@ def test_a_curve_that_ends_high_makes_no_room_for_itself(scale):
     """Up to fifty times its start, where it is not far yet on a log axis: the others say what is."""
     shape, calm, lost = panel("a", yscale=scale), fake_line([1.0, 0.9, 0.8, 0.8]), fake_line([1.0, 0.9, 0.85, 20])
     for drawn in ([lost, calm], [lost, calm, fake_line([1.0, 0.9, 0.7, 0.6])]):
-        found = y_limits.frame(drawn, shape)
-        assert found is not None
-        assert found.leaving == (0,)
-        assert 1 < found.top < 1.1
-        assert found.bottom < drawn[-1].average.mean[-1]
+        limits = y_limits.frame(drawn, shape)
+        assert limits is not None
+        assert limits.leaving == (0,)
+        assert 1 < limits.top < 1.1
+        assert limits.bottom < drawn[-1].average.mean[-1]
     most = [fake_line([1.0, 0.9, 0.85, 20 + i]) for i in range(2)]
     assert y_limits.frame([calm, *most], shape) is None, "where most do it, it is the shape of the data"
     known = [line.curve for line in (lost, calm)]
@@ -751,10 +751,10 @@ def test_a_curve_that_ends_above_the_top_of_the_spec_is_said_to():
 def test_the_spec_may_set_the_bottom_of_a_zoomed_frame():
     fall = [fake_line([9.0, 5.0, *(1 + 0.1 * k for k in range(18))]), fake_line([9.0, 5.0, *[1.2] * 18])]
     for ylim in ((None, None), (0.5, None)):
-        found = y_limits.frame(fall, panel("a", ylim=ylim, options={"zoom": 0.2}))
-        assert found is not None
-        assert found.near
-        assert 2.7 < found.top < 3
+        limits = y_limits.frame(fall, panel("a", ylim=ylim, options={"zoom": 0.2}))
+        assert limits is not None
+        assert limits.near
+        assert 2.7 < limits.top < 3
     line = curve("fedcavg", "FedCAvg")
     shown = panel("a", line, ylim=(0.5, None), options={"zoom": 0.2})
     ax = build(figure(shown), rows(line, 1, range(20), [9.0, 5.0, *[1.0] * 9, *[1.2] * 9]), WHOLE).axes[0]
@@ -770,11 +770,11 @@ def test_a_zoomed_frame_shows_every_floor_and_names_every_burst():
     late = np.where((s > 20) & (s < 60), 1.1, 0.48 + 0.36 * np.exp(-s / 4))
     lost = np.where(s > 50, 3.0, 0.46 + 0.4 * np.exp(-s / 4))
     drawn = [fake_line(y.tolist()) for y in (calm, early, late, lost)]
-    found = y_limits.frame(drawn, panel("a", yscale="log", options={"zoom": 0.1}))
-    assert found is not None
-    assert found.leaving == (1, 2, 3)
-    assert 0.42 < found.bottom < 0.44
-    assert late[-1] < found.top < 0.55, "the highest floor, and what the calm curve does beyond the share"
+    limits = y_limits.frame(drawn, panel("a", yscale="log", options={"zoom": 0.1}))
+    assert limits is not None
+    assert limits.leaving == (1, 2, 3)
+    assert 0.42 < limits.bottom < 0.44
+    assert late[-1] < limits.top < 0.55, "the highest floor, and what the calm curve does beyond the share"
 
 
 def test_a_curve_whose_start_the_axis_lacks_blows_up_all_the_same():
@@ -788,10 +788,10 @@ def test_a_curve_whose_start_the_axis_lacks_blows_up_all_the_same():
         ]
     )
     shown = panel("a", quick, slow, x="uplink_scalars", xscale="log", yscale="log", options={"zoom": 0.05})
-    found = y_limits.frame(lines.read(shown, FigureData(figure(shown), frame)), shown)
-    assert found is not None
-    assert found.leaving == (1,)
-    assert found.top < 1
+    limits = y_limits.frame(lines.read(shown, FigureData(figure(shown), frame)), shown)
+    assert limits is not None
+    assert limits.leaving == (1,)
+    assert limits.top < 1
 
 
 @pytest.mark.parametrize(
@@ -961,7 +961,7 @@ def test_a_pair_stands_for_one_method_in_all_papers_under_the_names_they_give_it
     for name, pair in LOOKS.items():
         names.setdefault(pair, set()).add(method_of(name))
     renamed = {frozenset({"FedMAvg", "FedCAvg"}), frozenset({"FedMGS", "FedCGds"}), frozenset({"FedPALM", "FedCPALM"})}
-    assert {frozenset(found) for found in names.values() if len(found) > 1} == renamed
+    assert {frozenset(labels) for labels in names.values() if len(labels) > 1} == renamed
 
 
 @pytest.mark.parametrize("name", ["fedavgm", "fedmavgm", "my-fedmgs", "FedMAvg", "fedmavg_mc", "km||", ""])
@@ -1611,7 +1611,7 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
     """Coordinates from one curve; samples it leaves out (NaN) are in no picture; no score on the true classes."""
     rng = np.random.default_rng(1)
     n = 40
-    xy, found, labels = rng.standard_normal((n, 2)), rng.integers(0, 3, n), rng.integers(0, 3, n)
+    xy, clusters, labels = rng.standard_normal((n, 2)), rng.integers(0, 3, n), rng.integers(0, 3, n)
     xy[::4] = np.nan
     truth, method = curve("tsne", "true classes"), curve("bel", "BEL")
 
@@ -1623,8 +1623,8 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
         [
             kept(truth, "embedding", *xy.T),
             kept(truth, "labels", labels),
-            kept(truth, "found", found * 0),
-            kept(method, "found", found),
+            kept(truth, "found", clusters * 0),
+            kept(method, "found", clusters),
             kept(method, "labels", labels),
         ]
     )
@@ -1632,7 +1632,7 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
     shown = panel("a", truth, method, kind="scatter", y="accuracy", options=options)
     frame = pd.concat([rows(truth, 1, [0], [0.1], "accuracy"), rows(method, 1, [0], [0.5], "accuracy")])
     source = FigureData(figure(shown), frame, Sidecar(), points)
-    for line, groups in ((truth, labels), (method, found)):
+    for line, groups in ((truth, labels), (method, clusters)):
         cloud = scatter.cloud(shown, line, source)
         assert cloud["index"].tolist() == [i for i in range(n) if i % 4]
         assert np.array_equal(cloud["x"], xy[cloud["index"], 0])

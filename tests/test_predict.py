@@ -198,19 +198,19 @@ def test_another_processor_has_speeds_of_its_own(tmp_path: Path, monkeypatch: py
 def test_a_method_has_a_factor_from_a_few_rounds(figure: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "speed.json")
     for run in {predict.calibration_key(run): run for run in runs_of(figure, "paper")[:200]}.values():
-        found = calibrate.factor(run, machine)
-        assert found is not None
-        assert 0.05 < found < 50.0
+        factor = calibrate.factor(run, machine)
+        assert factor is not None
+        assert 0.05 < factor < 50.0
 
 
 def test_every_run_counts_in_the_total(tmp_path: Path) -> None:
     timings = predict.Timings(tmp_path)
     runs = [run for run in runs_of("gcca/fig4", "quick") if run.setting.algorithm == "altmaxvar"]
-    one = [run for run in runs if run.family == runs[0].family]
-    timings.known[one[0].family] = 1000.0  # far more than what is done once
-    assert len(one) > 2
-    for count in (1, 2, len(one)):
-        assert timings.total(one[:count], 1) == pytest.approx(1000.0 * count, rel=0.02)
+    family = [run for run in runs if run.family == runs[0].family]
+    timings.known[family[0].family] = 1000.0  # far more than what is done once
+    assert len(family) > 2
+    for count in (1, 2, len(family)):
+        assert timings.total(family[:count], 1) == pytest.approx(1000.0 * count, rel=0.02)
 
 
 def test_finished_runs_correct_the_prediction(tmp_path: Path) -> None:
@@ -264,12 +264,12 @@ def command(tmp_path: Path) -> Callable[..., Any]:
 
 
 def test_plan_takes_as_few_workers_as_fit(command: Callable[..., Any]) -> None:
-    found = command("plan", "gcca/fig4", "--tier", "smoke", "--jobs", "8", "--memory", "700M")
-    assert found.exit_code == 0, found.output
-    assert "workers instead of 8 fit into 700.0 MB (" in found.output
-    fits = int(found.output.split("memory: ")[1].split()[0])
+    result = command("plan", "gcca/fig4", "--tier", "smoke", "--jobs", "8", "--memory", "700M")
+    assert result.exit_code == 0, result.output
+    assert "workers instead of 8 fit into 700.0 MB (" in result.output
+    fits = int(result.output.split("memory: ")[1].split()[0])
     assert 1 <= fits < 8
-    assert f"with {fits} worker" in found.output
+    assert f"with {fits} worker" in result.output
     assert "instead of" not in command("plan", "gcca/fig4", "--tier", "smoke", "--jobs", "8", "--memory", "64G").output
 
 

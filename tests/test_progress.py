@@ -42,9 +42,9 @@ def test_a_terminal_of_80_columns_shows_a_bar_the_times_and_what_was_done() -> N
             time.sleep(0.01)
     shown = [line for line in everything(ours).replace("\n", "\r").split("\r") if line.strip()]
     assert max(map(len, shown)) <= 80
-    found = re.fullmatch(r" 51%\|(.{20})\| \[\d\d:\d\d<\d\d:\d\d\] 30/59 fedcgds m=10 Q1=.*", shown[-1])
-    assert found, shown[-1]
-    assert found[1].count("█") == 10
+    match = re.fullmatch(r" 51%\|(.{20})\| \[\d\d:\d\d<\d\d:\d\d\] 30/59 fedcgds m=10 Q1=.*", shown[-1])
+    assert match, shown[-1]
+    assert match[1].count("█") == 10
 
 
 def test_a_log_has_a_line_every_so_often_also_while_nothing_is_done() -> None:

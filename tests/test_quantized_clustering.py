@@ -108,12 +108,12 @@ def test_kinds_of_messages_have_errors_of_their_own() -> None:
 def trajectories() -> dict[tuple[Any, ...], History]:
     """Both methods on small data at several widths, with and without feedback; width None is the method itself."""
     problem = blobs()
-    found: dict[tuple[Any, ...], History] = {}
+    histories: dict[tuple[Any, ...], History] = {}
     for name, (plain, quantized) in PAIRS.items():
-        found[name, None] = run(plain(), problem, 80, trial=1)
+        histories[name, None] = run(plain(), problem, 80, trial=1)
         for q, feedback in ((2, True), (4, True), (4, False), (8, True)):
-            found[name, q, feedback] = run(quantized(q=q, feedback=feedback), problem, 80, trial=1)
-    return found
+            histories[name, q, feedback] = run(quantized(q=q, feedback=feedback), problem, 80, trial=1)
+    return histories
 
 
 @pytest.mark.parametrize(("q", "within"), [(2, 0.03), (4, 1e-3), (8, 1e-4)])

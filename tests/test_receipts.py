@@ -70,10 +70,10 @@ def test_the_command_merges_a_folder_and_keeps_it(tmp_path: Path, fedrepro: Call
     received, results = tmp_path / "received", tmp_path / "results"
     receipts.write(received / "a.json", receipt(A, run("x", 4), run("y")))
     receipts.write(received / "b.json", receipt(A, run("y"), run("z", outcome="same to 1e-10")))
-    found = fedrepro("receipts", received, "--keep", "--results", results).output
-    assert "AMD, family 25, model 1, stepping 1: 3 runs, 2 to their last round; 2 same bits, 1 same to 1e-10" in found
-    assert "recomputed on 1 CPU model, 2 runs to the end, same to 1e-10; receipts are not signed" in found
-    assert f"2 kept in {results / 'receipts'}" in found
+    output = fedrepro("receipts", received, "--keep", "--results", results).output
+    assert "AMD, family 25, model 1, stepping 1: 3 runs, 2 to their last round; 2 same bits, 1 same to 1e-10" in output
+    assert "recomputed on 1 CPU model, 2 runs to the end, same to 1e-10; receipts are not signed" in output
+    assert f"2 kept in {results / 'receipts'}" in output
     assert fedrepro("receipts", "--results", results).exit_code == 0
     again = fedrepro("receipts", received, "--keep", "--results", results)
     assert again.exit_code == 0
@@ -81,9 +81,9 @@ def test_the_command_merges_a_folder_and_keeps_it(tmp_path: Path, fedrepro: Call
 
 
 def test_other_files_are_refused(tmp_path: Path, fedrepro: Call) -> None:
-    found = fedrepro("receipts", "--results", tmp_path)
-    assert found.exit_code == 2
-    assert f"no receipts in {tmp_path / 'receipts'}; `fedrepro check --receipt FILE` writes one" in found.output
+    result = fedrepro("receipts", "--results", tmp_path)
+    assert result.exit_code == 2
+    assert f"no receipts in {tmp_path / 'receipts'}; `fedrepro check --receipt FILE` writes one" in result.output
     bad = tmp_path / "bad.json"
     for text, why in (
         ("[]", "it has no key 'schema' of value 1"),

@@ -59,14 +59,14 @@ def headings(page: str) -> list[str]:
 
 
 def test_every_key_option_and_axis_has_an_entry(pages: dict[str, str]) -> None:
-    found = entries(pages["spec.md"])
+    listed = entries(pages["spec.md"])
     marks = {m for kind in panels.KINDS.values() for m in (*kind.published.keys, *kind.marks.keys)}
     options = {option.name for option, _ in glossary.options()}
     known = {path.rpartition(".")[2] for path in keys.paths()} | options | marks | set(AXES)
-    assert known <= set(found)
+    assert known <= set(listed)
     assert all(len(key.doc.split()) >= 3 and key.takes for key in keys.paths().values())
     assert set(headings(pages["spec.md"])) >= {f"kind: {kind}" for kind in panels.KINDS}
-    assert set(keys.ROLES) | set(keys.SCALES) <= set(found)
+    assert set(keys.ROLES) | set(keys.SCALES) <= set(listed)
 
 
 DEFAULTS = [path for path, key in keys.paths().items() if key.default not in (None, ()) and "." not in path]
@@ -111,8 +111,8 @@ def test_a_required_key_is_missed_and_no_other() -> None:
 
 
 def test_every_word_of_claims_has_a_form_and_every_form_can_be_written(pages: dict[str, str]) -> None:
-    found = entries(pages["claims.md"])
-    assert set(FORMS) <= set(found)
+    listed = entries(pages["claims.md"])
+    assert set(FORMS) <= set(listed)
     for word in WORDS:
         assert any(re.match(rf"{word}[(=]", form) for form in FORMS), word
     for function, keywords in READERS.items():
@@ -127,14 +127,14 @@ def test_every_word_of_claims_has_a_form_and_every_form_can_be_written(pages: di
 
 
 def test_every_column_and_field_has_an_entry(pages: dict[str, str]) -> None:
-    found = entries(pages["results.md"])
-    assert {*schema.COLUMNS, *schema.POINTS} <= set(found)
+    listed = entries(pages["results.md"])
+    assert {*schema.COLUMNS, *schema.POINTS} <= set(listed)
     assert tuple(c for c in schema.COLUMNS if c in COUNTS) == COUNTS
     for cls in (schema.Sidecar, schema.RunNote, schema.Content, schema.Timing, schema.Made):
         names = [f.name for f in dataclasses.fields(cls)]
         said = docstrings.meanings(cls, names)
         assert [name for name in names if not said[name]] == [], cls.__name__
-        assert set(names) <= set(found)
+        assert set(names) <= set(listed)
     assert list(schema.VERSIONS) == list(range(1, schema.VERSION + 1))
 
 
@@ -180,9 +180,9 @@ def test_a_page_of_a_paper_has_its_claims_and_places() -> None:
         papers = importlib.import_module("papers")
     finally:
         sys.path.pop(0)
-    found = papers.figures((ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8"))
-    assert len(found) == len(list((ROOT / "experiments").glob("*/*.yaml"))) - len(registry.PAPERS)
-    assert all(len(claim) == 5 and claim[0] in papers.ORDER for _, claims in found.values() for claim in claims)
+    figures = papers.figures((ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8"))
+    assert len(figures) == len(list((ROOT / "experiments").glob("*/*.yaml"))) - len(registry.PAPERS)
+    assert all(len(claim) == 5 and claim[0] in papers.ORDER for _, claims in figures.values() for claim in claims)
     pages = papers.pages()
     assert set(pages) == {f"{key}.md" for key in (*registry.PAPERS, "beyond")}
     assert "| (30) | `descent.descend_W(problem, state.W, state.HH, state.XH, d, self.Q2)` |" in pages["fedmf.md"]
@@ -197,12 +197,12 @@ def test_a_page_of_a_paper_has_its_claims_and_places() -> None:
 def test_every_figure_has_its_hours() -> None:
     sys.path.insert(0, str(ROOT / "docs" / "generate"))
     try:
-        found = rows(importlib.import_module("hours").page())
+        listed = rows(importlib.import_module("hours").page())
     finally:
         sys.path.pop(0)
     figures = {f"`{path.parent.name}/{path.stem}`" for path in (ROOT / "experiments").glob("*/*.yaml")}
     figures -= {name for name in figures if name.endswith("/discrepancies`")}
-    taken = {row[0]: row[1:] for row in found[2:]}
+    taken = {row[0]: row[1:] for row in listed[2:]}
     assert set(taken) == figures
     assert all(float(predicted) >= 0.0 for _, predicted, *_ in taken.values())
     whole = json.loads((ROOT / "results" / "paper" / "gcca" / "fig8.json").read_text(encoding="utf-8"))

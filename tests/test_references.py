@@ -64,12 +64,12 @@ PLACES = {
 
 
 def _files() -> list[Path]:
-    found = [HOME / name for name in SINGLE]
+    files = [HOME / name for name in SINGLE]
     for folder in FOLDERS:
-        found += [
+        files += [
             p for p in sorted((HOME / folder).rglob("*")) if p.suffix in SUFFIXES and "__pycache__" not in p.parts
         ]
-    return [p for p in found if _name(p) not in NOT_READ]
+    return [p for p in files if _name(p) not in NOT_READ]
 
 
 def _name(path: Path) -> str:
@@ -180,16 +180,16 @@ def there(place: Place, paper: dict[str, Any]) -> bool:
 
 def missing(unit: str, default: tuple[str, ...]) -> list[str]:
     """What the places cited in a piece of text get wrong."""
-    found = []
+    absent = []
     for place in places(unit, default):
         if place.papers and not any(key in PAPERS and there(place, PAPERS[key]) for key in place.papers):
-            found.append(f"{' or '.join(place.papers)} has no {place.kind} {place.number}: {unit[:160]}")
-    return found
+            absent.append(f"{' or '.join(place.papers)} has no {place.kind} {place.number}: {unit[:160]}")
+    return absent
 
 
 def misplaced(unit: str, default: tuple[str, ...]) -> list[str]:
     """Figures and tables that a text cites beside sections of the paper of which none discusses them."""
-    cited, found = list(places(unit, default)), []
+    cited, wrong = list(places(unit, default)), []
     for place in cited:
         table = {"figure": "figures", "table": "tables"}.get(place.kind)
         for key in set(place.papers) & set(PAPERS) if table else ():
@@ -197,8 +197,8 @@ def misplaced(unit: str, default: tuple[str, ...]) -> list[str]:
             entry = PAPERS[key].get(str(table), {}).get(place.number.partition("(")[0])
             where = entry["sections"] if isinstance(entry, dict) else entry
             if sections and where and not sections & set(where):
-                found.append(f"{key} discusses {place.kind} {place.number} in {', '.join(where)}: {unit[:160]}")
-    return found
+                wrong.append(f"{key} discusses {place.kind} {place.number} in {', '.join(where)}: {unit[:160]}")
+    return wrong
 
 
 # -- rows, pages, code -------------------------------------------------------------------------------------------------
@@ -232,14 +232,14 @@ def unresolved_code(name: str) -> str | None:
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         try:
-            found: Any = importlib.import_module(".".join(parts[:count]))
+            thing: Any = importlib.import_module(".".join(parts[:count]))
         except ModuleNotFoundError:
             continue
         for part in parts[count:]:
-            fields = getattr(found, "__dataclass_fields__", {})
-            if not hasattr(found, part) and part not in fields:
+            fields = getattr(thing, "__dataclass_fields__", {})
+            if not hasattr(thing, part) and part not in fields:
                 return f"there is no {name}"
-            found = getattr(found, part, None)
+            thing = getattr(thing, part, None)
         return None
     return f"there is no {name}"
 
@@ -276,23 +276,23 @@ def test_every_discrepancy_is_a_row() -> None:
 
 
 def test_every_place_in_a_paper_is_there() -> None:
-    found, counted = [], 0
+    wrong, counted = [], 0
     for path in _files():
         default = _own_papers(path)
         for unit in _units(path):
             counted += sum(bool(place.papers) for place in places(unit, default))
-            found += [f"{_name(path)}: {text}" for text in missing(unit, default)]
-    assert not found, "\n".join(found)
+            wrong += [f"{_name(path)}: {text}" for text in missing(unit, default)]
+    assert not wrong, "\n".join(wrong)
     assert counted > 500
 
 
 def test_figures_are_cited_with_the_sections_that_discuss_them() -> None:
-    found = []
+    wrong = []
     for path in sorted((HOME / "experiments").rglob("*.yaml")):
         if path.name != "discrepancies.yaml":
             default = _own_papers(path)
-            found += [f"{_name(path)}: {text}" for unit in _units(path) for text in misplaced(unit, default)]
-    assert not found, "\n".join(found)
+            wrong += [f"{_name(path)}: {text}" for unit in _units(path) for text in misplaced(unit, default)]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_page_and_heading_is_there() -> None:
@@ -300,9 +300,9 @@ def test_every_page_and_heading_is_there() -> None:
     assert len(mentions) > 30
     pages = sorted(DERIVATIONS.glob("*.md"))
     links = [(p, m) for p in pages for m in LINK.finditer(_text(p))]
-    found = [f"{name}: {wrong}" for name, *page in mentions if (wrong := unresolved_page(DERIVATIONS, *page))]
-    found += [f"{_name(p)}: {w}" for p, m in links if (w := unresolved_page(p.parent, m[1] or p.name, m[2]))]
-    assert not found, "\n".join(found)
+    broken = [f"{name}: {wrong}" for name, *page in mentions if (wrong := unresolved_page(DERIVATIONS, *page))]
+    broken += [f"{_name(p)}: {w}" for p, m in links if (w := unresolved_page(p.parent, m[1] or p.name, m[2]))]
+    assert not broken, "\n".join(broken)
 
 
 def test_every_page_is_listed_and_names_code_and_a_test() -> None:
@@ -314,7 +314,7 @@ def test_every_page_is_listed_and_names_code_and_a_test() -> None:
 
 
 def test_every_name_of_code_and_of_a_test_is_there() -> None:
-    found, counted = [], 0
+    unresolved, counted = [], 0
     for path in _files():
         text = _text(path)
         if path.suffix == ".py" and "tests" in path.parts:
@@ -323,8 +323,8 @@ def test_every_name_of_code_and_of_a_test_is_there() -> None:
         tests = TEST.findall(text) if path.suffix == ".md" else []
         counted += len(names) + len(tests)
         wrong = [unresolved_code(name) for name in names] + [unresolved_test(*test) for test in tests]
-        found += [f"{_name(path)}: {one}" for one in wrong if one]
-    assert not found, "\n".join(found)
+        unresolved += [f"{_name(path)}: {reason}" for reason in wrong if reason]
+    assert not unresolved, "\n".join(unresolved)
     assert counted > 150
 
 

@@ -102,9 +102,9 @@ def gathered(paths: list[Path], tier: str = gather.BEST, results: Path = Path("r
 
 
 def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> None:
-    found = section(gather.BEST)
-    assert found.source is None
-    assert [(row.verdict, row.why) for row in found.claims] == [
+    figure_section = section(gather.BEST)
+    assert figure_section.source is None
+    assert [(row.verdict, row.why) for row in figure_section.claims] == [
         (NOT_TESTED, "no results at the paper or the quick tier")
     ]
 
@@ -189,9 +189,9 @@ def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed
     base.with_suffix(".csv").write_text(base.with_suffix(".csv").read_text().replace("fedcgds,", "fedcgdz,"))
     said = f"{base}.csv: changed since it was written (its sidecar has another hash); restore it with"
     said += " git, or compute it again with `fedrepro run`"
-    found = section()
-    assert (found.source, found.stale, found.claims[0].why) == (None, (said,), said)
-    assert (found.claims[0].verdict, section(gather.BEST).stale) == (NOT_TESTED, (said,))
+    figure_section = section()
+    assert (figure_section.source, figure_section.stale, figure_section.claims[0].why) == (None, (said,), said)
+    assert (figure_section.claims[0].verdict, section(gather.BEST).stale) == (NOT_TESTED, (said,))
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     assert section(gather.BEST).claims[0].tier == "paper"
     assert said in section(gather.BEST).stale
@@ -212,7 +212,7 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
     )
     figure = section().figure
     facts = json.loads(json.dumps([vars(s) for s in figure.settings()], default=str))
-    sidecar["settings"] = [{k: v for k, v in one.items() if k != "names"} for one in facts]
+    sidecar["settings"] = [{k: v for k, v in fact.items() if k != "names"} for fact in facts]
     path.write_text(json.dumps(sidecar))
     assert section().stale == ("the code that computes it changed",)  # its runs are not those of the recorded data
     sidecar["datasets"] = [
@@ -220,9 +220,9 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
         *sidecar["datasets"],
     ]
     path.write_text(json.dumps(sidecar))
-    found = section()
-    assert found.stale == ()
-    assert found.unchecked == ("computed on mnist, which is absent here, so changes cannot be detected",)
+    figure_section = section()
+    assert figure_section.stale == ()
+    assert figure_section.unchecked == ("computed on mnist, which is absent here, so changes cannot be detected",)
 
 
 def test_a_curve_that_diverges_is_named_in_the_verdict(computed: Path) -> None:
@@ -251,8 +251,8 @@ def test_figures_stand_in_their_order(project: Path) -> None:
     for name in ("fig10", "fig3", "figS1", "table1"):
         (folder / f"{name}.yaml").write_text(SMALL.replace("figure: small", f"figure: {name}"))
     specs = [folder / f"{name}.yaml" for name in ("table1", "fig10", "figS1", "fig3")]
-    found = gathered(specs)
-    assert [s.figure.figure for s in found.sections] == ["fig3", "fig10", "figS1", "table1"]
+    report = gathered(specs)
+    assert [s.figure.figure for s in report.sections] == ["fig3", "fig10", "figS1", "table1"]
 
 
 def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> None:
@@ -261,11 +261,11 @@ def test_published_numbers_stand_beside_the_nearest_curve(computed: Path) -> Non
     assert (point.panel, point.x, point.value) == ("b", 900.0, 0.2)
     shown, frame = section().figure.panels[1], section().source.frame  # type: ignore[union-attr]
     ours = {}
-    for one in shown.curves:
-        rows = frame[(frame["series"] == one.setting.series) & (frame["metric"] == shown.y)]
+    for curve in shown.curves:
+        rows = frame[(frame["series"] == curve.setting.series) & (frame["metric"] == shown.y)]
         means = rows.groupby("uplink_scalars")["value"].mean()
         if means.index[-1] >= 900:
-            ours[one.label] = float(np.interp(900, means.index, means))
+            ours[curve.label] = float(np.interp(900, means.index, means))
     assert len(ours) > 2
     nearest = min(ours, key=lambda label: abs(np.log(ours[label] / 0.2)))
     assert (point.curve, point.ours) == (nearest, pytest.approx(ours[nearest]))
@@ -277,8 +277,8 @@ def test_of_several_curves_the_nearest_is_named_wherever_it_stands(scale: str, n
     lines = [panel_cases.curve("fedcgds", label, m=m) for m, label in enumerate(heights)]
     levels = [panel_cases.curve("kmeans++", label.upper(), role="level", n=m) for m, label in enumerate(heights)]
     frame = pd.concat(
-        [panel_cases.rows(one, 1, [0, 1, 2], [9.0, heights[one.label.lower()], 0.5]) for one in lines]
-        + [panel_cases.rows(one, 1, [0], [heights[one.label.lower()]]) for one in levels]
+        [panel_cases.rows(item, 1, [0, 1, 2], [9.0, heights[item.label.lower()], 0.5]) for item in lines]
+        + [panel_cases.rows(item, 1, [0], [heights[item.label.lower()]]) for item in levels]
     )
     said = ({"x": 1, "y": 5.9}, {"y": 5.9})  # 1.9 above the second and 2.1 below the first; 1.36 times the first
     shown = panel_cases.panel("a", *lines, *levels, published=said, yscale=scale)
@@ -303,8 +303,8 @@ def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: 
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "panels.a.curves.0.Q1=3",
              "--set", "panels.a.curves.0.Q2=[1, 4]", "--set", "claims=[]")  # fmt: skip
     (own,) = Path("results/set").iterdir()
-    found = gathered([Path("experiments/beyond/small.yaml")], "quick", own)
-    (effect,) = found.effects["beyond.1"]
+    report = gathered([Path("experiments/beyond/small.yaml")], "quick", own)
+    (effect,) = report.effects["beyond.1"]
     assert effect.words.startswith("cannot be read from these results: Q2=5 selects no curve")
 
 
@@ -615,9 +615,9 @@ def test_a_picture_keeps_its_words_and_shortens_its_coordinates() -> None:
 def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     source = section().source
     assert source is not None
-    one = source.figure.panels[0]
-    drawn = pictures.drawing(source, one, "p", ("svg",)).files["svg"].decode()
-    picture = build(pictures.figure_of(source.figure, one), source.frame, source.sidecar, source.points)
+    panel = source.figure.panels[0]
+    drawn = pictures.drawing(source, panel, "p", ("svg",)).files["svg"].decode()
+    picture = build(pictures.figure_of(source.figure, panel), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]
     low, high = axes.get_ylim()
@@ -659,10 +659,10 @@ PROBE = """<script>window.addEventListener('load', function () {
 def chromium() -> str:
     """A Chromium on this machine; skips the test where there is none."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
+    browser = next((path for name in names if (path := shutil.which(name))), None)
+    if browser is None:
         pytest.skip(f"no Chromium is installed (looked for {', '.join(names)})")
-    return found
+    return browser
 
 
 @pytest.mark.slow
@@ -686,9 +686,9 @@ def test_in_chromium(computed: Path, fedrepro: Call, width: int) -> None:
         ],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    found = re.search(r'data-probe="([^"]+)"', done.stdout)
-    assert found, done.stderr[-2000:]
-    probe = json.loads(found.group(1).replace("&quot;", '"'))
+    match = re.search(r'data-probe="([^"]+)"', done.stdout)
+    assert match, done.stderr[-2000:]
+    probe = json.loads(match.group(1).replace("&quot;", '"'))
     assert probe["inner"] == width
     assert probe["fetched"] == []
     assert probe["scroll"] <= width

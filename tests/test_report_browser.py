@@ -25,11 +25,11 @@ def chromium() -> Iterator[Any]:
     """A headless browser of this machine; skips the tests where there is none, or nothing to drive it."""
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra test)")
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found is None:
+    executable = next((path for name in names if (path := shutil.which(name))), None)
+    if executable is None:
         pytest.skip(f"no Chromium is installed (looked for {', '.join(names)})")
     with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield browser
         browser.close()
 

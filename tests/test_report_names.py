@@ -104,7 +104,9 @@ def renamed(report: Report, name: str) -> Report:
         published=tuple(replace(item, panel=f"{name} {item.panel}") for item in section.published),
     )
     rows = tuple(replace(row, figures=(section.name, f"{name} two")) for row in report.discrepancies)
-    effects = {key: tuple(replace(one, figure=section.name) for one in found) for key, found in report.effects.items()}
+    effects = {
+        key: tuple(replace(effect, figure=section.name) for effect in of_row) for key, of_row in report.effects.items()
+    }
     return Report((section,), rows, effects)
 
 
@@ -133,16 +135,16 @@ def pages(name: str, folder: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPat
 
 def folder_tags(folder: Path) -> Counter[tuple[str, ...]]:
     """All tags of the pages of such a project's report, with the names of their attributes; pictures are drawings."""
-    found: Counter[tuple[str, ...]] = Counter()
+    tags: Counter[tuple[str, ...]] = Counter()
     for path in (folder / "out" / "report").rglob("*.html"):
         page = Page(path.read_text(encoding="utf-8"))
         assert len(page.ids) == len(set(page.ids))
-        found.update(page.tags)
+        tags.update(page.tags)
     for path in (folder / "out" / "report").rglob("*.svg"):
         drawn = Page(path.read_text(encoding="utf-8")).drawn
         assert {tag for tag, *_ in drawn} <= SHAPES | {"style"}
         assert not [names for _, *names in drawn if any(name.startswith("on") for name in names)]
-    return found
+    return tags
 
 
 def words(page: Page, name: str) -> str:

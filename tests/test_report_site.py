@@ -143,7 +143,7 @@ def test_links_to_lists_of_claims_name_what_can_be_chosen_and_list_as_many_as_th
         wanted = dict(parse_qsl(asked.replace("&amp;", "&")))
         assert set(wanted) == {"paper", "verdict", "evidence"}
         assert set(wanted.values()) <= set(options)
-        fit = [one for one in items if one[:3] == tuple(wanted[key] for key in ("paper", "verdict", "evidence"))]
+        fit = [item for item in items if item[:3] == tuple(wanted[key] for key in ("paper", "verdict", "evidence"))]
         assert len(fit) == int(count)
 
 
@@ -225,8 +225,8 @@ def test_an_id_that_two_figures_have_is_told_apart(computed: Path) -> None:
     report = gathered()
     later, small = report.sections
     twice = replace(later, claims=(replace(later.claims[0], claim=small.claims[0].claim),))
-    found = claim_index.entries(Report((twice, small), report.discrepancies, report.effects))
-    assert [entry.page for entry in found] == [
+    entries = claim_index.entries(Report((twice, small), report.discrepancies, report.effects))
+    assert [entry.page for entry in entries] == [
         "claims/beyond-later-small.1.html", "claims/beyond-small-small.1.html", "claims/own~2f~claim~20~2.html",
     ]  # fmt: skip
 
@@ -336,7 +336,7 @@ def test_a_summary_that_is_none_says_where(tmp_path: Path, text: str, said: str)
 def test_what_summaries_say_is_what_the_kept_report_says() -> None:
     """A sentence that the kept results no longer bear out has to be written anew."""
     report = (ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8")
-    kept = {found[2]: found[1] for found in re.finditer(r"^\| ([a-z ]+?) \| [a-z-]+ \| `([^`]+)` \|", report, re.M)}
+    kept = {match[2]: match[1] for match in re.finditer(r"^\| ([a-z ]+?) \| [a-z-]+ \| `([^`]+)` \|", report, re.M)}
     assert len(kept) > 200
     written = {
         paper.name: summaries.load(ROOT / "experiments", paper.name) for paper in (ROOT / "experiments").iterdir()
@@ -345,9 +345,9 @@ def test_what_summaries_say_is_what_the_kept_report_says() -> None:
         "fedmf", "fedc", "fedmc", "gcca", "perfedsi", "beyond",
     }  # fmt: skip
     for sentences in written.values():
-        for one in sentences:
-            assert {name: kept.get(name) for name in one.claims} == dict(one.claims), one.says
-            assert len(one.says) < 125
+        for sentence in sentences:
+            assert {name: kept.get(name) for name in sentence.claims} == dict(sentence.claims), sentence.says
+            assert len(sentence.says) < 125
 
 
 # -- what would raise a claim ------------------------------------------------------------------------------------------
@@ -426,9 +426,9 @@ def test_the_data_of_a_figure_are_those_of_its_results_and_stay_small(
 def test_data_are_a_script_whatever_stands_in_them() -> None:
     text = page_data.script('a"</script>\u2028', {"x": "</script>\u2029\\"}).decode()
     assert text.isascii()
-    found = re.fullmatch(r"fedrepro\.data\((.*?), (\{.*\})\);\n", text)
-    assert found
-    assert (json.loads(found[1]), json.loads(found[2])) == ('a"</script>\u2028', {"x": "</script>\u2029\\"})
+    match = re.fullmatch(r"fedrepro\.data\((.*?), (\{.*\})\);\n", text)
+    assert match
+    assert (json.loads(match[1]), json.loads(match[2])) == ('a"</script>\u2028', {"x": "</script>\u2029\\"})
 
 
 # -- two sets of results -----------------------------------------------------------------------------------------------
@@ -476,12 +476,12 @@ def test_the_specs_of_a_project_have_their_summaries_beside_them(computed: Path)
 def test_the_report_is_the_same_from_two_processes(computed: Path, tmp_path: Path) -> None:
     done = say("report", "--jobs", 2, "--out", tmp_path)
     assert done.exit_code == 0, done.output
-    one, two = (
+    first, second = (
         {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
         for folder in (computed / "out" / "report", tmp_path / "report")
     )
-    assert len(one) > 20
-    assert one == two
+    assert len(first) > 20
+    assert first == second
 
 
 def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:

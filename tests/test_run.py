@@ -350,11 +350,11 @@ def test_runs_that_differ_in_what_prepare_ignores_share_their_arrays(small: Path
     def made(*sets: str) -> planning.Plan:
         return planning.make([load(small, "quick", sets)], stand_in=False)
 
-    one, other = made(), made("problem.rho=1e-7")
-    assert not set(one.runs) & set(other.runs)
-    assert {r.problem_id for r in one.runs.values()} == {r.problem_id for r in other.runs.values()}
+    first, other = made(), made("problem.rho=1e-7")
+    assert not set(first.runs) & set(other.runs)
+    assert {r.problem_id for r in first.runs.values()} == {r.problem_id for r in other.runs.values()}
     assert {r.problem_id for r in made("datasets.syn.M=13").runs.values()}.isdisjoint(
-        r.problem_id for r in one.runs.values()
+        r.problem_id for r in first.runs.values()
     )
 
 
@@ -478,10 +478,10 @@ def test_restored_runs_are_those_that_were_stored(small: Path, tmp_path: Path) -
         assert {name: restored.meta[name] for name in record.meta} == record.meta
         for name in ("rounds", "counts", "seconds"):
             np.testing.assert_array_equal(getattr(restored, name), getattr(record, name))
-        for one, other in ((restored.metrics, record.metrics), (restored.artifacts, record.artifacts)):
-            assert list(one) == list(other)
+        for arrays, other in ((restored.metrics, record.metrics), (restored.artifacts, record.artifacts)):
+            assert list(arrays) == list(other)
             for name, values in other.items():
-                np.testing.assert_array_equal(one[name], values)
+                np.testing.assert_array_equal(arrays[name], values)
     before = {path.name: path.read_bytes() for path in (root / "paper" / "beyond").glob("*.csv")}
     again.fail(next(run.id for runs in series.values() for run in runs if run.id not in stored), {"why": "no luck"})
     write.write(plan, 0, again, root)

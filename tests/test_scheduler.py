@@ -75,9 +75,9 @@ def cluster(house: Path) -> Iterator[Any]:
             silence_logs=remote.SILENT,
             preload=[str(house / "deadly.py")],
             env={"FEDREPRO_DATA": str(house / "data")},
-        ) as found,
+        ) as local,
     ):
-        yield found
+        yield local
 
 
 @pytest.fixture
@@ -101,29 +101,29 @@ def images(small: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders of arrays that were packed to be sent."""
-    found: list[Path] = []
+    folders: list[Path] = []
     pack = task.pack
 
     def noted(folder: Path) -> bytes:
-        found.append(folder)
+        folders.append(folder)
         return pack(folder)
 
     monkeypatch.setattr(task, "pack", noted)
-    return found
+    return folders
 
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each run came to the store."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     write = Store.write
 
     def noted(self: Store, run: str, record: Any) -> None:
-        found[run] += 1
+        counts[run] += 1
         write(self, run, record)
 
     monkeypatch.setattr(Store, "write", noted)
-    return found
+    return counts
 
 
 def csv(root: Path, folder: str = "results") -> bytes:

@@ -80,8 +80,8 @@ def test_a_panel_at_a_columns_width_has_no_title_and_a_caption(
 @pytest.mark.parametrize(("path", "panel"), kept(), ids=lambda p: getattr(p, "stem", p))
 @pytest.mark.parametrize("inches", [2.6, 3.4])
 def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: str, inches: float) -> None:
-    (found,) = with_results([path], "paper", ROOT / "results")
-    source = FigureData(*found)
+    (results,) = with_results([path], "paper", ROOT / "results")
+    source = FigureData(*results)
     room = single_panel.Room(inches, single_panel.SHAPE * inches, single_panel.LETTERS, single_panel.SMALLEST)
     prepared = single_panel._drawable(single_panel.named(source, panel), source, room)
     picture = single_panel._build(prepared, inches)
@@ -183,11 +183,11 @@ def test_every_picture_says_what_it_was_drawn_from_and_whence_whether_that_is_st
     sidecar = json.loads((done / "quick" / "beyond" / "small.json").read_text())
     call = ("provenance", *files, "--results", done)
     said = json.loads(fedrepro(*call, "--json").output)
-    for one in said:
-        assert one["results_sha256"] == sidecar["csv_sha256"]
-        assert one["commit"].startswith(sidecar["made"]["commit"])
-        assert one["tier"] == "quick"
-        assert one["now"] == {"spec": "the same", "results": "the same"}
+    for line in said:
+        assert line["results_sha256"] == sidecar["csv_sha256"]
+        assert line["commit"].startswith(sidecar["made"]["commit"])
+        assert line["tier"] == "quick"
+        assert line["now"] == {"spec": "the same", "results": "the same"}
     assert said[0]["command"] == f"fedrepro plot {small} --tier quick --panel a --width 3.4in"
     assert said[1]["command"] == f"fedrepro plot {small} --tier quick"
     assert fedrepro(*call, "--check").exit_code == 0
@@ -258,9 +258,9 @@ def test_texts_with_every_special_character_come_back(tmp_path: Path) -> None:
 def test_foreign_and_damaged_files_are_one_error(fedrepro: Call, tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
-    told = fedrepro("provenance", path)
-    assert (told.exit_code, told.output.count("error:")) == (2, 1)
-    assert said in told.output
+    result = fedrepro("provenance", path)
+    assert (result.exit_code, result.output.count("error:")) == (2, 1)
+    assert said in result.output
 
 
 def test_a_picture_cannot_lead_out_of_the_results(done: Path, fedrepro: Call, small: Path, tmp_path: Path) -> None:

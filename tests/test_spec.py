@@ -146,12 +146,12 @@ NAMES = ["../../../escape", "a/../x<b>y", "small.yaml", ".hidden", "two words", 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_figures_and_panels_are_names_of_files(small: Path, name: str) -> None:
     text = small.read_text()
-    (found,) = errors_of(small, text.replace("figure: small", f"figure: '{name}'"))
-    assert found.startswith(f"2:9: {SLUG.format(what='figure', name=name)}")
-    (found,) = errors_of(small, text, f"figure={name}")
-    assert found == f"--set figure={name}: {SLUG.format(what='figure', name=name)}"
-    (found,) = errors_of(small, text.replace("  b: {like: a,", f"  '{name}': {{like: a,"))
-    assert found.startswith(f"20:3: {SLUG.format(what='the name of a panel', name=name)}")
+    (error,) = errors_of(small, text.replace("figure: small", f"figure: '{name}'"))
+    assert error.startswith(f"2:9: {SLUG.format(what='figure', name=name)}")
+    (error,) = errors_of(small, text, f"figure={name}")
+    assert error == f"--set figure={name}: {SLUG.format(what='figure', name=name)}"
+    (error,) = errors_of(small, text.replace("  b: {like: a,", f"  '{name}': {{like: a,"))
+    assert error.startswith(f"20:3: {SLUG.format(what='the name of a panel', name=name)}")
 
 
 def test_every_value_is_read_before_errors_are_raised(small: Path) -> None:
@@ -167,8 +167,8 @@ def test_every_value_is_read_before_errors_are_raised(small: Path) -> None:
     ):
         assert old in text
         text = text.replace(old, new)
-    found = [message.split("  (in: ")[0] for message in errors_of(small, text)]
-    assert found == [
+    errors = [message.split("  (in: ")[0] for message in errors_of(small, text)]
+    assert errors == [
         "2:9: figure must be text, not the number 5",
         "3:8: title must be text, not the number 7",
         "4:9: source must be text, not a list",
@@ -225,8 +225,8 @@ def test_claims_are_checked_beside_a_broken_panel_and_not_on_it(small: Path) -> 
   - {id: small.4, says: x, where: x, panel: c, check: "y(at=1, Q2=5) < 1"}
 tiers:""",
     )
-    found = [message.split("  (in: ")[0] for message in errors_of(small, text)]
-    assert [message.split(", did you mean")[0] for message in found] == [
+    errors = [message.split("  (in: ")[0] for message in errors_of(small, text)]
+    assert [message.split(", did you mean")[0] for message in errors] == [
         "20:19: 'uplink_scalar' is not a x axis",
         "27:55: no curve of the panel has 'Q'",
         "30:10: the claim id 'small.4' is used twice",
@@ -254,10 +254,10 @@ def test_values_of_another_kind_are_errors_too(small: Path, old: str, new: str, 
 
 def test_one_mistake_is_one_error(small: Path) -> None:
     text = small.read_text()
-    (found,) = errors_of(small, text.replace("K: 3}", "K: 3, seeed: 1}"))
-    assert "'seeed' is not a key of the dataset 'synthetic', did you mean 'seed'?" in found
-    (found,) = errors_of(small, text.replace("quick: {}", "quick: {rouns: 1}"))
-    assert "'rouns' is not a key of a tier, did you mean 'rounds'?" in found
+    (error,) = errors_of(small, text.replace("K: 3}", "K: 3, seeed: 1}"))
+    assert "'seeed' is not a key of the dataset 'synthetic', did you mean 'seed'?" in error
+    (error,) = errors_of(small, text.replace("quick: {}", "quick: {rouns: 1}"))
+    assert "'rouns' is not a key of a tier, did you mean 'rounds'?" in error
 
 
 def test_null_takes_published_numbers_and_options_of_another_panel_away(small: Path) -> None:
@@ -270,21 +270,21 @@ def test_null_takes_published_numbers_and_options_of_another_panel_away(small: P
 
 
 def test_yaml_that_is_none_has_its_place(small: Path) -> None:
-    (one,) = errors_of(small, "paper: [fedc\nfigure: x\n")
-    assert one.startswith("2:7: not valid YAML")
+    (error,) = errors_of(small, "paper: [fedc\nfigure: x\n")
+    assert error.startswith("2:7: not valid YAML")
     (empty,) = errors_of(small, "")
     assert empty == "1:1: the file is empty; start with 'paper:' and 'figure:'"
     assert errors_of(small, "- a\n- b\n") == ["1:1: a spec must be a mapping; start with 'paper:' and 'figure:'"]
 
 
 def test_options_are_checked_like_the_file(small: Path) -> None:
-    found = errors_of(small, small.read_text(), "rouns=3", "panels.a.curves.0.Q1=0", "panels.a.curves.9.Q1=1")
+    errors = errors_of(small, small.read_text(), "rouns=3", "panels.a.curves.0.Q1=0", "panels.a.curves.9.Q1=1")
     said = (
         "--set rouns=3: 'rouns' is neither a key of a spec nor a parameter of its methods or its problem, did you mean "
     )
-    assert said + "'rounds'? (a key inside another: --set datasets.NAME.n=500)" in found
-    assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in found
-    assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in found
+    assert said + "'rounds'? (a key inside another: --set datasets.NAME.n=500)" in errors
+    assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in errors
+    assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in errors
     with pytest.raises(UserError, match="write --set KEY=VALUE"):
         load(small, "quick", ["rounds"])
 
@@ -293,14 +293,23 @@ def test_a_parameter_is_set_by_its_name_wherever_a_method_has_it(small: Path) ->
     def curves(*sets: str) -> list[dict]:
         return [dict(one.params) for one in load(small, "quick", sets).settings()]
 
-    assert [one["Q2"] for one in curves("Q2=[3, 7]")] == [3, 7, 3, 7, 3, 7]  # a curve of one, two steps of the other
-    assert {one.get("gamma1") for one in curves("gamma1=1.5")} == {1.5}
+    assert [params["Q2"] for params in curves("Q2=[3, 7]")] == [
+        3,
+        7,
+        3,
+        7,
+        3,
+        7,
+    ]  # a curve of one, two steps of the other
+    assert {params.get("gamma1") for params in curves("gamma1=1.5")} == {1.5}
     assert {setting.problem_params["rho"] for setting in load(small, "quick", ["rho=1e-5"]).settings()} == {1e-5}
 
 
 def test_steps_are_chosen_where_a_parameter_runs_in_step_with_others(small: Path) -> None:
-    found = load(small, "quick", ["m=6"]).settings()
-    assert [(one.params["m"], one.params["Q1"]) for one in found if one.algorithm == "fedcgds"] == [(6, 2)]
+    settings = load(small, "quick", ["m=6"]).settings()
+    assert [(setting.params["m"], setting.params["Q1"]) for setting in settings if setting.algorithm == "fedcgds"] == [
+        (6, 2)
+    ]
     (said,) = errors_of(small, small.read_text(), "m=[2, 9]")
     assert said == (
         "--set m=[2, 9]: m = 9 is not a step of panels.a.curves.1, where m advances together with Q1 (m: [2, 6]); give "
@@ -349,9 +358,9 @@ MULTIPLIED = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
 def test_yaml_is_read_within_bounds(text: str, message: str) -> None:
     with pytest.raises(SpecErrors) as caught:
         nodes.parse(text, "x")
-    found = str(caught.value).removeprefix("1 error:\n  x:")
-    assert found.startswith(message)
-    assert all(c.isprintable() or c == "\n" for c in found)
+    printed = str(caught.value).removeprefix("1 error:\n  x:")
+    assert printed.startswith(message)
+    assert all(c.isprintable() or c == "\n" for c in printed)
 
 
 def test_a_file_is_not_read_beyond_its_bound(tmp_path: Path) -> None:
@@ -390,10 +399,10 @@ def test_sizes_are_bounded_before_they_take_memory(small: Path, old: str, new: s
     text = small.read_text()
     assert old in text
     tracemalloc.start()
-    found = errors_of(small, text.replace(old, new), tier="quick")
+    errors = errors_of(small, text.replace(old, new), tier="quick")
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert any(one.startswith(message) for one in found), found
+    assert any(error.startswith(message) for error in errors), errors
     assert most < 50e6
 
 
@@ -407,8 +416,8 @@ def test_recorded_rounds_are_the_dense_ones_the_multiples_and_the_last(small: Pa
 def test_the_number_of_views_bounds_the_arrays_of_views(tmp_path: Path) -> None:
     text = (ROOT / "experiments/gcca/fig10.yaml").read_text()
     path = tmp_path / "fig10.yaml"
-    (found, *_) = errors_of(path, text.replace("artifacts: [view1, view2, view3", "artifacts: [view1, view2, view4"))
-    assert "'view4' is not an array that the problem 'gcca-deep' keeps, did you mean 'view3'?" in found
+    (error, *_) = errors_of(path, text.replace("artifacts: [view1, view2, view3", "artifacts: [view1, view2, view4"))
+    assert "'view4' is not an array that the problem 'gcca-deep' keeps, did you mean 'view3'?" in error
     text = (ROOT / "experiments/gcca/fig5.yaml").read_text()
     path.write_text(re.sub(r"\bI: \d+", "I: 1000000000000", text))
     assert load(path, "paper").panels  # no list is made of the views
@@ -416,8 +425,8 @@ def test_the_number_of_views_bounds_the_arrays_of_views(tmp_path: Path) -> None:
 
 def test_arrays_that_no_problem_keeps_are_told_before_anything_runs(small: Path) -> None:
     text = small.read_text()
-    (found,) = errors_of(small, text.replace("rounds: 5", "rounds: 5\nartifacts: [found, embeding]"))
-    assert found.startswith(
+    (error,) = errors_of(small, text.replace("rounds: 5", "rounds: 5\nartifacts: [found, embeding]"))
+    assert error.startswith(
         "7:20: 'embeding' is not an array that the problem 'clustering' keeps, did you mean 'embedding'? "
         "(artifacts: W, H, found, labels, embedding)"
     )
@@ -443,18 +452,18 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     bare = small.parent / "bare.csv"
     bare.write_text("a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n")
     both = (str(table), str(bare))
-    found = errors_of(small, text.replace(*both))
-    assert found[0].startswith("18:9: the problem 'clustering': give K: the dataset 'syn' has no labels")
-    found = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
+    errors = errors_of(small, text.replace(*both))
+    assert errors[0].startswith("18:9: the problem 'clustering': give K: the dataset 'syn' has no labels")
+    errors = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
     said = f"{table} has no column or variable 'kinds', did you mean 'kind'?"
-    assert f"the dataset 'file': labels {said}" in found[0]
+    assert f"the dataset 'file': labels {said}" in errors[0]
     small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
     assert load(small, "quick").panels
     bare_with_K = text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}").replace(*both)
     small.write_text(bare_with_K)
     assert load(small, "quick").panels
-    found = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: dirichlet, P: 2}", bare_with_K))
-    assert "'dirichlet' distributes samples by class, and this dataset has no labels" in found[0]
+    errors = errors_of(small, re.sub(r"unf: \{.*\}", "unf: {name: dirichlet, P: 2}", bare_with_K))
+    assert "'dirichlet' distributes samples by class, and this dataset has no labels" in errors[0]
 
 
 @pytest.mark.parametrize(

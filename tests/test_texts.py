@@ -33,7 +33,7 @@ def test_every_format_has_the_same_numbers(shown: Callable[[str], str]) -> None:
     panels = json.loads(shown("json"))["panels"]
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     assert [row["panel"] for row in rows] == ["a"] * 4 + ["b"] * 4
-    assert [row["objective"] for row in rows] == [row["objective"] for one in panels for row in one["rows"]]
+    assert [row["objective"] for row in rows] == [row["objective"] for panel in panels for row in panel["rows"]]
     value = rows[0]["objective"]
     assert 0.0 < float(value) < 1.0
     assert f"| {value} |" in shown("md")

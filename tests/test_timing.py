@@ -328,7 +328,7 @@ def test_times_of_results_that_stand_are_kept(fedrepro: Callable[..., Result], t
         assert set(after[name]) == {1, 2, 3}
         assert {trial: after[name][trial] for trial in runs} == runs
     known = json.loads(path.read_text())  # as results of version 2 have them: nodes in turn only
-    in_turn = {s: {t: {**one, "seconds": []} for t, one in runs.items()} for s, runs in known["timing"].items()}
+    in_turn = {s: {t: {**run_id, "seconds": []} for t, run_id in runs.items()} for s, runs in known["timing"].items()}
     path.write_text(json.dumps(known | {"timing": in_turn}))
     shutil.rmtree(tmp_path / "results" / ".runs")
     spec.write_text(TIMED.replace("trials: 2", "trials: 4"))
@@ -348,10 +348,10 @@ def test_the_axis_of_time_in_turn(fedrepro: Callable[..., Result], tmp_path: Pat
 
     def along(axis: str, timing: Timing | None) -> list[float]:
         sidecar = Sidecar(timing={curve.setting.series: {1: timing}} if timing else {})
-        found = series.along(
+        places = series.along(
             FigureData(figure, rows, sidecar), curve, figure.panels[0], Axis(axis, "", Reads.TIMING), 1, rows
         )
-        return found.tolist()
+        return places.tolist()
 
     both = Timing((0, 2), (1.0, 3.0), (2.0, 8.0))
     assert along("seconds", both) == [1.0, 2.0, 3.0]

@@ -56,8 +56,8 @@ def said(title: str, curves: list[tuple[Curve, Panel]]) -> Iterator[str]:
             yield f"{title!r} says {number}; run is {', '.join(map(str, sorted(wrong)))}"
     for pattern in (rf"\b(\w+) = {NUMBER}", *SAID, r"\bbit widths \d+ to \d+", r"[\d., ]+and \d+ times the optimum"):
         left = re.sub(pattern, "", left)
-    if found := re.search(rf"(?<![\w.-]){NUMBER}(?!\w)", left):
-        yield f"{title!r}: nothing here says what {found[1]} is; add its words to SAID, or to NAMES where it is a name"
+    if match := re.search(rf"(?<![\w.-]){NUMBER}(?!\w)", left):
+        yield f"{title!r}: nothing here says what {match[1]} is; add its words to SAID, or to NAMES where it is a name"
 
 
 def _readings(title: str, curves: list[tuple[Curve, Panel]]) -> Iterator[tuple[str, list[Any]]]:
@@ -67,32 +67,32 @@ def _readings(title: str, curves: list[tuple[Curve, Panel]]) -> Iterator[tuple[s
     """
     for name, number in re.findall(rf"\b(\w+) = {NUMBER}", title):
         own = [(v, c.label) for c, _ in curves if (v := layout.values_of(c).get(name)) is not None]
-        told = [value for value, label in own if re.search(rf"\b{name} ?= ?", label)]
-        yield number, [v for v, label in own if v not in told] + [v for v in told if float(v) == float(number)][:1]
+        values = [value for value, label in own if re.search(rf"\b{name} ?= ?", label)]
+        yield number, [v for v, label in own if v not in values] + [v for v in values if float(v) == float(number)][:1]
     for pattern, read in SAID.items():
         for number in re.findall(pattern, title):
             yield number, [value for c, p in curves if isinstance(value := read(c, p), (int, float))]
     for low, high in re.findall(r"\bbit widths (\d+) to (\d+)", title):
         widths = [c.select["q"] for c, _ in curves if c.select.get("q") is not None]
         yield from ((low, [min(widths)]), (high, [max(widths)]))
-    if found := re.search(r"([\d., ]+and \d+) times the optimum", title):
+    if match := re.search(r"([\d., ]+and \d+) times the optimum", title):
         marks = [re.match(NUMBER, str(line["label"])) for _, p in curves for line in p.options.get("lines", ())]
         levels = {mark[1] for mark in marks if mark}
-        for number in re.findall(NUMBER, found[1]):
+        for number in re.findall(NUMBER, match[1]):
             yield number, [number] if number in levels else []
 
 
 def contradictions(shown: Figure) -> list[str]:
     """Everything that the titles of a figure say and its runs do not."""
     every = [(c, p) for p in shown.panels for c in p.curves]
-    found = [*said(shown.title, every)]
-    for one in shown.panels:
-        found += said(one.title, [(c, one) for c in one.curves])
+    wrong = [*said(shown.title, every)]
+    for part in shown.panels:
+        wrong += said(part.title, [(c, part) for c in part.curves])
     if "gam = 10 lam beta" in shown.title:
         for c, _ in every:
             gam, lam, beta = (float(layout.value_of(c, name)) for name in ("gam", "lam", "beta"))
-            found += [] if gam == pytest.approx(10 * lam * beta) else [f"{c.label}: gam = {gam}"]
-    return list(dict.fromkeys(found))
+            wrong += [] if gam == pytest.approx(10 * lam * beta) else [f"{c.label}: gam = {gam}"]
+    return list(dict.fromkeys(wrong))
 
 
 @functools.cache

@@ -88,10 +88,10 @@ def test_matching_renames_clusters_to_the_classes_they_share_most_with() -> None
 @pytest.mark.parametrize("seed", range(5))
 def test_what_matches_is_the_accuracy(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    labels, found = rng.integers(4, size=50), rng.integers(3 + seed, size=50)
-    renamed = match(labels, found)
-    assert np.mean(renamed == labels) == accuracy(labels, found)
-    assert len(set(zip(found, renamed, strict=True))) == len(set(found)) == len(set(renamed))
+    labels, clusters = rng.integers(4, size=50), rng.integers(3 + seed, size=50)
+    renamed = match(labels, clusters)
+    assert np.mean(renamed == labels) == accuracy(labels, clusters)
+    assert len(set(zip(clusters, renamed, strict=True))) == len(set(clusters)) == len(set(renamed))
 
 
 @pytest.mark.parametrize(

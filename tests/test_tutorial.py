@@ -33,22 +33,22 @@ def test_the_tutorial_ends_with_a_figure_of_ones_own(tmp_path: Path, data_home: 
         script = commands / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
-    found = blocks("tutorial.md", "sh")
-    assert len(found) >= 8
+    scripts = blocks("tutorial.md", "sh")
+    assert len(scripts) >= 8
     place = os.pathsep.join([str(commands), os.environ["PATH"]])
     environment = {**os.environ, "PATH": place, "PYTHONPATH": str(ROOT), "FEDREPRO_DATA": str(data_home)}
-    script = "set -eu\n" + "\n".join(found)
-    told = subprocess.run(
+    script = "set -eu\n" + "\n".join(scripts)
+    result = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / "plots/quick/mine/digits.png").stat().st_size > 10_000
     assert (tmp_path / "plots/smoke/fedc/fig1.png").stat().st_size > 10_000
     assert (tmp_path / "plots/quick/beyond/first.png").stat().st_size > 10_000
     assert (tmp_path / "results/quick/beyond/first.csv").exists()
-    assert "'fedmsg' is not an algorithm, did you mean 'fedmgs'?" in told.stderr
-    assert "exit code 2" in told.stdout
-    assert re.search(r"^(holds|fails|undecided) +first\.cheaper", told.stdout, re.MULTILINE)
+    assert "'fedmsg' is not an algorithm, did you mean 'fedmgs'?" in result.stderr
+    assert "exit code 2" in result.stdout
+    assert re.search(r"^(holds|fails|undecided) +first\.cheaper", result.stdout, re.MULTILINE)
 
 
 def test_the_method_on_the_page_is_k_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_the_method_on_the_page_is_k_means(tmp_path: Path, capsys: pytest.Captur
     assert int(second[2]) == 20 * 5 * (20 * 3 + 9)
     X, method, run = names["X"], names["FedLloyd"], names["run"]
     W0 = X[:, :3]
-    found = run(method(), names["problem"], rounds=10, init=(W0, np.zeros((3, X.shape[1]))), metrics=["accuracy"])
+    result = run(method(), names["problem"], rounds=10, init=(W0, np.zeros((3, X.shape[1]))), metrics=["accuracy"])
     wanted = KMeans(3, init=W0.T, n_init=1, max_iter=10).fit(X.T)
-    np.testing.assert_allclose(found.state.W.T, wanted.cluster_centers_, rtol=1e-12)
-    assert found["accuracy"][-1] == 1.0
+    np.testing.assert_allclose(result.state.W.T, wanted.cluster_centers_, rtol=1e-12)
+    assert result["accuracy"][-1] == 1.0

@@ -46,9 +46,9 @@ def test_the_list_names_what_changed_and_what_was_added(monkeypatch: pytest.Monk
     assert "Of 4 checks 1 stand as they did" in text
     assert "* *written anew, fedc*: `fedc.2`\n* *added, gcca*: `gcca.1`\n" in text
     assert (text.startswith("before\n"), text.endswith("\nafter"), "old" in text) == (True, True, False)
-    one = "claims: [{id: a, panel: b, check: 'y(at=1,  m=2) < 3'}]"
-    assert reread._checks(one) == reread._checks(one.replace(",  ", ", "))
-    assert reread._checks(one) != reread._checks(one.replace("< 3", "< 4"))
+    spec = "claims: [{id: a, panel: b, check: 'y(at=1,  m=2) < 3'}]"
+    assert reread._checks(spec) == reread._checks(spec.replace(",  ", ", "))
+    assert reread._checks(spec) != reread._checks(spec.replace("< 3", "< 4"))
 
 
 def test_the_claim_that_is_quoted_is_there_word_for_word() -> None:

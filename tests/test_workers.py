@@ -31,12 +31,12 @@ computing = local.attempt
 
 def dying(how: str, runs: list, store: Path, scratch: Path) -> list[tuple[str, str]]:
     """Compute runs, and die at the first trial of one of the curves."""
-    found = []
+    outcomes = []
     for run in runs:
         if run.setting.params.get("m") == 2 and run.trial == 1:
             die(how)
-        found += computing([run], store, scratch)
-    return found
+        outcomes += computing([run], store, scratch)
+    return outcomes
 
 
 def die(how: str) -> None:
@@ -50,7 +50,7 @@ def die(how: str) -> None:
 
 def children(pid: int) -> set[int]:
     """The processes that a process has started, and that are no zombies."""
-    found = set()
+    pids = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, _, rest = path.read_text().rpartition(")")
@@ -58,8 +58,8 @@ def children(pid: int) -> set[int]:
             continue
         state, parent = rest.split()[:2]
         if int(parent) == pid and state != "Z":
-            found.add(int(name.split()[0]))
-    return found
+            pids.add(int(name.split()[0]))
+    return pids
 
 
 def alive(pid: int) -> bool:
@@ -200,8 +200,8 @@ def test_interrupted_before_anything_is_computed(fedrepro: Call, small: Path, mo
 
     monkeypatch.setattr(planning, "make", interrupted)
     for command in ("run", "plan"):
-        told = fedrepro(command, small)
-        assert (told.exit_code, told.stderr) == (130, "interrupted: finished runs are kept\n")
+        result = fedrepro(command, small)
+        assert (result.exit_code, result.stderr) == (130, "interrupted: finished runs are kept\n")
 
 
 def test_what_killed_processes_left_is_gone_after_the_next_run(fedrepro: Call, small: Path, tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ class Mutant:
     def applied(self, text: str) -> str:
         """The file's ``text`` with the bug in it. Raises Stale where the lines do not stand there exactly once."""
         for old, new in self.hunks:
-            if (found := f"\n{text}".count(f"\n{old}")) != 1:
-                raise Stale(f"{self.file} has these lines {found} times:\n{old}")
+            if (count := f"\n{text}".count(f"\n{old}")) != 1:
+                raise Stale(f"{self.file} has these lines {count} times:\n{old}")
             text = f"\n{text}".replace(f"\n{old}", f"\n{new}")[1:]
         return text
 
@@ -52,7 +52,7 @@ def read(path: Path) -> Mutant:
     hunks = []
     for part in parts:
         lines = [line or " " for line in part.rstrip("\n").split("\n")[1:]]  # editors cut the blank of an empty line
-        hunks.append(tuple("".join(f"{one[1:]}\n" for one in lines if one[:1] in (" ", sign)) for sign in "-+"))
+        hunks.append(tuple("".join(f"{row[1:]}\n" for row in lines if row[:1] in (" ", sign)) for sign in "-+"))
     return Mutant(path.stem, said["breaks"], tuple(said["tests"].split()), file.splitlines()[0], tuple(hunks))
 
 

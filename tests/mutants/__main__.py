@@ -33,17 +33,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="mutants to plant; all where none is named")
     parser.add_argument("--all", action="store_true", help="ask all quick tests about what the named tests let through")
     asked = parser.parse_args(arguments)
-    found = [one for one in mutants() if one.name in asked.names or not asked.names]
-    if unknown := set(asked.names) - {one.name for one in found}:
+    mutations = [mutation for mutation in mutants() if mutation.name in asked.names or not asked.names]
+    if unknown := set(asked.names) - {mutation.name for mutation in mutations}:
         parser.error(f"there is no mutant {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=_ignored)
-        code, said = run(tree, sorted({test for one in found for test in one.tests}))
+        code, said = run(tree, sorted({test for mutation in mutations for test in mutation.tests}))
         if code:
             print(f"the tests fail without any mistake:\n{said}")
             return 2
-        outcomes = [_told(one, *judge(tree, one, asked.all)) for one in found]
+        outcomes = [_told(mutation, *judge(tree, mutation, asked.all)) for mutation in mutations]
     print(f"{outcomes.count(CAUGHT)} of {len(outcomes)} caught")
     return int(too_few(outcomes))
 
