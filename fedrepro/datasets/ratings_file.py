@@ -141,12 +141,12 @@ class RatingsFile(OwnFiles):
 
 def _refuse_twice(path: str, user: np.ndarray, item: np.ndarray, pairs: np.ndarray) -> None:
     _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
-    again = first[counts > 1]
-    if len(again):
-        at = int(again.min())
+    repeats = first[counts > 1]
+    if len(repeats):
+        at = int(repeats.min())
         raise ParameterError(
             "path",
-            f"{path}: {len(again):,} pairs of user and item are rated more than once, the first is user {user[at]}, "
+            f"{path}: {len(repeats):,} pairs of user and item are rated more than once, the first is user {user[at]}, "
             f"item {item[at]}; keep one rating per pair",
         )
 

@@ -42,10 +42,10 @@ class Given(Partition):
 
     def _drawn(self, client: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         part = np.zeros(len(client), dtype=np.int64)
-        for one in np.unique(client):
-            own = rng.permutation(np.flatnonzero(client == one))
+        for number in np.unique(client):
+            own = rng.permutation(np.flatnonzero(client == number))
             if len(own) < 2:
-                raise ParameterError("partition", f"client {one} has one image; it needs one to train and one to test")
+                raise ParameterError("partition", f"client {number} has one image; it needs at least two")
             part[own[: min(len(own) - 1, max(1, round(self.test * len(own))))]] = 1
         return part
 

@@ -68,8 +68,8 @@ def _differences(known: Known, user: np.ndarray, item: np.ndarray, value: np.nda
     last = (("user", int(user.max()), known.last_user), ("item", int(item.max()), known.last_item))
     if wrong := next(((what, ours, theirs) for what, ours, theirs in last if renumbered and ours != theirs), None):
         differs.append(f"{wrong[0]} ids run to {wrong[1]:,} instead of {wrong[2]:,}: renumbered")
-    if again := repeated(user, item):
-        differs.append(f"{again:,} ratings repeat a user and item")
+    if repeats := repeated(user, item):
+        differs.append(f"{repeats:,} ratings repeat a user and item")
     if value.min() < known.lowest or np.any(value % known.step):
         differs.append(f"ratings are not all {known.lowest:g}, {known.lowest + known.step:g} ... 5")
     return differs
