@@ -11,7 +11,7 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
-# The same examples in every run: a failure belongs to a change, not to the day.
+# The same examples in every run, so that a failure is caused by a change of the code.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
@@ -50,11 +50,11 @@ tiers:
 
 
 LONGEST = ("run", "examples", "tutorial", "report", "scheduler", "workers", "personal_net", "personal_methods")
-"""Files that take longest begin, so that two processes end together."""
+"""The slowest files run first, so that two processes end at about the same time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In the order of files otherwise."""
+    """Keep the order of the other files."""
     first = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path.name, len(first)))
 
@@ -67,7 +67,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, programs: Path) -> Path:
-    """Every test starts without any dataset, whatever the machine has."""
+    """Every test starts without any dataset, even if the machine has some."""
     home = tmp_path_factory.mktemp("data-home")
     (home / ".programs").symlink_to(programs)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))

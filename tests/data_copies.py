@@ -72,7 +72,7 @@ def python2_batch(data: np.ndarray, labels: list[int], name: bytes = b"labels") 
 
 
 def cifar10(folder: Path, per_batch: int = 20) -> Path:
-    """cifar-10-batches-py with five train batches and a test batch; pixel values tell batch, image and channel."""
+    """cifar-10-batches-py with five train batches and a test batch; pixel values identify batch, image and channel."""
     target = folder / "cifar-10-batches-py"
     target.mkdir(parents=True)
     for k, name in enumerate([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]):

@@ -1,4 +1,4 @@
-"""A server on the loopback that fails, stalls, truncates and redirects as told."""
+"""A server on the loopback that fails, stalls, truncates and redirects on request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Server:
-    """``server.routes[path] = behaviour``; ``server.requests`` lists (path, Range header) of what was asked."""
+    """``server.routes[path] = behaviour``; ``server.requests`` contains the (path, Range header) of each request."""
 
     def __init__(self) -> None:
         self.routes: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
@@ -66,7 +66,7 @@ def whole(body: bytes, tag: str = '"1"') -> Callable[[BaseHTTPRequestHandler], N
 
 
 def without_ranges(body: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
-    """The whole file whatever is asked."""
+    """The whole file, whatever the request is."""
     return lambda handler: _send(handler, 200, body)
 
 

@@ -1,8 +1,8 @@
 """Broken and odd specs, made from valid ones, through reading, planning and judging.
 
 ``python -m tests.fuzz_specs SEED COUNT [FIRST]`` prints what went wrong with COUNT of them: anything but a figure or a
-``UserError`` of printable text, more than ``SECONDS`` of computing, more than ``MEMORY`` bytes, or a number that is not
-what the spec says. What it says is read a second time here, as plainly as can be; so is what a claim's check asks for.
+``UserError`` of printable text, more than ``SECONDS`` of computing, more than ``MEMORY`` bytes, or a number that
+differs from the spec. The spec is read a second time here, in the simplest way; so are the checks of claims.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def sources() -> tuple[tuple[str, str, Any], ...]:
 
 
 def case(seed: int, number: int) -> Case:
-    """The case of that number: the same one whenever it is asked for."""
+    """The case of that number; it is the same at every call."""
     draw = random.Random(f"{seed}/{number}")
-    weights = [len(text) ** -1.5 for _, text, _ in sources()]  # what is short is quick, and as telling
+    weights = [len(text) ** -1.5 for _, text, _ in sources()]  # short specs are fast, and find as many faults
     ((name, text, tree),) = draw.choices(sources(), weights)
     tier = draw.choice(TIERS)
     kind = draw.choices(("structure", "text", "option"), (6, 3, 1))[0]
@@ -324,11 +324,11 @@ class Hang(BaseException):
 
 
 class Wrong(Exception):
-    """A number is not what the spec says."""
+    """A number differs from the spec."""
 
 
 def faults(seed: int, count: int, first: int = 0) -> Iterator[str]:
-    """What is wrong with so many cases."""
+    """Yield the faults of ``count`` cases."""
 
     def stop(*_: object) -> None:
         raise Hang
@@ -385,7 +385,7 @@ def overlay(base: Any, over: Any) -> Any:
 
 
 def same(figure: Figure, tree: Any, tier: str) -> None:
-    """Raise Wrong where the figure is not what the tree of plain values says."""
+    """Raise Wrong if the figure differs from the tree of plain values."""
     tree = overlay(tree, (tree.get("tiers") or {}).get(tier) or {})
     _equal("trials", figure.trials, tree["trials"])
     _equal("title", figure.title, tree.get("title") or "")
@@ -420,7 +420,7 @@ def same(figure: Figure, tree: Any, tier: str) -> None:
 
 
 def _filled(tree: Any, panel: Any, name: str, point: dict[str, Any]) -> dict[str, Any]:
-    """A point of a sweep, its problem with the values that go without saying: two that mean one thing are one."""
+    """A point of a sweep, its problem with all defaults, so that two points with one meaning are equal."""
     if not isinstance(point.get("problem"), dict):
         return point
     problem = _curve(tree, panel, name, point)["problem"]
@@ -499,7 +499,7 @@ class Made:
 
 
 def judged(claim: Claim, figure: Figure) -> None:
-    """Judge a claim on made-up results; raise Wrong where reading the averages plainly gives another verdict."""
+    """Judge a claim on made-up results; raise Wrong if a plain reading of the averages gives another verdict."""
     made = {c.setting.series: _results(c) for c in judge.curves(claim, figure)}
     frame = pd.concat([results.frame(series) for series, results in made.items()])
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
-"""The papers' boxes written down as they stand: plain loops over clients, samples as columns, nothing cached.
+"""The papers' algorithms, transcribed: plain loops over clients, samples as columns, nothing cached.
 
-Everything is in the order of the papers: X (M, N), W (M, K), H (K, N); ``client`` holds the client of each column.
+Everything is in the order of the papers: X (M, N), W (M, K), H (K, N); ``client`` contains the client of each column.
 rho and nu are relative to ||X||^2 / N. Slow on purpose; the tests compare the package with it.
 """
 

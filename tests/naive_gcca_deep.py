@@ -1,4 +1,4 @@
-"""The box of CuteMaxVar-Deep and its networks written down in NumPy, derivatives by hand: slow, and easy to check."""
+"""The algorithm of CuteMaxVar-Deep and its networks in NumPy, with derivatives by hand: slow, but easy to check."""
 
 from __future__ import annotations
 

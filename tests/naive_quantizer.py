@@ -8,8 +8,9 @@ import numpy as np
 def quantized(D, q, u, rng, step=None):
     """What is received of D: the step is the next number of single precision, and levels are drawn for that step.
 
-    step : of another route to the same message, that differs by roundings. It may lie beside the one found here, since
-    single precision may round two numbers that differ by 1e-10 to neighbours; it is then taken instead.
+    step : of another route to the same message, that differs by roundings. It may be a neighbour of the one computed
+        here, because single precision may round two numbers that differ by 1e-10 to neighbours; it is then used
+        instead.
     """
     S = 2 ** (q - 1) - 1
     U = rng.random(D.shape)

@@ -1,4 +1,4 @@
-"""The examples with data of one's own: their scripts as modules, their specs, and copies of both to run."""
+"""The examples with the user's own data: their scripts as modules, their specs, and copies of both to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of HTML taken apart, for tests of what stands in it."""
+"""The parts of an HTML page, for tests of its content."""
 
 from __future__ import annotations
 

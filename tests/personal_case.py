@@ -26,7 +26,7 @@ def images(characters: int = 8, drawings: int = 9, size: int = 16) -> Images:
 
 
 def problem(**parameters: Any) -> Personal:
-    """Six clients, three of each alphabet, with 8 train and 4 test images; z tells the alphabet and the client."""
+    """Six clients, three of each alphabet, with 8 train and 4 test images; z identifies the alphabet and the client."""
     assigned = Alphabets(per_alphabet=3, train=2, test=1).assign(images(), np.random.default_rng(1))
     made = Personal(images(), assigned, widths=WIDTHS, **parameters)
     if made.z.shape[1] == 0:

@@ -1,4 +1,4 @@
-"""Sidecars for results that a test writes by hand: as ``fedrepro run`` would write them, except the hashes."""
+"""Sidecars for results that a test writes by hand, as ``fedrepro run`` writes them, but without hashes."""
 
 from __future__ import annotations
 

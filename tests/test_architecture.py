@@ -1,4 +1,4 @@
-"""The house: arrows point down, no circles, nobody uses another folder's private names, one name for one thing."""
+"""The architecture: imports point down, without circles; private names stay in their folder; one name for one thing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def imports(path: Path, typing: bool = False) -> Iterator[tuple[str, str]]:
 
 
 def circles(typing: bool) -> list[set[str]]:
-    """The groups of modules each of which reaches every other one of its group through imports."""
+    """Groups of modules in which each reaches every other one through imports."""
     graph: dict[str, set[str]] = defaultdict(set)
     for name, path in MODULES.items():
         for origin, what in imports(path, typing):
@@ -129,7 +129,7 @@ def test_only_methods_and_the_registry_know_methods() -> None:
 
 
 PUBLIC = {"", "results", "plotting"}
-"""Packages that give users a name without loading it before its first use: ``fedrepro.results.load`` and such."""
+"""Packages that give users a name without loading it before its first use: for example ``fedrepro.results.load``."""
 
 
 def test_a_package_describes_itself_and_re_exports_nothing() -> None:

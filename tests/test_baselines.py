@@ -1,4 +1,4 @@
-"""K-means++, K-means||, BEL and CAL: their boxes, what their weights add up to, their limits, their messages."""
+"""K-means++, K-means||, BEL and CAL against their papers; sums of weights, limits and messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make(name: str, **params: Any) -> Any:
 
 
 def stream(seed: int = 0) -> np.random.Generator:
-    """What a baseline draws from in trial ``seed``."""
+    """The random generator of a baseline in trial ``seed``."""
     return seeds.streams(np.random.default_rng(seed)).other
 
 
@@ -320,7 +320,7 @@ def test_negative_weights_need_seeds_drawn_without_them() -> None:
 def naive_summary(
     X: np.ndarray, K: int, t: float, draw: np.random.Generator, alpha: float, beta: float
 ) -> dict[int, float]:
-    """Algorithms 1 and 2 as they stand: the weight of each point of the summary, by its row in X."""
+    """Algorithms 1 and 2, transcribed: the weight of each point of the summary, by its row in X."""
     distance = lambda i, j: float(((X[i] - X[j]) ** 2).sum())  # noqa: E731
     left, S = list(range(len(X))), []
     size = int(alpha * max(np.log(len(X)), K))

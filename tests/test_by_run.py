@@ -15,7 +15,7 @@ ONE, TWO = curve("fedmgs", "FedMGS", m=10), curve("fedmgs", "FedMGS", m=100)
 
 
 def table() -> pd.DataFrame:
-    """Two series whose rows stand mixed: two metrics, a run that diverged, and one that failed."""
+    """Two series with mixed rows: two metrics, a run that diverged, and one that failed."""
     lost = rows(ONE, 3, [0], [np.nan], status="failed").assign(round=np.nan, metric=None)
     made = [
         rows(ONE, 10, [0, 5, 10], [3.0, 2.0, 1.0]),

@@ -1,4 +1,4 @@
-"""Kept results are compared with what today's code computes; what comes out with the same bits is confirmed."""
+"""Kept results are compared with what today's code computes; results with the same bits are confirmed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def rewritten(tmp_path: Path, change: Callable[[list[str]], list[str]]) -> None:
-    """Change the rows of the CSV, and let the sidecar describe the new one."""
+    """Change the rows of the CSV, and write the sidecar for the new CSV."""
     table, sidecar = base(tmp_path).with_name("small.csv"), base(tmp_path).with_name("small.json")
     header, *rows = table.read_text().splitlines()
     text = "\n".join([header, *change(rows)]) + "\n"
@@ -221,7 +221,7 @@ def other_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_code_that_was_seen_in_its_first_rounds_only_stays_stale(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edit may act from a later round on: two of five rounds of every run confirm nothing."""
+    """An edit may have an effect only in later rounds, so two of five rounds of every run confirm nothing."""
     fedrepro("run", small, "-j", 1)
     shutil.rmtree(tmp_path / "results" / ".runs")
     other_code(monkeypatch)

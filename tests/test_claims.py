@@ -1,4 +1,5 @@
-"""Claims: checks are read safely, margins are paired over trials, and only the paper tier can say "reproduced"."""
+"""Claims: checks are read safely, margins are paired over trials, and only at the paper tier is a claim
+"reproduced"."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ def test_the_four_operators_differ_at_a_tie(
 
 
 def test_one_bad_round_of_a_list_is_enough(ask: Callable[..., Any]) -> None:
-    """The lowest mean is no judge: a round may fail beyond doubt while another, lower one is noise."""
+    """The lowest mean does not decide: a round may fail beyond doubt while another, lower one is noise."""
     noisy = np.array([[0, 5.0], [0, -9.0], [0, 1.0]])  # round 1: mean -1, any sign
     sure = np.array([[-0.5, 0.0], [-0.51, 0.0], [-0.49, 0.0]])  # round 0: below zero beyond doubt
     check = "y(at=[0, 1], Q2=1) < y(at=[0, 1], Q2=5)"
@@ -169,7 +170,7 @@ def test_checks_are_of_averaged_curves_and_each_of_every_trial(ask: Callable[...
 
 
 def test_a_minimum_or_maximum_is_as_sure_as_each_of_its_values(ask: Callable[..., Any]) -> None:
-    """Of two values that are close another one is the least when a trial is left out: that is no certainty."""
+    """If two values are close, leaving out a trial changes which is smaller, so the outcome is uncertain."""
     left = np.zeros((10, 2))
     middle = np.array([-0.021, 0.012, -0.03, 0.001, -0.024, 0.018, -0.033, 0.006, -0.027, -0.012])
     swapped = middle[::-1] - 0.001
@@ -301,7 +302,7 @@ def test_without_its_papers_evidence_is_unknown_and_says_why(ask: Callable[..., 
     for papers, why in (
         ({"csv_sha256": ""}, "with a sidecar that has no hash of the CSV"),
         ({"runs": {}}, "with a sidecar that names no runs"),
-        ({"schema": 1}, "with a sidecar that names no runs"),  # that version had none, whatever it says now
+        ({"schema": 1}, "with a sidecar that names no runs"),  # that version had none, whatever the text contains
         ({"figure": "beyond/other"}, "with the sidecar of beyond/other at the paper tier"),
         ({"complete": True, "plan": "of other runs"}, "with a sidecar whose runs are not those of its plan"),
         ({"datasets": []}, "with a sidecar that does not list synthetic"),
@@ -437,7 +438,7 @@ def test_first_is_the_first_recorded_round_strictly_beyond(ask: Callable[..., An
 
 
 def test_results_that_lack_a_metric_test_nothing_that_reads_it(figure: Figure) -> None:
-    """As those of an older spec do, where a figure records more today."""
+    """As in results of an older spec, if a figure records more today."""
     settings = [c.setting for c in figure.panels[0].curves]
     more = [dataclasses.replace(s, metrics=(*s.metrics, "objective_raw")) for s in settings]
     curves = tuple(dataclasses.replace(c, setting=s) for c, s in zip(figure.panels[0].curves, more, strict=True))

@@ -1,4 +1,4 @@
-"""Claims on theorems: exponents, rates, rises and parameters are read off curves, and promises get their words."""
+"""Claims on theorems: exponents, rates, rises and parameters are read off curves, and promises have their own words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clustering problem: its formulas against plain ones, its storage, its measures, its errors."""
+"""The clustering problem: its formulas against direct ones, its storage, its measures, its errors."""
 
 from __future__ import annotations
 

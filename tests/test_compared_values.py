@@ -1,4 +1,4 @@
-"""What a check read: both sides of its comparisons, whose difference is the margin that the verdict rests on."""
+"""What a check read: both sides of its comparisons, whose difference is the margin that decides the verdict."""
 
 from __future__ import annotations
 

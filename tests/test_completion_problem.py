@@ -1,4 +1,4 @@
-"""The completion problem: how it holds ratings, what it measures, and what it says of input that cannot work."""
+"""The completion problem: storage of ratings, metrics, and errors for invalid input."""
 
 import json
 
@@ -427,7 +427,7 @@ def test_a_prepared_problem_may_lack_test_ratings(tmp_path):
 def test_single_ratings_and_clients_without_test_ratings_are_legitimate():
     """A user's only rating may be held back: then only the regulariser moves the user. A client of one trains none.
 
-    Five users with 1, 1, 1, 6 and 6 ratings; client 0 holds one rating, client 1 two.
+    Five users with 1, 1, 1, 6 and 6 ratings; client 0 has one rating, client 1 two.
     """
     user = np.array([0, 1, 2, *[3] * 6, *[4] * 6])
     item = np.array([0, 1, 2, *range(6), *range(6)])

@@ -1,4 +1,4 @@
-"""Users shared out to clients."""
+"""Users assigned to clients."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_released_drops_the_remainder(users, P, each):
 
 
 def test_released_counts_ids_that_nobody_uses():
-    """71 ids, 60 of them used: 7 ids a client of 10, one left out; all users of a client are among its 7 ids."""
+    """71 ids, 60 of them used: 7 ids for each of 10 clients, one left out; a client's users are among its 7 ids."""
     used = data(60)
     used.facts["last_user_id"] = 71
     draws = [Users(P=10, rule="released").assign(used, np.random.default_rng(s)) for s in range(50)]

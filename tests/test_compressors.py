@@ -1,4 +1,4 @@
-"""Compressors: what a message carries, what it costs, what is lost, and that feedback makes the loss good."""
+"""Compressors: content and size of messages, losses, and error feedback that compensates them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ checked = settings(deadline=None, derandomize=True, max_examples=80)
 mantissas = st.floats(-1, 1, exclude_min=True, exclude_max=True, allow_subnormal=False)
 numbers = st.builds(lambda m, e: math.ldexp(m, e), mantissas, st.integers(-1073, 1024))
 extreme = arrays(np.float64, array_shapes(min_dims=1, max_dims=2, max_side=6), elements=numbers)
-"""From the least subnormal number to the largest of double precision, far beyond what single precision holds."""
+"""From the least subnormal number to the largest of double precision, far beyond the range of single precision."""
 bit_widths = st.sampled_from([2, 3, 4, 5, 8, 9, 16, 17, 31])
 every_width = st.integers(2, 31)
 
@@ -127,7 +127,7 @@ def test_a_step_below_single_precision_is_its_least_number(M):
 @checked
 @given(every_width, st.floats(2.0**-20, 2.0**20, width=32), st.integers(0, 2**32))
 def test_identity_on_the_grid(q, step, seed):
-    """A matrix of multiples of a step that single precision holds comes through unchanged."""
+    """A matrix of multiples of a step that is exact in single precision is unchanged."""
     rng = np.random.default_rng(seed)
     S = MaxNorm(q).S
     levels = rng.integers(-S, S, size=(7, 3), endpoint=True)
@@ -227,7 +227,7 @@ def test_zero_maps_to_zero(compressor):
 @checked
 @given(st.one_of(matrices, extreme), every_width, st.sampled_from([1.0, 1.7, "bound"]), st.integers(0, 2**32))
 def test_the_packed_quantized_message_is_what_is_counted_and_comes_back(D, q, u, seed):
-    """From no more than the bits that are counted, the receiver has every value the sender has, to the last bit."""
+    """From the counted bits alone, the receiver computes every value of the sender, to the last bit."""
     compressor = MaxNorm(q, u)
     message = compressor.compress(D, np.random.default_rng(seed))
     assert message.bits == q * D.size + 32
@@ -266,7 +266,7 @@ def test_top_k_message(D, kept):
     assert 0 <= 8 * len(packed) - message.bits < 8
     assert compressor.unpack(packed, D.shape, single=True).values.tobytes() == message.values.tobytes()
     if np.abs(D).max() > 1e30 or np.abs(D)[D != 0].min(initial=1) < 2.0**-100:
-        return  # single precision holds no such numbers, and squares not these
+        return  # out of the range of single precision, or of squares in double precision
     loss = np.square(message.values - D).sum()
     rounding = 2.0**-48 * np.square(message.values).sum()  # half a unit in the last place, 2^-24, of what is kept
     assert loss <= (1 - k / D.size) * np.square(D).sum() * (1 + 1e-9) + rounding  # delta = k / size

@@ -1,4 +1,4 @@
-"""What every registered name must keep: found by discovery, so adding a file enrols it.
+"""The contracts of every registered name; names are discovered, so adding a file enrols it.
 
 Every method is run on the tiny instance of its problem (``tiny.TINY``), from Python and through the machinery of the
 command line.
@@ -167,7 +167,7 @@ def figure_of(name: str, metrics: tuple[str, ...]) -> Figure:
 
 @functools.cache
 def setting_of(name: str) -> Setting:
-    """What the spec says of the algorithm."""
+    """The item of ``curves`` for the algorithm."""
     return figure_of(name, PROBLEMS[tiny.algorithm(name).problem].default_metrics).settings()[0]
 
 
@@ -215,7 +215,7 @@ def measurable(name: str) -> tuple[str, ...]:
     for metric in problem.metrics:
         try:
             problem.measure(state, (metric,))
-        except UserError:  # no such thing in this state or these data, and it says so
+        except UserError:  # this state or these data do not have it, and the error states so
             assert metric not in problem.default_metrics
         else:
             measured.append(metric)
@@ -417,7 +417,7 @@ def test_messages_are_counted_and_are_those_the_paper_sends(name: str, monkeypat
 
 
 def _compressed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[int, int]]:
-    """The messages that leave any compressor from now on: how many of which numbers and bytes, packed.
+    """All messages of compressors from now on: their counts, numbers and packed bytes.
 
     A compressed one must come back from these bytes as it is used in the run, to the last bit.
     """
@@ -599,7 +599,7 @@ def test_a_problem_has_the_members_of_the_protocol(name: str) -> None:
 
 
 class Only:
-    """An object of which nothing but the members of a protocol can be had."""
+    """An object that offers only the members of a protocol."""
 
     def __init__(self, thing: Any, protocol: type) -> None:
         self._thing, self._members = thing, members(protocol)

@@ -1,4 +1,4 @@
-"""Seeds, ledger, store: the small parts that everything stands on."""
+"""Seeds, ledger, store: the small parts that everything uses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_streams_differ_and_depend_on_no_draw_of_the_run_s_own_generator() -
 
 
 def test_every_trial_draws_for_itself() -> None:
-    """From one initial point, so that nothing but a run's own draws tells trials apart; here or on the command line."""
+    """From one initial point, so that trials differ only in the run's own draws; from Python or on the command line."""
     problem = Clustering(np.random.default_rng(0).random((5, 24)), np.arange(24) % 6, K=2)
     setting = SimpleNamespace(algorithm="fedmgs", params={"m": 2}, problem="clustering", rounds=3, artifacts=(),
                               metrics=("objective",), record_every=1, record_dense=20)  # fmt: skip

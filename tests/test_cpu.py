@@ -1,4 +1,4 @@
-"""The instruction level: asked for before the libraries load, kept where somebody else decides, and recorded."""
+"""The instruction level: set before the libraries load, left alone if the user has set it, and recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are not what they were, or foreign, and places that cannot be written: a word, and no wrong number."""
+"""Changed or foreign files, and places that cannot be written: an error, and no wrong number."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def say(*arguments: object) -> Result:
 
 
 def refused(result: Result, said: str) -> None:
-    """Fail unless a command said so, as an error, and nothing else went wrong."""
+    """Fail unless a command printed this as an error, and nothing else went wrong."""
     assert (result.exit_code, type(result.exception)) == (2, SystemExit), (result.output, result.exception)
     assert re.search(said, result.stderr), result.stderr
 
@@ -396,7 +396,7 @@ def test_no_room_for_the_arrays_that_workers_share(
     fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError("720 requested and 12 written")  # as numpy says it
+        raise OSError("720 requested and 12 written")  # the words of numpy
 
     monkeypatch.setattr(execute, "fill", full)
     refused(

@@ -1,4 +1,4 @@
-"""Downloading from servers that behave badly: what is kept, what is said, what is left behind."""
+"""Downloading from servers that behave badly: what is kept, printed and left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that mean harm are read in a process of its own: what becomes of it is one sentence, whatever they do."""
+"""Malicious files are read in a separate process: whatever they do, the outcome is one error message."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def crash(number: int) -> None:
 
 
 def leave() -> None:
-    """End without a word."""
+    """End without a message."""
     os._exit(3)
 
 
@@ -53,7 +53,7 @@ def hide(size: int) -> None:
 
 
 def complain(kind: str) -> None:
-    """Raise an error that users are told."""
+    """Raise an error for the user."""
     raise {"p": ParameterError("K", "too many"), "d": DataAbsent("tdt2", "no tdt2"), "u": UserError("no")}[kind]
 
 
@@ -155,7 +155,7 @@ def test_it_ends_with_its_caller(tmp_path: Path) -> None:
 
 
 def told(path: Path, **params: Any) -> str:
-    """Why a file is refused."""
+    """The error of a refused file."""
     with pytest.raises(ParameterError) as caught:
         MatrixFile(str(path), **params).load()
     return str(caught.value).replace(str(path), path.name)

@@ -1,4 +1,4 @@
-"""The data home: taking copies in, what state they are in, and what happens when files change."""
+"""The data home: importing copies, their states, and what happens when files change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading out of folders and archives: the same files whatever holds them, and nothing from malicious ones."""
+"""Reading from folders and archives: the same files from any container, and nothing from malicious ones."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_any_bytes_survive_any_container(tmp_path, files):
 def test_single_compressed_files_lose_their_ending(tmp_path, ending, compress):
     (tmp_path / f"a.txt.{ending}").write_bytes(compress(b"alpha"))
     assert read(tmp_path) == {"a.txt": b"alpha"}
-    # told by the content, not by the name
+    # recognized by the content, not by the name
     (tmp_path / f"a.txt.{ending}").rename(tmp_path / "download")
     assert read(tmp_path) == {"download": b"alpha"}
 

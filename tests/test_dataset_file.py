@@ -169,7 +169,7 @@ def test_how_a_matlab_file_is_read_is_part_of_a_run():
 
 
 def mapped_from(X: np.ndarray) -> object:
-    """What the numbers of an array lie in."""
+    """The buffer that contains the numbers of an array."""
     while isinstance(X, np.ndarray):
         X = X.base
     return X

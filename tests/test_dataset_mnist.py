@@ -1,4 +1,4 @@
-"""MNIST: which images are taken, in which order, and what is said about it."""
+"""MNIST: which images are chosen, in which order, and which notes are made."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_npz_and_csv_hold_the_same_images(tmp_path):
 
 
 def official(monkeypatch, folder):
-    """Make the copy in ``folder`` what was published, as far as its bytes inside go."""
+    """Make the uncompressed content of the copy in ``folder`` the published one."""
     for file in folder.iterdir():
         stem = file.name.removesuffix(".gz")
         inside = hashlib.md5(gzip.decompress(file.read_bytes()), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""MovieLens and Netflix: every layout gives the same ratings, wrong files are told, stand-ins have the shape."""
+"""MovieLens and Netflix: every layout gives the same ratings, wrong files are refused, stand-ins have the shape."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_loaded_data_have_the_declared_shape(name, params, tmp_path, monkeypatch
     assert known == {key: sizes.get(key) for key in known}
     assert known or name == "file", "a shape says what is known of the data"
     promised = {key: value for key, value in promised.items() if key not in ("P", "side", "kind")}
-    assert set(promised) <= set(sizes) or name == "file"  # the file tells what the shape could not
+    assert set(promised) <= set(sizes) or name == "file"  # the file contains what the shape cannot know
     if density is not None:
         assert loaded.facts["density"] == pytest.approx([density] * sizes["I"], rel=0.1)
 

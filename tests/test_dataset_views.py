@@ -122,7 +122,7 @@ SMALL = {"diagnoses": 30, "procedures": 6, "least": 5}
 
 
 def naive_counts(folder, sample, rows, columns):
-    """Claims of a sample that hold both codes, claim by claim."""
+    """Claims of a sample that contain both codes, claim by claim."""
     with zipfile.ZipFile(folder / f"DE1_0_2008_to_2010_Outpatient_Claims_Sample_{sample}.zip") as archive:
         table = csv.DictReader(io.StringIO(archive.read(archive.namelist()[0]).decode()))
         counts, dx, px = Counter(), Counter(), Counter()

@@ -1,4 +1,4 @@
-"""The discrepancies: errors in their files, that every variant exists, and that effects are what the results say."""
+"""The discrepancies: errors in their files, that every variant exists, and that effects agree with the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name has an example in its docstring, and what the example prints is what it says."""
+"""Every public name has an example in its docstring, and the example prints what it shows."""
 
 from __future__ import annotations
 

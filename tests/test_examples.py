@@ -1,4 +1,4 @@
-"""Every example runs as it says: its data made, its spec computed, and the same arrays from memory."""
+"""Every example runs as described: its data made, its spec computed, and the same arrays from memory."""
 
 from __future__ import annotations
 

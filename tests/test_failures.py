@@ -1,4 +1,4 @@
-"""Why a run failed, what the shell completes, and what programs read of lists and plans."""
+"""Reasons of failed runs, shell completion, and lists and plans for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedMAvg: the box transcribed, the closed form of the local loop, participation, its messages."""
+"""FedMAvg: the algorithm transcribed, the closed form of the local loop, participation, its messages."""
 
 from __future__ import annotations
 

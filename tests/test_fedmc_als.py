@@ -1,4 +1,4 @@
-"""Centralised alternating least squares: exact half rounds, monotone, the same for any way users are shared out."""
+"""Centralised alternating least squares: exact half rounds, monotone, the same for any assignment of users."""
 
 import numpy as np
 import pytest

@@ -18,7 +18,7 @@ def top(A):
 
 
 def section_5_2(problem, draws, U0, V0, *, reading, broadcast, Q1, Q2):
-    """The method in plain matrix products; every client computes W_i, as the text says."""
+    """The method in plain matrix products; every client computes W_i, as in the text."""
     d, p, lam, gam = Dense(problem), problem.p, problem.lam, problem.gam
     U, V = d.split(U0[problem.user]), V0.copy()
     W = [V.copy() for _ in range(p)]

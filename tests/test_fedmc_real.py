@@ -1,4 +1,4 @@
-"""The real MovieLens 1M, where a copy is at hand: sizes, and that every method makes its first rounds count."""
+"""The real MovieLens 1M, if there is a copy: sizes, and progress of every method in its first rounds."""
 
 import zipfile
 

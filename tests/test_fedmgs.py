@@ -1,4 +1,4 @@
-"""FedMGS: the box transcribed, its invariances, its descent, its messages."""
+"""FedMGS: the algorithm transcribed, its invariances, its descent, its messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Mutated data files of every format and every catalogue reader: each is read rightly, or refused in one sentence.
+"""Mutated data files of every format and every catalogue reader: each is read correctly, or refused with one error.
 
 None may give a traceback, take more than 5 s or 2 GB, crash this process, or be read as other numbers than a naive
-reader finds in it. A mutation is drawn from its number alone: ``case(17)`` is the same file for ever. Numbers of
-mutations that once did harm stand in ``KEPT`` and are tried in the quick round, too.
+reader finds in it. A mutation is drawn from its number alone: ``case(17)`` is always the same file. ``KEPT`` contains
+the numbers of mutations that once failed; quick tests include them.
 """
 
 from __future__ import annotations
@@ -163,14 +163,14 @@ def without(raw: bytearray, rng: np.random.Generator) -> bytes:
 
 
 def twice(raw: bytearray, rng: np.random.Generator) -> bytes:
-    """A piece said twice."""
+    """A piece repeated."""
     first = rng.integers(0, len(raw))
     piece = raw[first : first + rng.integers(1, 64)]
     return bytes(raw[:first] + piece + raw[first:])
 
 
 def overwritten(raw: bytearray, rng: np.random.Generator) -> bytes:
-    """Sizes and offsets that mean harm, mostly where headers are."""
+    """Malicious sizes and offsets, mostly in headers."""
     for _ in range(rng.integers(1, 3)):
         word = WORDS[rng.integers(len(WORDS))]
         at = int(rng.integers(0, max(1, min(len(raw), 400 if rng.random() < 0.7 else len(raw)) - len(word))))
@@ -180,7 +180,7 @@ def overwritten(raw: bytearray, rng: np.random.Generator) -> bytes:
 
 
 def renumbered(raw: bytearray, rng: np.random.Generator) -> bytes:
-    """A number in the text, or a stretch of it, replaced by one that means harm."""
+    """A number in the text, or a stretch of it, replaced by a malicious one."""
     digits = [i for i, byte in enumerate(raw[:4000]) if chr(byte).isdigit()]
     if not digits:
         return overwritten(raw, rng)
@@ -191,7 +191,7 @@ def renumbered(raw: bytearray, rng: np.random.Generator) -> bytes:
 
 
 def relined(raw: bytearray, rng: np.random.Generator) -> bytes:
-    """Lines in another order, left out, or said twice."""
+    """Lines in another order, left out, or repeated."""
     lines = bytes(raw).split(b"\n")
     chosen = rng.integers(0, len(lines), rng.integers(1, len(lines) + 2))
     return b"\n".join(lines[i] for i in (np.sort(chosen) if rng.random() < 0.5 else chosen))
@@ -221,7 +221,7 @@ MUTATIONS = (
 
 
 def case(number: int) -> tuple[Original, str, bytes]:
-    """A sound file, how it was changed, and what became of it."""
+    """A sound file, how it was changed, and the outcome."""
     rng = np.random.default_rng([15, number])
     original = originals()[rng.integers(len(originals()))]
     change = MUTATIONS[rng.integers(len(MUTATIONS))]
@@ -365,7 +365,7 @@ def warm() -> None:
 
 
 def numbers(folder: Path, wanted: Iterator[int] | range | tuple[int, ...]) -> list[str]:
-    """What became of these cases."""
+    """The outcomes of these cases."""
     said = []
     warm()
     for number in wanted:

@@ -1,7 +1,6 @@
-"""Records and results, damaged at random: every command gives what it gave, or one error; never a traceback.
-
-A mutation is known by its seed, which says what is damaged and how: ``mutated(folder, seed)`` makes it again. ``SEEDS``
-are those that once gave a traceback or a wrong number, and some of every kind.
+"""Records and results, damaged at random: every command prints the same as before, or one error; never a traceback. The
+seed of a mutation determines what is damaged and how: ``mutated(folder, seed)`` makes it again. ``SEEDS`` are those
+that once gave a traceback or a wrong number, and some of every kind.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ NUMBERS = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
 class Home(NamedTuple):
-    """A project with results, and what its commands say of them."""
+    """A project with results, and what its commands print about them."""
 
     root: Path
     whole: Path
@@ -224,7 +223,7 @@ def remade(path: Path, draw: np.random.Generator) -> None:
 
 
 def same(record: Record, other: Record | None) -> bool:
-    """Whether two records hold the same."""
+    """Whether two records are equal."""
     assert other is not None
     arrays = [{**r.metrics, **r.artifacts, "r": r.rounds, "c": r.counts, "s": r.seconds} for r in (record, other)]
     equal = all(np.array_equal(arrays[0][name], arrays[1][name], equal_nan=True) for name in arrays[1])

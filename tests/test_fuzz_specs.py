@@ -1,4 +1,4 @@
-"""No spec, however broken, gives a traceback, a hang, a heap of memory or a wrong number: see ``fuzz_specs``."""
+"""No spec, however broken, causes a traceback, a hang, large memory use or a wrong number: see ``fuzz_specs``."""
 
 from __future__ import annotations
 

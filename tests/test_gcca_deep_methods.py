@@ -1,4 +1,5 @@
-"""CuteMaxVar-Deep and AltMaxVar-Deep: against the box, limits, what is sent; skipped where JAX is not installed."""
+"""CuteMaxVar-Deep and AltMaxVar-Deep: against the paper's algorithm, limits, messages; skipped where JAX is not
+installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CuteMaxVar, AltMaxVar and MVLSA: against the box of the paper, limits, what is sent, and the paper's own numbers."""
+"""CuteMaxVar, AltMaxVar and MVLSA: against the paper's algorithm, limits, messages, and the paper's own numbers."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_mvlsa_sends_its_bases_once():
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_both_ends_of_every_link_hold_the_same_after_every_round(setting, monkeypatch):
-    """The receiving end is given nothing but the packed bytes of each message: where it is quantized, those counted."""
+    """The receiver gets only the packed bytes of each message; if it is quantized, these are the counted ones."""
     crossed = []
     receive = federated.Link.receive
 

@@ -566,7 +566,7 @@ def test_bad_parameters_are_told(call, message):
 
 
 def test_rows_that_the_data_hold_back_count_among_those_there_are(tmp_path):
-    """J of a shape counts the rows to train with; a problem that is told ``test`` divides all of them anew."""
+    """J of a shape counts the rows to train with; a problem with ``test`` splits all of them again."""
     path = tmp_path / "held.yaml"
     path.write_text("""\
 paper: beyond

@@ -1,4 +1,4 @@
-"""What a caller hands over is left as it was, and refused where it says something that would be lost."""
+"""Arrays of a caller are not changed, and refused if some of their information would be lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIENT = np.arange(40) % 4
 
 
 def twice(format: str) -> tuple[Any, np.ndarray]:
-    """A sparse matrix (12, 40) that holds every third entry in two parts, in no order, and the same matrix densely."""
+    """A sparse matrix (12, 40) that stores every third entry in two parts, in no order, and the same matrix densely."""
     rng = np.random.default_rng(0)
     row, column = np.nonzero(rng.random((12, 40)) < 0.4)
     value = 0.1 + rng.random(row.size)
@@ -213,7 +213,7 @@ def test_no_problem_reads_what_a_mask_hides(problem: str, field: str) -> None:
 
 
 def own(problem: str) -> tuple[Any, Any, dict[str, Any]]:
-    """Data of the user's own, who holds them, and parameters of a problem on them."""
+    """The user's own data, their clients, and parameters of a problem on them."""
     from fedrepro import ClientImages, Entries, Measured, SplitRatings
 
     draw, ids = np.random.default_rng(0), np.arange(24)

@@ -1,6 +1,7 @@
-"""What a run is called: it depends on what computes its numbers, and on nothing else.
+"""The identity of a run depends only on what computes its numbers.
 
-Each edit is made in a scratch copy of the package, where a fresh process plans one figure and tells its runs' names.
+Each edit is made in a scratch copy of the package, where a fresh process plans one figure and prints the identities of
+its runs.
 """
 
 from __future__ import annotations

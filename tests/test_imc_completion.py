@@ -215,7 +215,7 @@ def test_with_side_information_convergence_is_linear_to_machine_precision(seed: 
 
 @pytest.mark.parametrize("reading", ["N1", "N2", "N3"])
 def test_without_side_information_most_instances_are_not_recovered(reading: str) -> None:
-    """perfedsi Fig. 3: a third of the instances creep below 0.1, so it is the median that says something."""
+    """perfedsi Fig. 3: a third of the instances creep below 0.1, so only the median is meaningful."""
     final = [
         drive.run(IMCPlain(reading=reading), IMC(instance(s)), 1000, trial=s, metrics=("error",))["error"][-1]
         for s in range(7)

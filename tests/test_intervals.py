@@ -1,4 +1,4 @@
-"""Intervals over trials: right by hand, and as often right as they say, from three trials on."""
+"""Intervals over trials: equal to those computed by hand, with the stated coverage from three trials on."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ratio(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
 
 
 def size(draw: np.random.Generator, n: int) -> Callable[[np.ndarray], float]:
-    """abs of a difference: its kink lies within the noise at few trials, and far from it at many."""
+    """abs of a difference: its kink is within the noise at few trials, and far from it at many."""
     a = 0.3 + draw.standard_normal(n)
     return lambda chosen: float(abs(a[chosen].mean()))
 

@@ -1,4 +1,4 @@
-"""What stands in the results is never computed again, and never lost to less than it holds."""
+"""Kept results are never computed again, and never replaced by results that contain less."""
 
 from __future__ import annotations
 

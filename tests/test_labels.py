@@ -1,4 +1,4 @@
-"""What curves are called: no two of a panel alike, and a name stands for one method of a figure."""
+"""Names of curves: all different within a panel, and one method per name in a figure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST, SECOND = (
 
 
 def doubled(figure: Figure) -> list[str]:
-    """Every name that stands for two curves of a panel, or for two methods of the figure."""
+    """Every name of two curves of a panel, or for two methods of the figure."""
     doubles = []
     methods: dict[tuple[str, str], set[str]] = {}
     for panel in figure.panels:

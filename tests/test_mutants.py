@@ -1,4 +1,4 @@
-"""Planted bugs: each patch still applies to today's code and names tests that are there; ``make mutants`` runs them."""
+"""Planted bugs: each patch still applies to today's code and names existing tests; ``make mutants`` runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the user's own: every form gives the same data, a spec finds them, every mistake is one clear error."""
+"""The user's own files: every form gives the same data, specs find them, every mistake is one clear error."""
 
 from __future__ import annotations
 

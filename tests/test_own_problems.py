@@ -1,4 +1,4 @@
-"""Problems on data of the user's own: what they compute is what their base problem would, and mistakes are told."""
+"""Problems on the user's own data: they compute what their base problem does, and report mistakes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS = {name: entry for name, entry in registry.problems().items() if name not 
 
 
 def arrays(name: str):
-    """The example's arrays as the problem takes them, with who holds what."""
+    """The example's arrays as the problem uses them, with the clients."""
     if name == "completion-split":
         user, item, rating, test, region = module("ratings").arrays()
         return SplitRatings(user, item, rating, 120, 40, test=test, client=region), region

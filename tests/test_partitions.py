@@ -1,4 +1,5 @@
-"""Partitions: every sample has a client, no client is empty, and what cannot work is said at once."""
+"""Partitions: every sample has a client, no client is empty, and settings that cannot work are errors before anything
+runs."""
 
 from __future__ import annotations
 

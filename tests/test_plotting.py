@@ -1,4 +1,4 @@
-"""Drawing: what stands on a picture is what is in the results, and nothing on it hides anything else."""
+"""Drawing: pictures show what the results contain, and nothing hides anything else."""
 
 from __future__ import annotations
 
@@ -922,7 +922,7 @@ ALGORITHMS = registry.methods()
 
 
 def method_of(name: str) -> str:
-    """The method that a registered name is a variant of: what its label says before it says which variant."""
+    """The method of which a registered name is a variant: its label without the words for the variant."""
     label = ALGORITHMS[name].label
     return re.split(r",| \(| without |-Deep", label)[0]
 

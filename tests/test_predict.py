@@ -1,4 +1,4 @@
-"""Predicted time and memory: that they grow as the work does, are remembered, and decide how many workers fit."""
+"""Predicted time and memory: they grow with the work, are stored, and determine how many workers fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: what a terminal of 80 columns and a log are told."""
+"""Progress: what is printed on a terminal of 80 columns and in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Projects: specs by name from any folder, results where the project is, what ``init`` lays down and a wheel holds."""
+"""Projects: specs by name from any folder, results inside the project, the files that ``init`` writes, and the content
+of a wheel."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Call = Callable[..., Result]
 
 @pytest.fixture
 def study(tmp_path: Path, fedrepro: Call) -> Path:
-    """A project that ``init`` laid down."""
+    """A project made by ``init``."""
     said = fedrepro("init", tmp_path / "study")
     assert said.exit_code == 0, said.output
     return tmp_path / "study"

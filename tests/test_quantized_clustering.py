@@ -1,4 +1,4 @@
-"""Quantized uplinks of FedMAvg and FedMGS: no bits lost, what is lost, what feedback gives back, what is counted."""
+"""Quantized uplinks of FedMAvg and FedMGS: exact without quantization, losses, error feedback and counts."""
 
 from __future__ import annotations
 

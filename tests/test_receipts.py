@@ -1,4 +1,4 @@
-"""Receipts: what they contain and leave out, how they are merged, and that they prove nothing by themselves."""
+"""Receipts: what they contain and leave out, how they are merged, and that they never raise the level of evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference has an entry for everything public, and each entry says something; what it says of defaults holds."""
+"""The reference has an entry for everything public, with a text, and the stated defaults are right."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rows(page: str) -> list[list[str]]:
 
 
 def entries(page: str) -> dict[str, str]:
-    """What the last cell says of each name that begins a row."""
+    """The last cell of each row, by the name in the first one."""
     return {row[0].strip("`"): row[-1] for row in rows(page) if row[0].startswith("`") and len(row) > 1}
 
 

@@ -83,7 +83,7 @@ def _text(path: Path) -> str:
 
 @functools.cache
 def _units(path: Path) -> tuple[str, ...]:
-    """Pieces of text in which a paper named holds for the places after it, each on one line."""
+    """Pieces of text, each on one line; a paper named in a piece applies to the places after it."""
     read = {".py": _of_python, ".yaml": _of_yaml, ".yml": _of_yaml}.get(path.suffix, _of_prose)
     return tuple(" ".join(unit.split()) for unit in read(_text(path)))
 
@@ -136,7 +136,7 @@ def _own_papers(path: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Place:
-    """One place as it is cited: its kind, what stands behind it, and the papers it may belong to (none: not ours)."""
+    """One place as it is cited: its kind, the text after it, and the papers it may belong to (none: not ours)."""
 
     kind: str
     number: str
@@ -179,7 +179,7 @@ def there(place: Place, paper: dict[str, Any]) -> bool:
 
 
 def missing(unit: str, default: tuple[str, ...]) -> list[str]:
-    """What the places cited in a piece of text get wrong."""
+    """The wrong citations in a piece of text."""
     absent = []
     for place in places(unit, default):
         if place.papers and not any(key in PAPERS and there(place, PAPERS[key]) for key in place.papers):
@@ -188,7 +188,7 @@ def missing(unit: str, default: tuple[str, ...]) -> list[str]:
 
 
 def misplaced(unit: str, default: tuple[str, ...]) -> list[str]:
-    """Figures and tables that a text cites beside sections of the paper of which none discusses them."""
+    """Figures and tables that a text cites with sections of the paper that do not discuss them."""
     cited, wrong = list(places(unit, default)), []
     for place in cited:
         table = {"figure": "figures", "table": "tables"}.get(place.kind)

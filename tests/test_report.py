@@ -1,4 +1,4 @@
-"""The report: verdicts and freshness as data, and a page that is whole, offline and readable."""
+"""The report: verdicts and validity as data, and a complete, readable page without network access."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def without(text: str, curve: str) -> str:
 
 
 def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Call) -> None:
-    """Where one tier has nothing to read a claim off, the other answers."""
+    """If a claim cannot be read from one tier, the other tier is used."""
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     path = Path("results/paper/beyond/small.csv")
     edit(path, lambda text: without(text, "Q1=2 Q2=5"))
@@ -513,7 +513,7 @@ def test_two_reports_of_the_same_results_are_the_same_file(
 
 
 def same_files(one: Path, two: Path) -> None:
-    """Two folders hold the same files."""
+    """Whether two folders contain the same files."""
     names = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
     assert names == [path.relative_to(two) for path in sorted(two.rglob("*")) if path.is_file()]
     assert [name for name in names if (one / name).read_bytes() != (two / name).read_bytes()] == []

@@ -1,4 +1,4 @@
-"""Names in the report: whatever stands in a title, an id or a file name comes out as words, and nothing as markup."""
+"""Names in the report: titles, ids and file names are shown as text, never as markup."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def project(name: str) -> Path:
 
 
 def compute(spec: Path, name: str, fedrepro: Call) -> None:
-    """Results of the figure, of which some are said to have failed, to diverge, and to be missing."""
+    """Results of the figure, with some runs recorded as failed, diverged or missing."""
     note = "note='{}'".format(name.replace("'", "''"))
     done = fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", "results", "--set", note)
     assert done.exit_code == 0, done.output

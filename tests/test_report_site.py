@@ -1,4 +1,5 @@
-"""The report as a folder of pages: every link leads somewhere, nothing comes from elsewhere, claims say why."""
+"""The report as a folder of pages: every link has a target, nothing is loaded from elsewhere, claims state their
+reasons."""
 
 from __future__ import annotations
 
@@ -211,7 +212,7 @@ def test_marks_lie_on_the_curves_that_the_check_reads(computed: Path) -> None:
     spots = prepared.reads["small.1"].spots
     assert [(m.round, m.value) for m in marks] == [(s.round, s.value) for s in spots]
     assert all(0 < m.left < 100 and 0 < m.top < 100 for m in marks)
-    assert len({m.left for m in marks}) == 1  # both at one round, and the lower value lies lower
+    assert len({m.left for m in marks}) == 1  # both at one round, and the lower value is lower in the picture
     assert (marks[0].value < marks[1].value) == (marks[0].top > marks[1].top)
     data = prepared.data["a"]["curves"]
     for mark in marks:
@@ -334,7 +335,7 @@ def test_a_summary_that_is_none_says_where(tmp_path: Path, text: str, said: str)
 
 
 def test_what_summaries_say_is_what_the_kept_report_says() -> None:
-    """A sentence that the kept results no longer bear out has to be written anew."""
+    """A sentence that the kept results no longer support has to be rewritten."""
     report = (ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8")
     kept = {match[2]: match[1] for match in re.finditer(r"^\| ([a-z ]+?) \| [a-z-]+ \| `([^`]+)` \|", report, re.M)}
     assert len(kept) > 200

@@ -1,4 +1,4 @@
-"""From a spec to results: resuming, sharing runs, failures, and the same bytes whatever happened on the way."""
+"""From a spec to results: resuming, sharing runs, failures, and the same bytes in every case."""
 
 from __future__ import annotations
 
@@ -425,7 +425,7 @@ def test_a_run_that_ends_by_itself_is_kept_to_its_end_and_read_there(
 
 
 def made_up(setting: Setting, trial: int, rng: np.random.Generator, diverged: bool) -> Record:
-    """A record in which no number stands twice."""
+    """A record in which no number occurs twice."""
     rounds = np.array([0, 1, 2, 5])
 
     def times() -> np.ndarray:

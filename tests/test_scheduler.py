@@ -54,7 +54,7 @@ if FedMGS.rounds.__name__ != "deadly":  # dask loads this twice
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the workers have their files; FedMGS with m = 2 fails, or ends its worker, as the file ``flag`` says."""
+    """The folder of the workers' files; FedMGS with m = 2 fails, or ends its worker, depending on the file ``flag``."""
     return tmp_path_factory.mktemp("workers")
 
 

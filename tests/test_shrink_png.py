@@ -1,4 +1,4 @@
-"""Kept pictures take fewer bytes, look the same and still say what they were drawn of."""
+"""Kept pictures have fewer bytes, look the same and still contain their provenance."""
 
 from __future__ import annotations
 

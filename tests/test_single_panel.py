@@ -1,4 +1,4 @@
-"""A panel by itself, in a column and in axes of the user's own, and what pictures say of where they come from."""
+"""A single panel, in a column and in the user's own axes, and the provenance of pictures."""
 
 from __future__ import annotations
 

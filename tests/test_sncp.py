@@ -1,4 +1,4 @@
-"""SNCP: the loop transcribed around the papers' boxes, its penalties, its ends, and the clusterings it finds."""
+"""SNCP: the loop transcribed around the papers' algorithms, its penalties, its ends, and its clusterings."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_it_ends_at_the_limit_or_when_the_objective_stands_still() -> None:
 
 
 def groups_of_four_clients() -> Clustering:
-    """Three separated groups, over four clients that hold some of each."""
+    """Three separated groups, over four clients that have some of each."""
     labels = np.arange(60) % 3
     X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
     return Clustering(X, np.arange(60) // 15, K=3, labels=labels)

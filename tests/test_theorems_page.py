@@ -1,4 +1,4 @@
-"""The page of theorems says what the kept results say."""
+"""The page of theorems agrees with the kept results."""
 
 from __future__ import annotations
 

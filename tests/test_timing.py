@@ -1,4 +1,5 @@
-"""What a time axis counts: the method's own work on warm kernels, its start included, nodes side by side or in turn."""
+"""What a time axis counts: the method's own work on warm kernels, with its start, with nodes in parallel or one after
+another."""
 
 from __future__ import annotations
 

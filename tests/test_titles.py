@@ -1,4 +1,4 @@
-"""Titles say of what is run: a number in the title of a figure or panel is that of the runs, at each tier."""
+"""Titles agree with the runs: a number in the title of a figure or panel is that of the runs, at each tier."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = (
     r"\bCase \d", r"\bMovieLens \d+M", r"\bCIFAR-\d+", r"\b2-D", r"\bTable \d", r"\bview \d", r"\bU\[0, 1\]",
     r"\bd = gamma2 L_W", r"\bgam = 10 lam beta", r"\b2 gamma2", r"\b0 means", r"\bG\b",
 )  # fmt: skip
-"""What has a digit in it and says nothing of what is run; the formula for gam is checked by itself."""
+"""Text with digits that does not describe the runs; the formula for gam is checked separately."""
 
 SAID: dict[str, Callable[[Curve, Panel], Any]] = {
     rf"{NUMBER} clients? an alphabet": lambda c, _: c.setting.partition_params.get("per_alphabet"),
@@ -39,7 +39,7 @@ SAID: dict[str, Callable[[Curve, Panel], Any]] = {
     rf"\bas printed \({NUMBER}\)": lambda c, _: c.select.get("gamma2") if "printed" in c.label else None,
     rf"\bas released \({NUMBER}\)": lambda c, _: c.select.get("gamma2") if "released" in c.label else None,
 }
-"""What a number in such words says, read off a curve or its panel; None where that has no such number."""
+"""The number that such words describe, from a curve or its panel; None if it has no such number."""
 
 WORDS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "ten": "10"}
 
@@ -83,7 +83,7 @@ def _readings(title: str, curves: list[tuple[Curve, Panel]]) -> Iterator[tuple[s
 
 
 def contradictions(shown: Figure) -> list[str]:
-    """Everything that the titles of a figure say and its runs do not."""
+    """All statements in the titles of a figure that contradict its runs."""
     every = [(c, p) for p in shown.panels for c in p.curves]
     wrong = [*said(shown.title, every)]
     for part in shown.panels:

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type works as it stands: the tutorial's shell, the own method's Python."""
+"""The commands in the pages work as printed: the tutorial's shell, the Python of the page on own methods."""
 
 from __future__ import annotations
 

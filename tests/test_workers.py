@@ -1,4 +1,4 @@
-"""Processes that die, commands that are ended, and what both leave behind."""
+"""Processes that die, interrupted commands, and what both leave behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fedrepro.runs.workers import local, task
 
 Call = Callable[..., Result]
 computing = local.attempt
-"""What workers are asked to do; those of these tests die of it."""
+"""The function that workers call; in these tests it ends them."""
 
 
 def dying(how: str, runs: list, store: Path, scratch: Path) -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """A tiny instance of every problem, for the contract tests that run every method on it.
 
-``TINY`` holds the instances: the data, the partition and the parameters as a spec would have them, and where a method
-has to start. ``CASES`` are all registered algorithms, and some of them again with other parameters. ``SENT`` says what
-a method sends, written down from the papers and from the sizes of the problem's arrays and of the states, not from what
-the method counts.
+``TINY`` contains the instances: the data, the partition and the parameters as a spec would have them, and where a
+method has to start. ``CASES`` are all registered algorithms, and some of them again with other parameters. ``SENT``
+gives what a method sends, according to the papers and from the sizes of the problem's arrays and of the states, not
+from what the method counts.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _forward(theta: Mapping[str, Any], X: np.ndarray) -> np.ndarray:
 
 
 def imc_starts(problem: Any, method: Any, init: Any, state: Any) -> None:
-    """U and V as given or as drawn; without side information, clients are told by their numbers."""
+    """U and V as given or as drawn; without side information, clients are identified by their numbers."""
     if getattr(method, "reading", None) == "N3":  # one vector for all
         equal(state.U, init[0] if isinstance(init, tuple) else init.draw("U", (problem.d, 1)))
         equal(state.V @ state.Z.T, np.ones((1, problem.M)))
@@ -331,7 +331,7 @@ def _H_moved(problem: Any, before: Any, after: Any) -> int:
 
 
 def _uploads(method: Any, problem: Any, before: Any, after: Any) -> tuple[int, int]:
-    """FedMAvg's active clients and uploads: all P are active (pcc), m uploads; pcp is told by who moved."""
+    """FedMAvg's active clients and uploads: all P are active (pcc), m uploads; for pcp, those whose arrays changed."""
     active = _H_moved(problem, before, after)
     assert active == problem.P or method.participation == "pcp"
     return active, problem.P if method.m is None else method.m
@@ -381,7 +381,7 @@ def fedpalm(method: Any, problem: Any, s: int, before: Any, after: Any) -> Messa
 
 
 def _draw(problem: Any) -> tuple[np.random.Generator, int]:
-    """What a baseline draws from in trial 1, and the seed of the server's K-means, which is drawn first."""
+    """The random generator of a baseline in trial 1, and the seed of the server's K-means, which is drawn first."""
     draw = streams(randomness(problem.name, 1)).other
     return draw, random_state(draw)
 

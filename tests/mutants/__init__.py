@@ -1,12 +1,12 @@
-"""Planted bugs: small plausible mistakes, each a patch beside this file, and the tests that see them.
+"""Planted bugs: small plausible mistakes, each a patch beside this file, and the tests that detect them.
 
-``make mutants`` applies each to a copy of the tree and runs its tests; ``python -m tests.mutants NAME ...`` takes those
-named. A patch is a unified diff below two lines that say what it breaks and which tests are asked::
+``make mutants`` applies each to a copy of the tree and runs its tests; ``python -m tests.mutants NAME ...`` applies the
+named ones. A patch is a unified diff below two lines that say what it breaks and which tests are asked::
 
     # breaks: the interval takes n trials where n - 1 are free
     # tests: tests/test_intervals.py::test_of_a_mean_it_is_the_t_interval_worked_by_hand
 
-Its line numbers say nothing: the lines it takes away, with the few around them, must stand in the file exactly once.
+Its line numbers are ignored: the lines that it removes, with those around them, must occur in the file exactly once.
 ``git apply --unidiff-zero`` reads it too.
 """
 
@@ -20,7 +20,7 @@ ROOT = FOLDER.parents[1]
 
 
 class Stale(Exception):
-    """A patch no longer applies; the message says why."""
+    """A patch no longer applies; the message states the reason."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Mutant:
     hunks: tuple[tuple[str, str], ...]
 
     def applied(self, text: str) -> str:
-        """The file's ``text`` with the bug in it. Raises Stale where the lines do not stand there exactly once."""
+        """The file's ``text`` with the bug in it. Raises Stale unless the lines occur in it exactly once."""
         for old, new in self.hunks:
             if (count := f"\n{text}".count(f"\n{old}")) != 1:
                 raise Stale(f"{self.file} has these lines {count} times:\n{old}")
@@ -43,7 +43,7 @@ class Mutant:
 
 
 def read(path: Path) -> Mutant:
-    """The mutant in a patch. Raises Stale where it is none."""
+    """The mutant in a patch. Raises Stale if it is invalid."""
     head, _, body = path.read_text(encoding="utf-8").partition("\n--- a/")
     said = dict(line[2:].split(": ", 1) for line in head.splitlines() if line.startswith("# ") and ": " in line)
     if set(said) != {"breaks", "tests"} or not body:

@@ -1,7 +1,7 @@
 """Plant each bug in a copy of the tree and see whether its tests fail: ``python -m tests.mutants [--all] [NAME ...]``.
 
-``--all`` asks the rest of the quick tests about a bug that its own tests let through. Exit code 1 where fewer than 19
-in 20 are caught, or one no longer applies; 2 where the tests fail without any bug.
+``--all`` also runs all other quick tests on a bug that its own tests do not catch. Exit code 1 if fewer than 19
+in 20 are caught, or one no longer applies; 2 if the tests fail without any bug.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HANGS = 900
 """Seconds after which tests that have not ended count as failed."""
 
 _LEFT_OUT = {"results", "plots", "shared", "build", "dist"}
-"""What tests need nothing of, beside hidden folders and compiled code."""
+"""Folders that tests do not need, besides hidden ones and compiled code."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +59,7 @@ def _ignored(folder: str, names: list[str]) -> set[str]:
 
 
 def judge(tree: Path, mutant: Mutant, everything: bool = False) -> tuple[str, float]:
-    """What became of a mutant planted in ``tree``, which is left as it was, and how many seconds it took."""
+    """The outcome of a mutant planted in ``tree``, and its seconds; ``tree`` is restored."""
     path, began = tree / mutant.file, time.monotonic()
     kept = path.with_name(f"{path.name}.kept")
     try:
@@ -78,7 +78,7 @@ def judge(tree: Path, mutant: Mutant, everything: bool = False) -> tuple[str, fl
 
 
 def run(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """pytest's exit code on these tests of ``tree``, and the end of what it printed; 1 where it does not end."""
+    """pytest's exit code on these tests of ``tree``, and the end of what it printed; 1 if it does not end."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     try:
