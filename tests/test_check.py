@@ -273,6 +273,15 @@ def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interru
     assert "1 of 1 figures, 0 runs compared" in checked(tmp_path, fedrepro, small, "--whole").output
 
 
+def test_runs_that_are_too_long_for_the_time_are_begun(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    monkeypatch.setattr(again.predict.Timings, "seconds", lambda self, run: 1e5)
+    monkeypatch.setattr(again, "_Limited", _TwoRounds)
+    assert "same bits to round 2 of 5 in 8 of 8 runs, no run to its end" in checked(tmp_path, fedrepro, small).output
+
+
 def edited_sidecar(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
     path = base(tmp_path).with_name("small.json")
     facts = json.loads(path.read_text())

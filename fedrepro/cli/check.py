@@ -94,7 +94,7 @@ def check(
             _print_finding(kept, findings[kept.number])
         for contradiction in kept.contradictions:
             click.secho(f"{kept.name}: {contradiction}", fg="red")
-    _print_cost(checkable, timings, seed)
+    _print_cost(checkable, timings, seed, each=bool(specs))
     click.echo(
         f"{len(findings)} of {len(checkable)} figures, {len(comparisons)} runs compared; "
         f"repeat this sample with --seed {seed}"
@@ -134,19 +134,24 @@ def _print_finding(kept: Kept, finding: Finding) -> None:
         click.echo(f"  {reason}")
 
 
-def _print_cost(checkable: list[Kept], timings: Timings, seed: int) -> None:
-    """Print which results other code computed, and how long it takes to confirm them."""
+def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) -> None:
+    """Print which results other code computed, and how long it takes to confirm them, for each figure or in all."""
     from fedrepro.progress import duration
     from fedrepro.runs import check as checking
 
-    for kept in checkable:
-        curves = checking.unconfirmed(kept)
-        if curves:
-            seconds = checking.cost(checking.unseen(kept, seed), timings)
-            click.echo(
-                f"{kept.name}: {len(curves)} curves computed by other code stay stale; to confirm them: "
-                f"fedrepro check {kept.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
-            )
+    stale = [(kept, len(curves)) for kept in checkable if (curves := checking.unconfirmed(kept))]
+    costs = [checking.cost(checking.unseen(kept, seed), timings) for kept, _ in stale]
+    if stale and not each:
+        click.echo(
+            f"{sum(number for _, number in stale)} curves of {len(stale)} figures computed by other code stay stale; "
+            f"`fedrepro check FIGURE --whole` confirms them (all: {duration(sum(costs))} of one core)"
+        )
+        return
+    for (kept, number), seconds in zip(stale, costs, strict=True):
+        click.echo(
+            f"{kept.name}: {number} curves computed by other code stay stale; to confirm them: "
+            f"fedrepro check {kept.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
+        )
 
 
 def _write_receipt(path: Path, findings: Iterable[Finding]) -> None:

@@ -157,8 +157,10 @@ def check(
     """
     began = time.monotonic()
     order = list(sample(of, seed))
-    whole = _short(order, WHOLE * seconds, timings)
-    begun = _fitting([pair for pair in order if pair not in whole], (1.0 - WHOLE) * seconds, timings)
+    most = seconds / min(len({results.number for results in of}), 8)  # no run takes most of the time
+    whole, spent = _fitting(order, WHOLE * seconds, most, timings, timings.seconds)
+    others = [pair for pair in order if pair not in whole]
+    begun, _ = _fitting(others, seconds - spent, most, timings, lambda run: min(LEAST, timings.seconds(run)))
     todo = [*_by_problem(whole), *_by_problem(begun)]
 
     def limit(place: int) -> float:
@@ -218,27 +220,27 @@ def cost(todo: Iterable[tuple[Kept, Run]], timings: predict.Timings) -> float:
     return timings.total([run for _, run in todo], 1)
 
 
-def _short(order: Sequence[tuple[Kept, Run]], seconds: float, timings: predict.Timings) -> list[tuple[Kept, Run]]:
-    """Return the runs that fit into ``seconds`` as a whole; no run takes most of it."""
-    return _fitting(order, seconds, timings, whole=True)
-
-
 def _fitting(
-    order: Sequence[tuple[Kept, Run]], seconds: float, timings: predict.Timings, whole: bool = False
-) -> list[tuple[Kept, Run]]:
-    """Return the runs whose data and least time (or whole time) fit into ``seconds``; no run takes most of it."""
+    order: Sequence[tuple[Kept, Run]],
+    seconds: float,
+    most: float,
+    timings: predict.Timings,
+    least: Callable[[Run], float],
+) -> tuple[list[tuple[Kept, Run]], float]:
+    """Return the runs that fit into ``seconds``, each into ``most``, with making their data, and their seconds.
+
+    least : the seconds that a run needs at least.
+    """
     chosen, spent = [], 0.0
     problems: set[str] = set()
-    most = seconds / min(len({results.number for results, _ in order}) or 1, 8)
     for results, run in order:
-        takes = timings.seconds(run) if whole else min(LEAST, timings.seconds(run))
-        takes += timings.compiling([run])
+        takes = least(run) + timings.compiling([run])
         takes += 0.0 if run.problem_id in problems else timings.making([run])
         if takes <= most and spent + takes <= seconds:
             spent += takes
             problems.add(run.problem_id)
             chosen.append((results, run))
-    return chosen
+    return chosen, spent
 
 
 def _by_problem(pairs: Iterable[tuple[Kept, Run]]) -> list[tuple[Kept, Run]]:
