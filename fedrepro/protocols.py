@@ -273,7 +273,7 @@ class Dataset(Protocol):
         return {}
 
     def making(self) -> Cost:
-        """The cost of ``load`` or of the stand-in; ``Cost()`` stands for a few passes over the data."""
+        """The cost of ``load`` or of the stand-in; ``Cost()`` means a few passes over the data."""
         return Cost()
 
     def doubts(self) -> Sequence[str]:

@@ -23,7 +23,7 @@ from fedrepro.results import checks
 from fedrepro.results.checks import Check, Compared, Finding, deviation
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import Made
-from fedrepro.runs import check as again
+from fedrepro.runs import check as run_check
 from fedrepro.runs.identity import code
 from fedrepro.runs.run import Run
 from fedrepro.runs.storage.validity import Validity, validity
@@ -120,10 +120,10 @@ def test_a_deviation_is_told(
 
 
 @pytest.mark.parametrize(
-    ("library", "cpu", "told"), [("jax", "Another CPU", True), ("numba", "Another CPU", False), ("jax", "", False)]
+    ("library", "cpu", "named"), [("jax", "Another CPU", True), ("numba", "Another CPU", False), ("jax", "", False)]
 )
 def test_another_cpu_is_named_where_networks_come_out_otherwise(
-    small: Path, tmp_path: Path, fedrepro: Call, library: str, cpu: str, told: bool
+    small: Path, tmp_path: Path, fedrepro: Call, library: str, cpu: str, named: bool
 ) -> None:
     fedrepro("run", small, "-j", 1)
     sidecar = base(tmp_path).with_name("small.json")
@@ -134,7 +134,7 @@ def test_another_cpu_is_named_where_networks_come_out_otherwise(
     rewritten(tmp_path, lambda rows: scaled(rows, 1.0 + 1e-6))
     result = checked(tmp_path, fedrepro, small)
     assert result.exit_code == 1
-    assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in result.output) == told
+    assert (f"networks, computed on {cpu}; JAX computes otherwise on another CPU" in result.output) == named
 
 
 def test_the_last_line_counts_what_was_compared_now(
@@ -143,8 +143,8 @@ def test_the_last_line_counts_what_was_compared_now(
     """A figure's line adds what earlier checks found; the size of the sample is that of this one."""
     fedrepro("run", small, "-j", 1)
     assert "1 of 1 figures, 8 runs compared" in checked(tmp_path, fedrepro, small).output
-    every = again.sample
-    monkeypatch.setattr(again, "sample", lambda of, seed: itertools.islice(every(of, seed), 3))
+    every = run_check.sample
+    monkeypatch.setattr(run_check, "sample", lambda of, seed: itertools.islice(every(of, seed), 3))
     output = checked(tmp_path, fedrepro, small).output
     assert "beyond/small: same bits in 8 of 8 runs" in output
     assert "1 of 1 figures, 3 runs compared" in output
@@ -202,7 +202,7 @@ def test_results_of_other_code_are_kept_where_a_check_confirms_them(
     assert "8 reused" in longer.output
 
 
-class _TwoRounds(again._Limited):
+class _TwoRounds(run_check._Limited):
     """Every run is stopped after two rounds, as a long one is when its time is over."""
 
     def rounds(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
@@ -226,7 +226,7 @@ def test_code_that_was_seen_in_its_first_rounds_only_stays_stale(
     shutil.rmtree(tmp_path / "results" / ".runs")
     other_code(monkeypatch)
     with monkeypatch.context() as stopped:
-        stopped.setattr(again, "_Limited", _TwoRounds)
+        stopped.setattr(run_check, "_Limited", _TwoRounds)
         result = checked(tmp_path, fedrepro, small)
     assert result.exit_code == 0
     assert (
@@ -247,17 +247,17 @@ def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interru
     fedrepro("run", small, "-j", 1)
     shutil.rmtree(tmp_path / "results" / ".runs")
     other_code(monkeypatch)
-    compare = again._compared
+    compare = run_check._compared
     done: list[str] = []
 
-    def interrupted(checked: again.Kept, run: Run, *rest: Any) -> Compared:
+    def interrupted(checked: run_check.Kept, run: Run, *rest: Any) -> Compared:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(run.setting.series)
         return compare(checked, run, *rest)
 
     with monkeypatch.context() as once:
-        once.setattr(again, "_compared", interrupted)
+        once.setattr(run_check, "_compared", interrupted)
         assert checked(tmp_path, fedrepro, small, "--whole").exit_code == 130
     sidecar, check = read_sidecar(base(tmp_path)), checks.read(base(tmp_path))
     assert sidecar is not None

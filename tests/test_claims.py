@@ -557,7 +557,7 @@ def test_a_parameter_of_a_curve_may_be_named_as_an_argument_of_another_function(
     odd = [dataclasses.replace(first, select={**first.select, "level": k, "since": k}, label=f"c{k}") for k in (1, 2)]
     odd[1] = dataclasses.replace(odd[1], setting=others[0].setting)
     shown = dataclasses.replace(figure, panels=(dataclasses.replace(figure.panels[0], curves=tuple(odd)),))
-    rows = frame({one.setting.series: np.full((3, 2), k) for k, one in enumerate(odd, start=1)})
+    rows = frame({item.setting.series: np.full((3, 2), k) for k, item in enumerate(odd, start=1)})
     about = consistent(shown, rows, trials_done=3, trials_wanted=3)
     claim = Claim("x", "s", "w", "a", "y(at=1, level=1) < y(at=1, level=2) and total('objective', since=1) <= 1")
     assert not list(claim_grammar.problems(claim, {"a": shown.panels[0]}, ("round",)))
@@ -770,8 +770,8 @@ def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
     (shown,) = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).compared
     worst = []
     for trial in range(1, 6):
-        Q2_1, five = (Plain(table, series, [trial]) for series in (few, many))
-        worst.append(min((Q2_1.at(r) + 0.1 - five.at(r), r, five.at(r), Q2_1.at(r) + 0.1) for r in (2, 10, 30)))
+        with_1, with_5 = (Plain(table, series, [trial]) for series in (few, many))
+        worst.append(min((with_1.at(r) + 0.1 - with_5.at(r), r, with_5.at(r), with_1.at(r) + 0.1) for r in (2, 10, 30)))
     assert [pair.trial for pair in shown.pairs] == [1, 2, 3, 4, 5]
     for trial, (pair, (margin, r, left, right)) in enumerate(zip(shown.pairs, worst, strict=True), start=1):
         assert pair.place == f"trial {trial}, round {r}"
@@ -783,14 +783,14 @@ def test_of_every_trial_alone_the_worst_place_is_shown(sparse: Figure) -> None:
 def test_points_are_shown_where_plain_loops_find_them(sparse: Figure) -> None:
     table, (few, many) = random_results(sparse, 6, 3), [curve.setting.series for curve in sparse.panels[0].curves[:2]]
     table = table[(table["series"] != few) | (table["round"] <= 20)]  # the first curve ends by itself
-    one, five = (Plain(table, series, [1, 2, 3]) for series in (few, many))
-    lowest, highest = min(five.since(2)), max(five.since(2))
+    with_1, with_5 = (Plain(table, series, [1, 2, 3]) for series in (few, many))
+    lowest, highest = min(with_5.since(2)), max(with_5.since(2))
     wanted = {
-        "y(at=40, Q2=1) < y(at=40, Q2=5)": {("Q2=1", 20): one.at(20), ("Q2=5", 40): five.at(40)},
-        "y(at=[2, 10], Q2=5) > 0": {("Q2=5", 2): five.at(2), ("Q2=5", 10): five.at(10)},
-        "total(axis='uplink_scalars', Q2=1) > 0": {("Q2=1", 20): one.at(20)},
-        "lowest(since=2, Q2=5) > 0": {("Q2=5", five.rounds[five.y.index(lowest)]): lowest},
-        "highest(since=2, Q2=5) > 0": {("Q2=5", five.rounds[five.y.index(highest)]): highest},
+        "y(at=40, Q2=1) < y(at=40, Q2=5)": {("Q2=1", 20): with_1.at(20), ("Q2=5", 40): with_5.at(40)},
+        "y(at=[2, 10], Q2=5) > 0": {("Q2=5", 2): with_5.at(2), ("Q2=5", 10): with_5.at(10)},
+        "total(axis='uplink_scalars', Q2=1) > 0": {("Q2=1", 20): with_1.at(20)},
+        "lowest(since=2, Q2=5) > 0": {("Q2=5", with_5.rounds[with_5.y.index(lowest)]): lowest},
+        "highest(since=2, Q2=5) > 0": {("Q2=5", with_5.rounds[with_5.y.index(highest)]): highest},
     }
     for check, points in wanted.items():
         spots = compared_values.read(Claim("x", "s", "w", "a", check), sparse, table).spots

@@ -168,9 +168,9 @@ def test_an_effect_is_the_paired_difference_of_the_results(fedrepro: Call, small
     words = effects.measure(effect, source).words
     frame = read(root / "quick" / "beyond" / "small.csv")
     rows = frame[frame["round"] == 3]
-    Q2_1, five = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
-    assert f"{Q2_1.mean():.4g} (FedCAvg Q2=1); {five.mean():.4g} (FedCAvg Q2=5)" in words
-    assert f"difference {np.mean(five - Q2_1):+.3g} [" in words
+    with_1, with_5 = (rows[rows["series"].str.contains(f"Q2={q} ")]["value"].to_numpy() for q in (1, 5))
+    assert f"{with_1.mean():.4g} (FedCAvg Q2=1); {with_5.mean():.4g} (FedCAvg Q2=5)" in words
+    assert f"difference {np.mean(with_5 - with_1):+.3g} [" in words
     assert words.endswith("over 2 trials")
 
 

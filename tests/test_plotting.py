@@ -943,9 +943,9 @@ def test_inside_a_paper_methods_differ_in_colour_and_variants_share_a_look(paper
         if paper in entry.papers:
             looks.setdefault(method_of(name), set()).add(LOOKS[name])
     assert all(len(pairs) == 1 for pairs in looks.values()), looks
-    pairs = [pair for found in looks.values() for pair in found]
+    pairs = [pair for of_method in looks.values() for pair in of_method]
     assert len(set(pairs)) == len(pairs) > 1
-    colors = [color for name, found in looks.items() for color, _ in found if name != "t-SNE"]
+    colors = [color for name, of_method in looks.items() for color, _ in of_method if name != "t-SNE"]
     assert len(set(colors)) == len(colors), looks
 
 
@@ -1394,11 +1394,11 @@ def test_data_of_another_size_than_the_papers_are_marked():
     assert tags(FigureData(stated, frame, about)) == ["VARIANT DATA"]
     assert footer(FigureData(stated, frame, about), ()).endswith("on MNIST with N = 5,040 (the paper's: 10,000)")
     two = [curve("fedcavg", f"FedCAvg {k}", seed=k) for k in (1, 2)]
-    for k, one in enumerate(two, start=1):
-        own = dataclasses.replace(one.setting, names={"dataset": f"d{k}"}, dataset_params={"selection": f"s{k}"})
-        two[k - 1] = dataclasses.replace(one, setting=own)
+    for k, item in enumerate(two, start=1):
+        own = dataclasses.replace(item.setting, names={"dataset": f"d{k}"}, dataset_params={"selection": f"s{k}"})
+        two[k - 1] = dataclasses.replace(item, setting=own)
     both = figure(panel("a", *two), sizes={"d1": {"N": 10000}, "d2": {"N": 10000}})
-    said = footer(FigureData(both, pd.concat(rows(one, 1, [0], [1]) for one in two), WHOLE), ())
+    said = footer(FigureData(both, pd.concat(rows(item, 1, [0], [1]) for item in two), WHOLE), ())
     assert (
         "· on MNIST, selection = s1, whose size these results do not record · on MNIST, selection = s2, whose" in said
     )

@@ -403,7 +403,7 @@ def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path,
     assert ran.exit_code == 0, ran.output
     ours = Numbers(path)
     few, many = (ours.at(series, 5) for series in (FEW, MANY))
-    better = [one - five for one, five in zip(few, many, strict=True)]
+    better = [with_1 - with_5 for with_1, with_5 in zip(few, many, strict=True)]
     third = [0.33 - y for y in ours.at(MANY, 3)]
     on_the_way = min(([y - 0.25 for y in ours.at(FEW, r)] for r in (2, 4)), key=lambda margins: interval(margins)[1])
     gone = "; 'FedCAvg Q2=5' diverges in 2 of 4 trials"
@@ -512,11 +512,11 @@ def test_two_reports_of_the_same_results_are_the_same_file(
     same_files(Path("one"), Path("two"))
 
 
-def same_files(one: Path, two: Path) -> None:
+def same_files(first: Path, second: Path) -> None:
     """Whether two folders contain the same files."""
-    names = [path.relative_to(one) for path in sorted(one.rglob("*")) if path.is_file()]
-    assert names == [path.relative_to(two) for path in sorted(two.rglob("*")) if path.is_file()]
-    assert [name for name in names if (one / name).read_bytes() != (two / name).read_bytes()] == []
+    names = [path.relative_to(first) for path in sorted(first.rglob("*")) if path.is_file()]
+    assert names == [path.relative_to(second) for path in sorted(second.rglob("*")) if path.is_file()]
+    assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []
     assert len(names) > 10
 
 

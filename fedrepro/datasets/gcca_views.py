@@ -73,7 +73,7 @@ class SparseViews(Dataset):
     """Sparse views (J, N) of the same samples with D latent dimensions in common.
 
     J : samples, at least 2. N : columns of each view, at least 1. D : common dimensions, at least 1. I : views, at
-    least 1. nu : standard deviation of the noise where there is any, at least 0.
+    least 1. nu : standard deviation of nonzero entries of the noise, at least 0.
     densities : those of Z, A_i and E_i, 0 .. 1 each; or paper (0.05, 0.002, 0.001), or code (0.01, 0.0005, 0.001).
     draw : a key, 0 .. 1,000,000; equal keys share the data.
     """

@@ -29,7 +29,7 @@ class Dirichlet(Partition):
     alpha: Annotated[float, Number(above=0.0)] = 0.5
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where P clients are too many for N samples, or where there are no labels (K = 0)."""
+        """Raise ParameterError if N samples are too few for P clients, or without labels (K = 0)."""
         super().check(N=N, K=K)
         if K == 0:
             labels_of(None, "dirichlet")

@@ -26,8 +26,8 @@ class IidImages(Partition):
     def assign(self, data: Images, rng: np.random.Generator) -> np.ndarray:
         """Return client and part of each image, (n, 2): part 0 for training, 1 for testing, as in the dataset.
 
-        Numbers of images of two clients differ by at most one. Raises ParameterError if the dataset has no test
-        images of its own, or where there are too few for P clients.
+        Numbers of images of two clients differ by at most one. Raises ParameterError if the dataset has no test images,
+        or too few images for P clients.
         """
         P = self.P
         if data.split is None:

@@ -30,7 +30,7 @@ from fedrepro.protocols import Partition
 from fedrepro.registry import add_partition
 
 _SWAPS = 20
-"""Swaps tried per client; each is refused where it would give a client the same class twice."""
+"""Swaps tried per client; each is skipped if it would give a client the same class twice."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class TwoDigits(Partition):
     exponent: Annotated[float, Number(least=0.0, most=10.0)] = 1.0
 
     def check(self, *, N: int | None = None, K: int | None = None) -> None:
-        """Raise ParameterError where P clients cannot hold K classes two by two, or N samples are too few."""
+        """Raise ParameterError if P clients are too few for K classes, or N samples too few for P clients."""
         P = self.P
         super().check(N=N, K=K)
         if K is not None and K < 2:

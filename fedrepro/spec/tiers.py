@@ -5,7 +5,7 @@ from __future__ import annotations
 MEANINGS = {
     "smoke": "seconds: enough to see that everything runs, for tests",
     "quick": "reduced sizes, rounds and trials: a look at everything in minutes",
-    "paper": "the published sizes, rounds and trials; it alone can say that a claim is reproduced",
+    "paper": "the published sizes, rounds and trials; only at this tier can a claim be reproduced",
 }
 TIERS = tuple(MEANINGS)
-"""From the smallest to the published sizes, rounds and trials; ``paper`` alone can say that a claim is reproduced."""
+"""From the smallest to the published sizes, rounds and trials; only at ``paper`` can a claim be reproduced."""

@@ -20,7 +20,7 @@ from fedrepro import arrays
 from fedrepro.errors import UserError
 
 _BLOCK_BYTES = 1 << 24
-"""Copies and statistics read X in blocks of this size, so that memory holds no second X."""
+"""Copies and statistics read X in blocks of this size, so that there is no second X in memory."""
 
 
 Rows = slice | np.ndarray

@@ -23,7 +23,7 @@ def count_rows(row_of, user, ptr):
 def fill_rows(row_of, user, item, code, ptr, index_out, code_out):
     """Write the ratings bucket by bucket, in increasing order of items within each.
 
-    Returns the row and the item of the first pair met twice, or (-1, -1).
+    Returns the row and the item of the first repeated pair, or (-1, -1).
     """
     free = ptr[:-1].copy()
     for e in range(user.size):
@@ -65,7 +65,7 @@ def count_kept(ptr, keep, ptr_out):
 def by_item(ptr, index, code, ptr_out, row_out, code_out, offset):
     """Turn buckets by row into buckets by item: ptr (rows + 1,) into ptr_out (items + 1,), filled from ``offset`` on.
 
-    Rows are counted from 0 within ptr and stand in increasing order in every item's bucket.
+    Rows are counted from 0 within ptr and are in increasing order in every item's bucket.
     """
     ptr_out[:] = 0
     for e in range(ptr[0], ptr[-1]):

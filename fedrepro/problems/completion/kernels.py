@@ -1,7 +1,7 @@
 """Kernels over the observed entries of a low-rank model; they read ratings and form no dense matrix.
 
-A *bucket* holds the observed entries of one row x (r,) of a factor: the rows of the other factor P (k, r) it meets and
-the observed values. Buckets are stored one after the other: bucket t is ``index[ptr[t]:ptr[t + 1]]`` with values
+A *bucket* contains the observed entries of one row x (r,) of a factor: the rows of the other factor P (k, r) it meets
+and the observed values. Buckets are stored one after the other: bucket t is ``index[ptr[t]:ptr[t + 1]]`` with values
 ``levels[code[...]]``, so that a rating takes one byte, and a change of the rating scale changes only ``levels``. With
 
     G_t = sum_e P[index_e] P[index_e]^T   (r, r),      b_t = sum_e value_e P[index_e]   (r,),
@@ -50,7 +50,7 @@ def uses_gram(N: int, r: int) -> bool:
 
 @any_order_part
 def _add_block(packed, block, r):
-    """Add the products of the rows of ``block`` (r + 1, LANES), of which row r holds the values, to ``packed``."""
+    """Add the products of the rows of ``block`` (r + 1, LANES), of which row r contains the values, to ``packed``."""
     k = 0
     for a in range(r + 1):
         for b in range(min(a + 1, r)):

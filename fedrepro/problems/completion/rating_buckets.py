@@ -20,7 +20,7 @@ from fedrepro.errors import ParameterError, UserError
 from fedrepro.seeds import Rng, generator
 
 _CHUNK = 1 << 20
-"""Values are numbered in chunks of this size, so that memory holds no second copy of all of them."""
+"""Values are numbered in chunks of this size, so that there is no second copy of all of them in memory."""
 
 
 @dataclass(frozen=True)

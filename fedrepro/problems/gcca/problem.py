@@ -84,7 +84,7 @@ class GCCA(Problem):
     K : dimension of the common representation, 1 .. the smallest rank of a view.
     center : whether to subtract the column means from the (dense) views first (discrepancy gcca.11; this implies
         1'G = 0 without quantization).
-    test : number of last rows held out for the alignment accuracy; J counts the others. In a spec, None stands for the
+    test : number of last rows held out for the alignment accuracy; J counts the others. In a spec, None means the
         dataset's number (none for most).
 
     A spec has one more key. optimum : whether the exact optimum is computed with the data, for the metrics optimum,

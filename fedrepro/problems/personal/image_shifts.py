@@ -33,6 +33,6 @@ def shifted(pixels: np.ndarray, turns: int, degrees: float) -> np.ndarray:
 
 
 def _columns(line: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Columns of (n, size, channels), zero where there are none."""
+    """Columns of (n, size, channels), zero outside the image."""
     inside = (columns >= 0) & (columns < line.shape[1])
     return line[:, np.where(inside, columns, 0)] * inside[:, None]

@@ -1,8 +1,8 @@
 """Groups of runs that one worker computes together, in lockstep.
 
-The numbers of a run do not depend on its group (``problems.clustering.passes``). A group therefore holds runs on the
-same arrays: few enough to keep all workers busy, and to end in reasonable time, because a run is kept only once it has
-ended.
+The numbers of a run do not depend on its group (``problems.clustering.passes``). A group therefore consists of runs on
+the same arrays: few enough to keep all workers busy, and to end in reasonable time, because a run is kept only once it
+has ended.
 """
 
 from __future__ import annotations

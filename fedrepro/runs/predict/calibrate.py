@@ -33,10 +33,10 @@ SHARE = 0.02
 
 
 def machine_for(runs: Sequence[Run], report: Callable[[str], None] = lambda text: None) -> Machine:
-    """The computer, measured as far as these runs are worth it: not where they take seconds at typical speed.
+    """The computer, measured unless these runs take only seconds at typical speed.
 
     The first rounds of runs whose method or problem does not declare its cost are always timed. ``report`` receives a
-    line before something is measured; all of it is kept for the next time.
+    line before something is measured; the measurements are kept for the next time.
     """
     machine = Machine()
     by_family = {run.family: run for run in runs}

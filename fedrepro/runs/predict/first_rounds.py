@@ -74,7 +74,7 @@ def lacks(run: Run, *members: str) -> bool:
 
 
 def measure(run: Run) -> FirstRounds | None:
-    """The first rounds of a run, timed in a process of its own; None where they fail there."""
+    """The first rounds of a run, timed in a process of its own; None if they fail."""
     program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import answer; answer()"
     child = subprocess.run(
         [sys.executable, "-c", program], input=pickle.dumps(run), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -63,7 +63,7 @@ _LEAST = 0.1
 
 
 class Machine:
-    """Seconds of work and bytes of libraries: typical numbers where nothing better is kept in ``path``."""
+    """Seconds of work and bytes of libraries: typical numbers unless ``path`` contains measured ones."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = home() / ".speed.json" if path is None else path
@@ -89,7 +89,7 @@ class Machine:
         return sum(self._library(name)[0] for name in {"", *libraries})
 
     def resident(self, libraries: Iterable[str]) -> float:
-        """Bytes that a Python with these libraries holds."""
+        """Bytes of memory of a Python with these libraries."""
         return sum(self._library(name)[1] for name in {"", *libraries})
 
     def first_rounds(self, family: str) -> FirstRounds | None:
@@ -136,12 +136,12 @@ class Machine:
 
     def _keep(self) -> None:
         content = {**_read(self.path), self.key: self.kept}
-        with contextlib.suppress(OSError):  # where the data home cannot be written, it is measured each time
+        with contextlib.suppress(OSError):  # if the data home cannot be written, it is measured each time
             atomically(self.path, json.dumps(content, sort_keys=True, indent=1).encode())
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The content of the file, empty where it is damaged."""
+    """The content of the file, empty if it is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         for kept in content.values():

@@ -4,8 +4,8 @@ Methods, problems, datasets and partitions declare their cost in amounts of ``Wo
 price of a unit on this computer. The sizes are those that datasets know without being read. Where a cost is not
 declared, the first rounds of the run have been timed (``first_rounds``).
 
-A worker that computes a run holds Python, the libraries and the run's own arrays, and maps the arrays of its problem,
-which workers share. The worker that needs a problem first prepares it.
+A worker that computes a run keeps Python, the libraries and the run's own arrays in memory, and maps the arrays of its
+problem, which workers share. The worker that needs a problem first prepares it.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def workers(runs: Sequence[Run], jobs: int, machine: Machine) -> float:
     """Predicted peak bytes of ``jobs`` workers.
 
     The groups of runs that need most are assumed to run at the same time, on problems as different as possible. The
-    arrays of a problem count once, however many workers map them; a worker that prepares them holds more meanwhile.
+    arrays of a problem count once, however many workers map them; a worker that prepares them needs more meanwhile.
     """
     together = groups.groups(runs, dict.fromkeys((run.id for run in runs), 1.0), jobs)
     jobs = min(jobs, len(together))

@@ -240,7 +240,7 @@ def discard(scratch: Path, problems: Iterable[str]) -> None:
 
 
 def _left(folder: Path) -> bool:
-    """Return whether a folder holds incomplete arrays that no process is making: the problem's lock is free."""
+    """Return whether a folder contains incomplete arrays that no process is making: the problem's lock is free."""
     if not folder.name.startswith(".") or not folder.is_dir():
         return False
     lock = FileLock(folder.with_name(f"{folder.name[1:].partition('.')[0]}.lock"))

@@ -5,7 +5,7 @@ client summarizes its N_p samples for t outliers (Chen, Azer and Zhang, Algorith
 
     while more than 8 t samples are left:
         S_i <- alpha kappa of them, drawn with replacement
-        the ball of S_i that holds a share beta of them leaves; each sample of it goes to its nearest in S_i
+        remove the ball of S_i with a share beta of them; assign its samples to the nearest of S_i
     X_r <- the samples left, S <- all S_i
 
 and augments it (Algorithm 2): |X_r| - |S| more samples S' are drawn from the rest, and every sample outside X_r is
