@@ -277,8 +277,8 @@ def test_runs_that_are_too_long_for_the_time_are_begun(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fedrepro("run", small, "-j", 1)
-    monkeypatch.setattr(again.predict.Timings, "seconds", lambda self, run: 1e5)
-    monkeypatch.setattr(again, "_Limited", _TwoRounds)
+    monkeypatch.setattr(run_check.predict.Timings, "seconds", lambda self, run: 1e5)
+    monkeypatch.setattr(run_check, "_Limited", _TwoRounds)
     assert "same bits to round 2 of 5 in 8 of 8 runs, no run to its end" in checked(tmp_path, fedrepro, small).output
 
 
