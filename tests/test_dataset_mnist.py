@@ -174,6 +174,8 @@ def official(monkeypatch, folder):
         inside = hashlib.md5(gzip.decompress(file.read_bytes()), usedforsecurity=False).hexdigest()
         monkeypatch.setitem(mnist.HASHES, stem, ("0" * 32, inside))
     monkeypatch.setattr(mnist, "SIZES", {"train": 40, "test": 40})
+    for part in ("train", "test"):
+        monkeypatch.delitem(mnist.SOURCES[0].published, part)
 
 
 @pytest.mark.usefixtures("here")
