@@ -3,18 +3,25 @@
 A check reads its numbers from curves averaged over trials, as papers draw them. The jackknife leaves out one trial at a
 time: with theta of all n trials and theta_(i) of all but the i-th, the pseudo-values n theta - (n - 1) theta_(i) behave
 like n independent readings. Their spread gives an interval with Student's t (n - 1 degrees of freedom), which keeps its
-coverage at three trials, where a bootstrap is too narrow. For a difference of means it is the paired t interval.
+coverage at three normal trials, where a bootstrap is too narrow. For a difference of means it is the paired t interval.
+
+Student's interval misses the truth more often than it says if trials are skewed. From ``SKEWNESS_FROM`` trials on it is
+therefore widened to contain Hall's interval too, which corrects for the skewness of the pseudo-values; it is never
+narrowed, because Hall's interval alone is too narrow for symmetric trials with heavy tails, such as paired differences.
+The coverage of both, and of what was rejected, is in docs/verdicts.md (``bench/interval_coverage.py``).
 
 That all trials have the same sign decides nothing about their mean: the trials that were not computed may contain one
 that outweighs them. It decides about the median (the sign test: by chance n trials agree once in 2^(n-1) times, at six
 trials 3 %).
 
 Source: Tukey, "Bias and confidence in not quite large samples" (1958); Efron and Tibshirani, "An Introduction to the
-Bootstrap" (1993), chapter 11; of the median, Conover, "Practical Nonparametric Statistics" (1999), chapter 3.
+Bootstrap" (1993), chapter 11; for skewness, Hall, "On the removal of skewness by transformation" (1992), with
+quantiles of Student's t; of the median, Conover, "Practical Nonparametric Statistics" (1999), chapter 3.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,17 +33,50 @@ SIGNS = 6
 """The smallest number of trials whose signs decide at LEVEL: 2^(1 - 6) is below 5 %, 2^(1 - 5) is not."""
 
 
+SKEWNESS_FROM = 10
+"""The smallest number of trials whose skewness is corrected: of five trials a single one that is off decides it."""
+SKEWED = 6
+"""Trials count as skewed if there are fewer than SKEWED times the square of their skewness; three never do."""
+MOST_TRIALS = 1000
+"""The largest number of trials that ``Interval.trials_to_decide`` returns."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """A value with its 95 % interval; ``low == value == high`` for one trial or equal trials.
 
     The value is infinite if one side is infinite in every selection of trials; the interval is infinite if selections
-    disagree, and the value is nan if both sides are infinite.
+    disagree, and the value is nan if both sides are infinite. tail : the probability of a value at least this far on
+    its side of zero if the truth were zero; below 2.5 % if the interval excludes zero. deviation : the standard
+    deviation of the pseudo-values, nan if the interval does not result from them. skewed : whether they are so skewed
+    that the interval may be too narrow.
     """
 
     value: float
     low: float
     high: float
+    tail: float = 0.0
+    deviation: float = math.nan
+    skewed: bool = False
+
+    def trials_to_decide(self) -> int | None:
+        """Return how many trials would exclude zero at this value and deviation, by Student's interval.
+
+        ``MOST_TRIALS + 1`` stands for more; None if the interval does not result from pseudo-values.
+        """
+        if not math.isfinite(self.deviation):
+            return None
+        enough = np.flatnonzero(_half_widths() * self.deviation < abs(self.value))
+        return int(enough[0]) + 2 if enough.size else MOST_TRIALS + 1
+
+
+@functools.cache
+def _half_widths() -> np.ndarray:
+    """Return the half width of Student's interval for 2 to ``MOST_TRIALS`` trials with the deviation 1."""
+    from scipy.special import stdtrit
+
+    trials = np.arange(2, MOST_TRIALS + 1)
+    return np.asarray(stdtrit(trials - 1, (1 + LEVEL) / 2) / np.sqrt(trials))
 
 
 def jackknife(read: Callable[[np.ndarray], np.ndarray], trials: int) -> list[Interval]:
@@ -66,11 +106,13 @@ def _median(ordered: np.ndarray) -> Interval:
     if n == 1:
         return _alone(value)
     if n < SIGNS:
-        return Interval(value, -math.inf, math.inf)
+        return Interval(value, -math.inf, math.inf, tail=0.5)
     from scipy.stats import binom
 
     below = int(binom.ppf((1 - LEVEL) / 2, n, 0.5))  # ranks from either end: P(fewer than that are below) <= 2.5 %
-    return Interval(value, float(ordered[below - 1]), float(ordered[n - below]))
+    others = int(((ordered <= 0) if value > 0 else (ordered >= 0)).sum())  # trials not on the median's side of zero
+    tail = float(binom.cdf(others, n, 0.5))
+    return Interval(value, float(ordered[below - 1]), float(ordered[n - below]), tail)
 
 
 def _alone(value: float) -> Interval:
@@ -83,10 +125,43 @@ def _interval(value: float, left: np.ndarray) -> Interval:
         return _alone(math.nan)
     if not math.isfinite(value) or not np.isfinite(left).all():
         same = math.isinf(value) and bool((left == value).all())
-        return _alone(value) if same else Interval(value, -math.inf, math.inf)
-    from scipy.stats import t
+        return _alone(value) if same else Interval(value, -math.inf, math.inf, tail=0.5)
+    from scipy.special import stdtrit
 
     pseudo = n * value - (n - 1) * left
-    half = float(t.ppf((1 + LEVEL) / 2, n - 1) * pseudo.std(ddof=1) / math.sqrt(n))
+    deviation = float(pseudo.std(ddof=1))
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n)
     rounding = 8 * np.finfo(float).eps * n * float(np.abs(left).max(initial=abs(value)))
-    return _alone(value) if half <= rounding else Interval(value, value - half, value + half)
+    if half <= rounding:
+        return _alone(value)
+    skewness = float((((pseudo - pseudo.mean()) / deviation) ** 3).mean() * (n / (n - 1)) ** 1.5)
+    corrected = skewness if n >= SKEWNESS_FROM and abs(skewness) > 1e-6 else 0.0
+    below, above = (_untransformed(sign * half / deviation, corrected, n) * deviation for sign in (1, -1))
+    return Interval(
+        value,
+        value - max(half, below),
+        value + max(half, -above),
+        _tail(value / deviation, corrected, n),
+        deviation,
+        3 < n < SKEWED * skewness**2,
+    )
+
+
+def _transformed(error: float, skewness: float, n: int) -> float:
+    """Return Hall's transformation of (mean - truth) / deviation, whose distribution is nearly symmetric."""
+    return error + skewness * error**2 / 3 + skewness**2 * error**3 / 27 + skewness / (6 * n)
+
+
+def _untransformed(transformed: float, skewness: float, n: int) -> float:
+    """Return the inverse of ``_transformed``; without skewness both are the identity."""
+    if not skewness:
+        return transformed
+    return float(3 / skewness * (np.cbrt(1 + skewness * (transformed - skewness / (6 * n))) - 1))
+
+
+def _tail(error: float, skewness: float, n: int) -> float:
+    """Return the larger one of the probabilities of a value so far from zero by Student's and by Hall's interval."""
+    from scipy.special import stdtr
+
+    scores = np.array([error, _transformed(error, skewness, n)]) * math.copysign(math.sqrt(n), error)
+    return float(stdtr(n - 1, -scores.min()))
