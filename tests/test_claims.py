@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fedrepro.claims import compared_values, evidence
+from fedrepro.claims import compared_values, evidence, units
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Series, judge
 from fedrepro.errors import UserError
@@ -160,7 +160,7 @@ def test_checks_are_of_averaged_curves_and_each_of_every_trial(ask: Callable[...
     assert ask("abs(y(at=1, Q2=1) - 0.877) < 0.03", [wide], **said).verdict == "reproduced"
     every = ask("each(abs(y(at=1, Q2=1) - 0.877) < 0.03)", [wide], **said)
     assert every.verdict == "not reproduced"
-    assert "margin -0.02 in the worst trial" in every.why
+    assert "margin -0.02 objective (relative) in the worst trial" in every.why
     stuck = np.hstack([np.ones((10, 1)), np.full((10, 1), 1e-12)])
     stuck[6, 1] = 0.98
     assert ask("log10(y(at=1, Q2=1)) < -2", [stuck], **said).verdict != "reproduced"  # an average hides no stuck trial
@@ -225,7 +225,7 @@ def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Cal
     infinite = np.array([[np.inf, 2.0], [0.0, 0.0], [0.0, 0.0]])
     row = ask("each(y(at=[0, 1], Q2=1) < y(at=[0, 1], Q2=5))", [infinite, [[np.inf, 1.0], [1, 2], [1, 2]]])
     assert row.verdict == "not reproduced"  # margins nan and -1 in the first trial, 1 and 2 in the others
-    assert "margin -1 in the worst trial (1)" in row.why
+    assert "margin -1 objective (relative) in the worst trial (1)" in row.why
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,11 @@ def test_a_sign_that_all_trials_share_decides_the_median_and_not_the_mean(ask: C
     ends = [[9, 5, end] for end in (2, 2.1, 1.9, 2, 2.2, 9)]
     row = ask("y(at='end', Q2=5) > y(at='end', Q2=1)", [[[9, 5, 1]] * 6, ends], trials=6)
     assert row.verdict == "within noise"
-    assert row.why.startswith("margin 2.2 [-0.784, 5.18]")
+    assert row.why == (
+        "margin 2.2 objective (relative) [-0.784, 5.18] over 6 trials; excluded: below -0.784 and above 5.18; "
+        "at this margin and spread 9 trials would decide"
+    )
+    assert (row.units, row.trials_to_decide) == (("objective (relative)",), 9)
     row = ask("median(y(at='end', Q2=5) > y(at='end', Q2=1))", [[[9, 5, 1]] * 6, ends], trials=6)
     assert row.verdict == "reproduced"
     row = ask("median(y(at='end', Q2=5) < y(at='end', Q2=1))", [[[9, 5, 1]] * 6, ends], trials=6)
@@ -572,6 +576,57 @@ def test_what_the_results_lack_is_said(ask: Callable[..., Any]) -> None:
     assert row.why == "round 100 is after the last of the 5 rounds of this tier"
     absent = ask("y(at=1, m=2) < y(at=1, Q2=5)", [[1, 1], [2, 2]])
     assert absent.why == "'FedCGds m=2 Q1=3' has no finished trials"
+
+
+@pytest.mark.parametrize(
+    ("check", "unit"),
+    [
+        ("reach(5, Q2=1) < reach(5, Q2=5)", "rounds"),
+        ("reach(5, axis='uplink_scalars', Q2=1) < 0.8 * total('uplink_scalars', Q2=5)", "numbers sent up"),
+        ("reach(5, axis='uplink_bits', Q2=1) < 1e6", "bits sent up"),
+        ("reach(5, axis='uplink_bits', Q2=1) < reach(5, Q2=5)", ""),  # bits are not rounds
+        ("y(at=1, Q2=1) < 0.5 * y(at=1, Q2=5) + 0.1", "objective (relative)"),
+        ("y(at=1, metric='objective_raw', Q2=1) < 3", "objective (absolute)"),
+        ("abs(-y(at=1, metric='accuracy', Q2=1) - 0.8) < 0.03", "clustering accuracy (0.01 = 1 point)"),
+        ("y(at=1, Q2=1) / y(at=1, Q2=5) < 0.5", "ratio"),
+        ("1 - y(at=1, Q2=1) / y(at=1, Q2=5) < y(at=2, Q2=1) / y(at=2, Q2=5)", "ratio"),
+        ("y(at=1, Q2=1) / y(at=1, Q2=5) * reach(5, Q2=1) < 9", "rounds"),
+        ("1 / reach(5, Q2=1) < 9", ""),
+        ("log10(y(at=1, Q2=1)) < -3", "powers of ten"),
+        ("slope(Q2=1) <= -0.9", "exponent"),
+        ("decay(Q2=1) <= 0.1", "powers of ten per round"),
+        ("y(at=1, of='squares', Q2=1) < 3", "objective (relative), squared"),
+        ("min(mean(y(since=1, Q2=1)), 7) < highest(Q2=5)", "objective (relative)"),
+        ("parameter('Q2', Q2=1) <= 3", ""),
+    ],
+)
+def test_a_margin_has_the_unit_of_what_the_check_reads(figure: Figure, check: str, unit: str) -> None:
+    claim = Claim("x", "s", "w", "a", check)
+    (comparison,) = judge_module.comparisons(claim_grammar.parse(check).body)
+    assert units.of(comparison.left, comparison.right, claim, {p.id: p for p in figure.panels}) == unit
+
+
+def test_several_comparisons_fail_only_after_holms_correction(ask: Callable[..., Any]) -> None:
+    """One of them has a tail between 2.5 %, for one comparison, and 2.5 % / 3, for three."""
+    ends = np.array([[9, -1.0], [9, -0.45], [9, -0.8]])
+    row = ask("y(at=1, Q2=1) > 0", [ends])
+    assert row.verdict == "not reproduced"
+    assert 0.025 / 3 < row.margins[0].tail < 0.025
+    three = ask("y(at=1, Q2=1) > 0 and y(at=0, Q2=1) > 0 and y(at=0, Q2=1) < 99", [ends])
+    assert three.verdict == "within noise"
+    assert "; not below zero after Holm's correction for 3 comparisons" in three.why
+    assert three.trials_to_decide is None
+    assert ask("y(at=1, Q2=1) > [0, -99, -99]", [ends]).verdict == "within noise"  # places count as well
+    assert ask("y(at=1, Q2=1) > 0 and y(at=0, Q2=1) < 1", [ends]).verdict == "not reproduced"  # a sure one is enough
+    up = -ends
+    assert ask("y(at=1, Q2=1) > 0 and y(at=1, Q2=1) > -9 and y(at=1, Q2=1) > -9", [up]).verdict == "reproduced"
+
+
+def test_skewed_trials_are_said_where_they_decide(ask: Callable[..., Any]) -> None:
+    ends = [[9, 5, end] for end in (4, 4, 4, 4, 4, 4, 4, 3.9)]
+    row = ask("y(at='end', Q2=1) > 1", [ends], trials=8)
+    assert row.verdict == "reproduced"
+    assert "] (skewed trials: the interval may be too narrow) over 8 trials" in row.why
 
 
 # -- every reading by other code ---------------------------------------------------------------------------------------

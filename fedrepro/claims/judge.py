@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.claims import evidence
+from fedrepro.claims import evidence, units
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
-from fedrepro.claims.intervals import Interval, jackknife, median
+from fedrepro.claims.intervals import LEVEL, MOST_TRIALS, Interval, jackknife, median
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
 from fedrepro.results.by_run import Rows, Runs, at_rounds
@@ -39,7 +39,9 @@ class Row:
 
     why : the margin in words, or why nothing could be read. margins : of each comparison, at the round that decides.
     promise : the outcome of a theorem's promise or condition (``PROMISES``), '' for other claims. measured : what the
-    first comparison compares with a number, None if it compares two curves.
+    first comparison compares with a number, None if it compares two curves. units : of the margins.
+    trials_to_decide : how many trials would decide what is within noise, ``MOST_TRIALS`` + 1 for more; None if that is
+    unknown or everything is decided.
     """
 
     figure: str
@@ -53,6 +55,8 @@ class Row:
     trials: int
     promise: str = ""
     measured: Interval | None = None
+    units: tuple[str, ...] = ()
+    trials_to_decide: int | None = None
 
     @property
     def reason(self) -> str:
@@ -112,17 +116,30 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
     promise, measured = "", None
     try:
         compared = list(comparisons(claim_grammar.parse(claim.check).body))
-        outcome, text, numbers = _decide(compared, reader)
+        decision = _decide(compared, reader)
         if claim.theorem:
-            promise, measured = _promised(claim, outcome, reader), _measured(compared[0], numbers[0], reader)
+            promise = _promised(claim, decision.outcome, reader)
+            measured = _measured(compared[0], decision.margins[0], reader)
             shown = f"{promise}: {_with_interval(measured)}" if measured else promise
-            text = f"{shown}; {text}"
+            decision = replace(decision, words=f"{shown}; {decision.words}")
     except NotTestable as error:
-        outcome, text, numbers, weighed = evidence.NOT_TESTED, str(error), (), evidence.Evidence(evidence.NONE)
-    verdict = evidence.verdict(outcome, weighed.level)
+        decision, weighed = Decision(evidence.NOT_TESTED, str(error)), evidence.Evidence(evidence.NONE)
+    verdict = evidence.verdict(decision.outcome, weighed.level)
     name = f"{figure.paper}/{figure.figure}"
     return Row(
-        name, figure.tier, claim, verdict, weighed.level, weighed.words, text, numbers, reader.trials, promise, measured
+        name,
+        figure.tier,
+        claim,
+        verdict,
+        weighed.level,
+        weighed.words,
+        decision.words,
+        decision.margins,
+        reader.trials,
+        promise,
+        measured,
+        decision.units,
+        decision.trials_to_decide,
     )
 
 
@@ -141,7 +158,7 @@ def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
     """Return the outcome of a theorem's claim in words, from the outcome of its check."""
     if outcome == HOLDS and claim.faster:
         reader.chosen = np.arange(reader.trials)
-        if _decide(list(comparisons(claim_grammar.parse(claim.faster).body)), reader)[0] == HOLDS:
+        if _decide(list(comparisons(claim_grammar.parse(claim.faster).body)), reader).outcome == HOLDS:
             return FASTER
     return PROMISES.get((claim.theorem, outcome), DOUBTFUL)
 
@@ -517,14 +534,85 @@ def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
     return _READERS[name](reader.series(name, keywords), **values)
 
 
-def _decide(comparisons: list[Comparison], reader: Reader) -> tuple[str, str, tuple[Interval, ...]]:
-    """Return the outcome of all comparisons: they hold if each holds at every round, and fail if any fails."""
-    deciding = [_deciding(c, reader) for c in comparisons]
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of a check, in words, with the margin that decides each comparison and its unit.
+
+    trials_to_decide : how many trials would decide what is within noise; None if that is unknown or everything is
+    decided.
+    """
+
+    outcome: str
+    words: str
+    margins: tuple[Interval, ...] = ()
+    units: tuple[str, ...] = ()
+    trials_to_decide: int | None = None
+
+
+def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
+    """Return the outcome of all comparisons, in words, and the margin that decides each.
+
+    They hold if each holds at every round, and fail if one fails after Holm's correction for the number of comparisons.
+    """
+    judged = [_judged(c, reader) for c in comparisons]
+    deciding = [_deciding(margins, c.strict) for c, margins in zip(comparisons, judged, strict=True)]
     outcomes = [outcome_of(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
     overall = FAILS if FAILS in outcomes else NOISE if NOISE in outcomes else HOLDS
-    words = [_words(interval, c.alone, trial) for c, (interval, trial) in zip(comparisons, deciding, strict=True)]
-    trials = f"{reader.trials} trial{'s' if reader.trials > 1 else ''}"
-    return overall, f"{', '.join(words)} over {trials}", tuple(interval for interval, _ in deciding)
+    words = [
+        _words(interval, unit_of(c, reader), c.alone, trial)
+        for c, (interval, trial) in zip(comparisons, deciding, strict=True)
+    ]
+    text = f"{', '.join(words)} over {reader.trials} trial{'s' if reader.trials > 1 else ''}"
+    decision = Decision(
+        overall, text, tuple(interval for interval, _ in deciding), tuple(unit_of(c, reader) for c in comparisons)
+    )
+    if overall == FAILS and not _fails_after_holm(comparisons, judged):
+        text = f"{text}; not below zero after Holm's correction for {_count(judged)} comparisons"
+        return replace(decision, outcome=NOISE, words=text)
+    undecided = [k for k, outcome in enumerate(outcomes) if overall == outcome == NOISE]
+    return _with_what_would_decide(decision, [k for k in undecided if is_definite(deciding[k][0])], reader.trials)
+
+
+def _with_what_would_decide(decision: Decision, undecided: list[int], trials: int) -> Decision:
+    """Add which margins are excluded, and how many trials would decide, for the numbers of undecided comparisons."""
+    if not undecided:
+        return decision
+    margins = [decision.margins[k] for k in undecided]
+    excluded = ", ".join(f"below {m.low:.3g} and above {m.high:.3g}" for m in margins)
+    needed = [number for m in margins if (number := m.trials_to_decide()) is not None]
+    most = max(needed, default=None)
+    return replace(
+        decision, words=f"{decision.words}; excluded: {excluded}{_needed(most, trials)}", trials_to_decide=most
+    )
+
+
+def _needed(needed: int | None, trials: int) -> str:
+    if needed is None:
+        return ""
+    if needed <= trials:
+        return "; only the skewness of the trials leaves it open"
+    if needed > MOST_TRIALS:
+        return f"; at this margin and spread more than {MOST_TRIALS:,} trials would decide"
+    return f"; at this margin and spread {needed:,} trials would decide"
+
+
+def _fails_after_holm(comparisons: list[Comparison], judged: list[Judged]) -> bool:
+    """Return whether one comparison at least fails at ``LEVEL`` if all of them are tested together.
+
+    That is the first step of Holm's procedure: the smallest tail times their number. It does not depend on how the
+    comparisons are correlated.
+    """
+    failing = [
+        margin.tail
+        for comparison, margins in zip(comparisons, judged, strict=True)
+        for margin, _ in margins
+        if outcome_of(margin, comparison.strict) == FAILS
+    ]
+    return min(failing) * _count(judged) <= (1 - LEVEL) / 2
+
+
+def _count(judged: list[Judged]) -> int:
+    return sum(map(len, judged))
 
 
 @dataclass(frozen=True)
@@ -564,15 +652,23 @@ def margins(comparison: Comparison, reader: Reader) -> list[Margins]:
     return [whole(comparison), *(replace(part, by_place=own) for part, own in zip(parts, definite, strict=True))]
 
 
-def _deciding(comparison: Comparison, reader: Reader) -> tuple[Interval, int]:
-    """Return the interval that decides a comparison; for ``each`` the worst trial's margin and its number (else 0)."""
+Judged = list[tuple[Interval, int]]
+"""The margins of a comparison; for ``each`` with the number of the trial, else 0."""
+
+
+def _judged(comparison: Comparison, reader: Reader) -> Judged:
+    """Return all margins of a comparison that are judged."""
     each = comparison.alone == claim_grammar.EACH
-    judged = [
+    return [
         (margin, int(reader.numbers[part.trial]) if each else 0)
         for part in margins(comparison, reader)
         for margin in part.by_place.values()
     ]
-    return min(judged, key=lambda pair: rank(pair[0], comparison.strict))
+
+
+def _deciding(judged: Judged, strict: bool) -> tuple[Interval, int]:
+    """Return the worst margin, which decides a comparison."""
+    return min(judged, key=lambda pair: rank(pair[0], strict))
 
 
 def rank(margin: Interval, strict: bool) -> tuple[int, float]:
@@ -585,18 +681,25 @@ def is_definite(margin: Interval) -> bool:
     return not (math.isnan(margin.value) or math.isinf(margin.high - margin.low))
 
 
-def _words(margin: Interval, alone: str, trial: int) -> str:
+def unit_of(comparison: Comparison, reader: Reader) -> str:
+    """Return the unit of a comparison's margin, '' if it has none in words."""
+    return units.of(comparison.left, comparison.right, reader.claim, reader.panels)
+
+
+def _words(margin: Interval, unit: str, alone: str, trial: int) -> str:
+    value = f"margin {margin.value:.3g} {unit}".rstrip()
     if math.isnan(margin.value):
         text = "both sides are infinite (neither reaches its level)"
     elif math.isinf(margin.value) and margin.low == margin.high:
         text = "one side is infinite" + ("" if alone else " on the averaged curves") + " (never reached, or diverged)"
     elif alone == claim_grammar.MEDIAN and math.isinf(margin.high - margin.low):
-        text = f"margin {margin.value:.3g} (an interval needs six trials)"
+        text = f"{value} (an interval needs six trials)"
     elif math.isinf(margin.high):
         text = "one side is infinite in some trials, and they disagree"
     else:
-        text = f"margin {margin.value:.3g}"
-        text += f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else ""
+        text = value + (f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else "")
+        if margin.skewed and not margin.low < 0 < margin.high:
+            text += " (skewed trials: the interval may be too narrow)"
     return f"{text} in the {'worst' if trial else 'median'} trial" + (f" ({trial})" if trial else "") if alone else text
 
 

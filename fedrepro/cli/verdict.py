@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,11 +67,21 @@ def _level(level: str) -> str:
     return "" if level in (PAPER, NONE) else f" ({level})"
 
 
+def _finite(number: float) -> float | None:
+    """Return the number, None if it is infinite or nan: JSON has neither."""
+    return number if math.isfinite(number) else None
+
+
 def _facts(row: Row) -> dict[str, Any]:
     claim = row.claim
     return {
         **{"figure": row.figure, "tier": row.tier, "id": claim.id, "says": claim.says, "where": claim.where},
         **{"panel": claim.panel, "check": claim.check, "reading": claim.reading, "note": claim.note},
         **{"verdict": row.verdict, "level": row.level, "evidence": row.evidence, "why": row.why, "trials": row.trials},
+        "margins": [
+            {"value": _finite(m.value), "low": _finite(m.low), "high": _finite(m.high), "unit": unit}
+            for m, unit in zip(row.margins, row.units, strict=True)
+        ],
+        "trials_to_decide": row.trials_to_decide,
         **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
     }
