@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from fedrepro.claims import compared_values, evidence, units
+from fedrepro.claims import compared_values, distinct, evidence, units
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Series, judge
 from fedrepro.errors import UserError
@@ -627,6 +627,27 @@ def test_skewed_trials_are_said_where_they_decide(ask: Callable[..., Any]) -> No
     row = ask("y(at='end', Q2=1) > 1", [ends], trials=8)
     assert row.verdict == "reproduced"
     assert "] (skewed trials: the interval may be too narrow) over 8 trials" in row.why
+
+
+def test_claims_of_several_figures_with_the_same_numbers_count_once(ask: Callable[..., Any]) -> None:
+    low, high = [[9, 5.0, 1.0], [9, 5.1, 1.1], [9, 4.9, 0.9]], [[9, 6.0, 2.0], [9, 6.2, 2.2], [9, 5.8, 1.9]]
+    row = ask("y(at='end', Q2=1) < y(at='end', Q2=5)", [low, high])
+
+    def claim(name: str, figure: str, of: Any = row, **changed: Any) -> Any:
+        return dataclasses.replace(of, claim=dataclasses.replace(of.claim, id=name), figure=figure, **changed)
+
+    (margin,) = row.margins
+    bit = dataclasses.replace(margin, high=float(np.nextafter(margin.high, np.inf)))
+    twins = [claim("a", "fedc/fig1"), claim("b", "fedmf/fig1")]
+    assert distinct.distinct(twins) == 1
+    assert distinct.in_words(twins) == "2 claims, 1 distinct"
+    assert distinct.in_words(twins[:1]) == "1 claim, 1 distinct"
+    assert distinct.distinct([claim("a", "fedc/fig1"), claim("b", "fedc/fig1")]) == 2  # of one figure
+    assert distinct.distinct([*twins, claim("c", "fedmf/fig1")]) == 2
+    assert distinct.distinct([twins[0], claim("b", "fedmf/fig1", verdict="holds")]) == 2
+    assert distinct.distinct([twins[0], claim("b", "fedmf/fig1", margins=(bit,))]) == 2
+    count = ask("parameter('Q2', Q2=1) < 3", [low, high])  # equal by chance: there is no interval
+    assert distinct.distinct([claim("a", "fedc/fig1", count), claim("b", "fedmf/fig1", count)]) == 2
 
 
 # -- every reading by other code ---------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_skewed_trials_are_marked_and_even_ones_are_not() -> None:
     """One of ten trials that is off has the skewness 2.67, and 6 * 2.67 ** 2 = 43 > 10."""
     assert mean_interval(np.array([1.0] * 9 + [2.0])).skewed
     assert not mean_interval(np.arange(10.0)).skewed
-    assert not mean_interval(np.array([1.0, 1.0, 2.0])).skewed  # three trials cannot tell
+    assert not mean_interval(np.array([1.0, 1.0, 1.0, 2.0])).skewed  # four trials cannot tell
     assert not mean_interval(np.array([1.0] * 90 + [2.0] * 10)).skewed  # many enough
 
 

@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 from jinja2 import UndefinedError
+from scipy import stats
 
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
@@ -384,9 +385,22 @@ def interval(numbers: Sequence[float]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def bracketed(numbers: Sequence[float], form: str) -> str:
+def bracketed(numbers: Sequence[float], form: str, unit: str = "") -> str:
     value, low, high = (format(number, form) for number in interval(numbers))
-    return f"{value} [{low}, {high}]"
+    return f"{value}{unit} [{low}, {high}]"
+
+
+def margin(numbers: Sequence[float]) -> str:
+    """A margin of the objective as a verdict's reason prints it."""
+    return f"margin {bracketed(numbers, '.3g', ' objective (relative)')} over 4 trials"
+
+
+def undecided(numbers: Sequence[float]) -> str:
+    """What follows where the interval contains zero: its ends, and the trials whose half width is below the mean."""
+    _, low, high = interval(numbers)
+    mean, deviation = abs(statistics.mean(numbers)), statistics.stdev(numbers)
+    needed = next(n for n in range(2, 1001) if stats.t.ppf(0.975, n - 1) * deviation / math.sqrt(n) < mean)
+    return f"; excluded: below {low:.3g} and above {high:.3g}; at this margin and spread {needed} trials would decide"
 
 
 def words_of(path: str) -> str:
@@ -408,11 +422,11 @@ def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path,
     on_the_way = min(([y - 0.25 for y in ours.at(FEW, r)] for r in (2, 4)), key=lambda margins: interval(margins)[1])
     gone = "; 'FedCAvg Q2=5' diverges in 2 of 4 trials"
     whys = {
-        "small.1": ("holds", f"margin {bracketed(better, '.3g')} over 4 trials{gone}"),
-        "small.2": ("fails", f"margin {bracketed([-d for d in better], '.3g')} over 4 trials{gone}"),
-        "small.3": ("undecided", f"margin {bracketed(third, '.3g')} over 4 trials{gone}"),
+        "small.1": ("holds", f"{margin(better)}{gone}"),
+        "small.2": ("fails", f"{margin([-d for d in better])}{gone}"),
+        "small.3": ("undecided", f"{margin(third)}{undecided(third)}{gone}"),
         "small.4": ("not tested", f"round 99 is after the last of the 5 rounds of this tier{gone}"),
-        "small.5": ("holds", f"margin {bracketed(on_the_way, '.3g')} over 4 trials"),
+        "small.5": ("holds", margin(on_the_way)),
     }
     assert interval(third)[1] < 0 < interval(third)[2]
     text = Path("out/REPORT.md").read_text()
@@ -422,6 +436,8 @@ def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path,
         assert line.endswith(f"{why} |")
     counted = "0 reproduced; 0 not reproduced; 0 within noise; 2 holds; 1 fails; 1 undecided; 1 not tested"
     assert (counted in text, counted in ran.output) == (True, True)
+    assert f"{counted}; 5 claims, 5 distinct" in ran.output
+    assert "5 claims, 5 distinct (claims of several figures with the same margins and verdict count once)." in text
     assert "| quick | 4 | 2 holds, 1 fails, 1 undecided |" in text
     assert "| beyond | small | quick |  |  |  | 2 | 1 | 1 | 1 |" in text
 

@@ -36,7 +36,7 @@ SIGNS = 6
 SKEWNESS_FROM = 10
 """The smallest number of trials whose skewness is corrected: of five trials a single one that is off decides it."""
 SKEWED = 6
-"""Trials count as skewed if there are fewer than SKEWED times the square of their skewness; three never do."""
+"""Trials count as skewed if there are fewer than SKEWED times the square of their skewness; three or four never do."""
 MOST_TRIALS = 1000
 """The largest number of trials that ``Interval.trials_to_decide`` returns."""
 
@@ -143,7 +143,7 @@ def _interval(value: float, left: np.ndarray) -> Interval:
         value + max(half, -above),
         _tail(value / deviation, corrected, n),
         deviation,
-        3 < n < SKEWED * skewness**2,
+        4 < n < SKEWED * skewness**2,
     )
 
 

@@ -60,6 +60,7 @@ def report(
       fedrepro report --fail-on not-reproduced --fail-on stale
       fedrepro report fedc/fig5 --no-pictures
     """
+    from fedrepro.claims import distinct
     from fedrepro.files import atomically
     from fedrepro.report import gather, markdown, page_data, single_file, site
     from fedrepro.runs.runner import default_jobs
@@ -80,7 +81,7 @@ def report(
         click.echo(f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
     if not no_pictures and not site.library():
         click.echo(f"its pictures are not interactive, because a library is missing: {site.LIBRARY_EXTRA}")
-    click.echo("; ".join(f"{content.count(v)} {v}" for v in gather.VERDICTS))
+    click.echo("; ".join([*(f"{content.count(v)} {v}" for v in gather.VERDICTS), distinct.in_words(content.rows)]))
     bad = {v.replace(" ", "-"): content.count(v) for v in gather.VERDICTS}
     bad["stale"] = sum(bool(section.stale) for section in content.sections)
     broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]

@@ -38,6 +38,7 @@ def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: b
       fedrepro verdict fedc/fig5 --tier paper
       fedrepro verdict gcca/fig4 --json
     """
+    from fedrepro.claims import distinct
     from fedrepro.report import gather
 
     paths = find_some(specs)
@@ -58,7 +59,8 @@ def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: b
     for row in rows:
         click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
     counts = Counter((r.verdict, r.level) for r in rows)
-    click.echo("; ".join(f"{n} {name}" + _level(level) for (name, level), n in counts.items()))
+    by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
+    click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
     if recomputed := gather.recomputed(paths, tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.claims import distinct
 from fedrepro.claims.evidence import LEVELS, MEANS, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.claims.verdict_words import MEANING, SHORT
@@ -79,6 +80,7 @@ def marks_json(marks: Iterable[Mark]) -> str:
 TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
+    "distinct": distinct.in_words,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip
