@@ -650,6 +650,24 @@ def test_claims_of_several_figures_with_the_same_numbers_count_once(ask: Callabl
     assert distinct.distinct([claim("a", "fedc/fig1", count), claim("b", "fedmf/fig1", count)]) == 2
 
 
+@pytest.mark.parametrize("effect", [0, 1])
+def test_claims_of_known_truth_are_decided_as_often_as_nominal(figure: Figure, effect: float) -> None:
+    """Three normal trials and an effect in half widths; bench/verdict_calibration.py has other trials."""
+    first, second = (curve.setting.series for curve in figure.panels[0].curves[:2])
+    claim = Claim("x", "s", "w", "a", "y(at=1, Q2=1) < y(at=1, Q2=5)")
+    quantile = stats.t.ppf(0.975, 2)
+    draws = effect * quantile / np.sqrt(3) + np.random.default_rng(effect).standard_normal((100, 3))
+    judged = []
+    for margins in draws:
+        rows = frame({first: np.zeros((3, 2)), second: np.column_stack([margins, margins])})
+        judged.append(judge(claim, figure, rows, Sidecar()).verdict)
+    decided = np.mean([verdict != "undecided" for verdict in judged])
+    truth = stats.nct(2, effect * quantile)  # distribution of Student's statistic at this effect
+    assert decided == pytest.approx(truth.sf(quantile) + truth.cdf(-quantile), abs=0.1)
+    if effect:
+        assert "fails" not in judged
+
+
 # -- every reading by other code ---------------------------------------------------------------------------------------
 
 ROUNDS = [0, 1, 2, 3, 10, 20, 30, 40]
