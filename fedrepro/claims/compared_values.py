@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.claims import judge
+from fedrepro.claims import judge, units
 from fedrepro.claims.intervals import Interval
-from fedrepro.spec import axes, claim_grammar
-from fedrepro.spec.model import Claim, Curve, Figure, Panel
+from fedrepro.spec import claim_grammar
+from fedrepro.spec.model import Claim, Curve, Figure
 
 SHOWN = 9
 """How many rounds of a comparison are listed: the one that decides, and others with even spacing."""
@@ -44,8 +44,9 @@ class Pair:
 class Compared:
     """One comparison as written, ``left`` ``sign`` ``right``, each side with its unit in words ('' for a ratio).
 
-    pairs : at the listed places. count : number of all places. held : number of places where it holds. alone : ``each``
-    or ``median`` if trials are compared alone, else ''.
+    margin_unit : the unit of the margin, which is 'ratio' for ratios. pairs : at the listed places. count : number of
+    all places. held : number of places where it holds. alone : ``each`` or ``median`` if trials are compared alone,
+    else ''.
     """
 
     left: str
@@ -53,6 +54,7 @@ class Compared:
     right: str
     left_unit: str
     right_unit: str
+    margin_unit: str
     pairs: tuple[Pair, ...]
     count: int
     held: int
@@ -99,10 +101,12 @@ def _compared(comparison: judge.Comparison, reader: judge.Reader) -> Compared:
     decides = ranks.index(min(ranks))
     pairs[decides] = dataclasses.replace(pairs[decides], decides=True)
     held = sum(judge.outcome_of(pair.margin, comparison.strict) == judge.HOLDS for pair in pairs)
-    units = (_unit(comparison.left, reader), _unit(comparison.right, reader))
+    of_sides = (_unit(comparison.left, reader), _unit(comparison.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
     sides = (ast.unparse(comparison.left), comparison.sign, ast.unparse(comparison.right))
-    return Compared(*sides, *units, tuple(kept), len(pairs), held, comparison.alone)
+    return Compared(
+        *sides, *of_sides, judge.unit_of(comparison, reader), tuple(kept), len(pairs), held, comparison.alone
+    )
 
 
 def _thinned(pairs: list[Pair]) -> list[Pair]:
@@ -227,34 +231,6 @@ def _rounds(
 
 
 def _unit(node: ast.expr, reader: judge.Reader) -> str:
-    """Return the unit of a side in words; '' for ratios, logarithms, plain numbers and mixed units."""
-    units = {_counts(function, keywords, reader) for function, keywords in _outer(node)}
-    if len(units) != 1 or any(_divides(part) for part in ast.walk(node)):
-        return ""
-    return units.pop()
-
-
-def _outer(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """Yield the calls that read a curve, except those inside the arguments of another one."""
-    if claim_grammar.called(node) in claim_grammar.READERS:
-        _, function, keywords = next(claim_grammar.readers(node))
-        yield function, keywords
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _outer(child)
-
-
-def _divides(node: ast.AST) -> bool:
-    over = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and any(claim_grammar.readers(node.right))
-    return over or claim_grammar.called(node) == "log10"
-
-
-def _counts(function: str, keywords: Any, reader: judge.Reader) -> str:
-    panel: Panel = claim_grammar.select(function, keywords, reader.claim, reader.panels)[0]
-    if function in ("slope", "decay", "parameter"):
-        return ""
-    if function in ("total", "reach", "first"):
-        axis = claim_grammar.value(keywords, "axis", "round")
-        return axes.find(panel, axis).label if axis != "round" else "rounds"
-    metric = claim_grammar.value(keywords, "metric", panel.y)
-    return axes.metric_label(panel, metric)
+    """Return the unit of a side in words; '' for ratios, plain numbers and mixed units."""
+    unit = units.of_side(node, reader.claim, reader.panels)
+    return "" if unit in (units.NUMBER, units.RATIO) else unit

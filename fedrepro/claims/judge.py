@@ -4,9 +4,10 @@ A comparison ``L < R`` has one margin ``R - L``, read from the averaged curves o
 both sides share data, initial point and client draws in a trial: the interval of the margin results from leaving out
 one trial at a time on both sides (``intervals``). The comparison holds if the interval is above zero, fails if it is
 below, and is within noise if it contains zero. A margin of exactly zero without an interval satisfies ``<=`` and ``>=``
-only. A check at several rounds, or of several comparisons, holds only if each holds, and fails if any fails;
-``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)`` requires the comparison for every trial alone, without
-averaging, and fails if one trial does. ``median(...)`` uses the median of the trials' own margins.
+only. A check at several rounds, or of several comparisons, holds only if each holds, and fails if one fails after
+Holm's correction for their number; ``A < min(B, C)`` is such a check: A < B and A < C. ``each(...)`` requires the
+comparison for every trial alone, without averaging, and fails if one trial does. ``median(...)`` uses the median of the
+trials' own margins.
 """
 
 from __future__ import annotations
