@@ -7,7 +7,7 @@ from fedrepro.claims import evidence
 _FINDINGS = (
     "the margin is above zero, with its 95 % interval",
     "the margin is below zero, with its 95 % interval",
-    "the 95 % interval of the margin contains zero",
+    "the 95 % interval of the margin contains zero, for several comparisons after Holm's correction",
 )
 """What the check found for verdicts in the order of ``evidence.FULL`` and ``evidence.LESS``."""
 
