@@ -245,7 +245,7 @@ def test_results_without_a_sidecar_must_be_results(tmp_path: Path) -> None:
         (".json", b"\xff\xfe\x00", r"small.json: cannot be read \(.*\); restore it with git"),
         (".json", b"[" * 100_000, r"small.json: cannot be read \(.*\); restore it with git"),
         (".json", b'{"trials_done": "all"}', r"small.json: cannot be read \(.* an invalid value: trials_done\)"),
-        (".json", b'{"runs": {"a": [1]}}', r"small.json: cannot be read \(.* an invalid value: runs: a\)"),
+        (".json", b'{"schema": 3, "runs": {"a": [1]}}', r"small.json: cannot be read \(.* an invalid value: runs: a\)"),
         (
             ".json",
             b'{"schema": 3, "made": {"commit": 3}}',

@@ -84,7 +84,7 @@ def test_europarl_bad_copies(tmp_path):
     with pytest.raises(UserError, match="the two files of de-en have 2 and 3 lines; they are not aligned"):
         imports.adopt("europarl", [folder])
     (folder / "europarl-v7.de-en.en").write_text("\n\n")
-    with pytest.raises(UserError, match="the files of de-en hold no sentences"):
+    with pytest.raises(UserError, match="the files of de-en contain no sentences"):
         imports.adopt("europarl", [folder])
     with tarfile.open(tmp_path / "europarl.tgz", "w:gz") as tar:
         tar.addfile(tarfile.TarInfo("txt/de/ep-00-01-17.txt"), io.BytesIO())
