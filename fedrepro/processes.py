@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -55,6 +56,8 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
 
+    # joblib replaces a worker that has grown by 300 MB between two tasks; nothing is lost
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     try:
         return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(), __file__))
     except OSError as error:
