@@ -155,13 +155,14 @@ def check(
     Runs that are predicted to be short are computed to their last round. The others, and those that turn out to be
     longer, share the rest of the time equally. ``on_run`` is called with each comparison.
     """
-    began = time.monotonic()
     order = list(sample(of, seed))
     most = seconds / min(len({results.number for results in of}), 8)  # no run takes most of the time
     whole, spent = _fitting(order, WHOLE * seconds, most, timings, timings.seconds)
-    others = [pair for pair in order if pair not in whole]
+    chosen = {(results.number, run.id) for results, run in whole}
+    others = [(results, run) for results, run in order if (results.number, run.id) not in chosen]
     begun, _ = _fitting(others, seconds - spent, most, timings, lambda run: min(LEAST, timings.seconds(run)))
     todo = [*_by_problem(whole), *_by_problem(begun)]
+    began = time.monotonic()
 
     def limit(place: int) -> float:
         left = seconds - (time.monotonic() - began)
@@ -233,9 +234,12 @@ def _fitting(
     """
     chosen, spent = [], 0.0
     problems: set[str] = set()
+    costs: dict[str, tuple[float, float]] = {}
     for results, run in order:
-        takes = least(run) + timings.compiling([run])
-        takes += 0.0 if run.problem_id in problems else timings.making([run])
+        if run.family not in costs:
+            costs[run.family] = least(run) + timings.compiling([run]), timings.making([run])
+        alone, making = costs[run.family]
+        takes = alone + (0.0 if run.problem_id in problems else making)
         if takes <= most and spent + takes <= seconds:
             spent += takes
             problems.add(run.problem_id)
