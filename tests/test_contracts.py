@@ -645,6 +645,21 @@ def test_a_method_accepts_the_tiny_facts_and_predicts_its_cost(name: str) -> Non
     assert set(declared.libraries) <= set(LIBRARIES)
 
 
+@every_case
+def test_twice_as_much_of_anything_costs_no_less(name: str) -> None:
+    """Every amount of work and the memory; only P is left out: with more clients, each of them has less to do."""
+    setting, cls = setting_of(name), tiny.algorithm(name).cls
+    sizes = predict.facts(Run("", setting, 1, "", True, ""))
+
+    def amounts(sizes: Mapping[str, Any]) -> np.ndarray:
+        cost = cls.cost(dict(setting.params), sizes)
+        return np.array([*itertools.chain(*map(dataclasses.astuple, (cost.start, cost.round, cost.first))), cost.holds])
+
+    for size, number in sizes.items():
+        if isinstance(number, int | float) and size != "P":
+            assert (amounts({**sizes, size: 2 * number}) >= (1 - 1e-12) * amounts(sizes)).all(), size
+
+
 def checks_facts(cls: type[Any]) -> bool:
     """Whether a method has a check of its own or a field that a size of the data bounds."""
     return cls.check is not Method.check or "AtMost(" in str(get_type_hints(cls, include_extras=True))

@@ -36,6 +36,11 @@ def test_the_objective_never_rises():
     assert (np.diff(values) <= 1e-12).all()
 
 
+def test_a_round_is_one_step_on_U_and_one_on_V():
+    states = ALS().rounds(small(), np.random.default_rng(0))
+    assert [next(states).work for _ in range(4)] == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_rows_without_ratings_become_zero():
     problem = small()
     state = after(ALS().rounds(problem, np.random.default_rng(0)), 1)

@@ -29,7 +29,7 @@ from fedrepro.plotting import batch
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.results.read import with_results
-from fedrepro.results.schema import COLUMNS
+from fedrepro.results.schema import COLUMNS, Timing
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity import plan as planning
@@ -452,6 +452,14 @@ def made_up(setting: Setting, trial: int, rng: np.random.Generator, diverged: bo
     )
 
 
+def forget_times(record: Record, times: str) -> None:
+    """Results of older versions have only the times of nodes one after another, or none."""
+    if times == "seconds":
+        record.seconds[:] = np.nan
+    else:
+        record.meta["serial"] = []
+
+
 def test_restored_runs_are_those_that_were_stored(small: Path, tmp_path: Path) -> None:
     """All numbers, times, reasons and arrays, of the right trial; trials before them may be missing or failed."""
     spec = small.read_text().replace("  b: {like: a, x: uplink_scalars}", "  b: {like: a, x: seconds}")
@@ -459,15 +467,24 @@ def test_restored_runs_are_those_that_were_stored(small: Path, tmp_path: Path) -
     plan, rng = planning.make([load(small, "paper")], False), np.random.default_rng(0)
     store, root = Store(tmp_path / "store"), tmp_path / "results"
     series = plan.by_figure[0]
+    unknown_times = {(0, 1): ("seconds",), (0, 2): ("serial",), (1, 1): ("seconds", "serial")}
     stored: dict[str, Record] = {}
     for number, runs in enumerate(series.values()):
         for run in runs:
             if (number, run.trial) == (1, 2):
                 store.fail(run.id, {"why": "no luck"})
             elif (number, run.trial) != (2, 1):  # which is not computed yet
-                stored[run.id] = made_up(run.setting, run.trial, rng, diverged=(number, run.trial) == (3, 2))
-                store.write(run.id, stored[run.id])
+                record = made_up(run.setting, run.trial, rng, diverged=(number, run.trial) == (3, 2))
+                for times in unknown_times.get((number, run.trial), ()):
+                    forget_times(record, times)
+                stored[run.id] = record
+                store.write(run.id, record)
     written = write.write(plan, 0, store, root)
+    (first, (one, two, _)), (second, _), *_ = series.items()
+    timing = written.sidecar.timing
+    assert timing[first].get(1) == Timing((0, 1, 2, 5), (), tuple(stored[one.id].meta["serial"]))
+    assert timing[first].get(2) == Timing((0, 1, 2, 5), tuple(stored[two.id].seconds.tolist()), ())
+    assert set(timing[second]) == {3}
     assert (written.sidecar.complete, written.sidecar.trials_done, written.sidecar.trials_wanted) == (False, 2, 3)
     assert written.sidecar.seconds == pytest.approx(sum(record.meta["seconds"] for record in stored.values()))
     again = Store(tmp_path / "again")
