@@ -641,7 +641,9 @@ def test_claims_of_several_figures_with_the_same_numbers_count_once(ask: Callabl
     twins = [claim("a", "fedc/fig1"), claim("b", "fedmf/fig1")]
     assert distinct.distinct(twins) == 1
     assert distinct.in_words(twins) == "2 claims, 1 distinct"
-    assert distinct.in_words(twins[:1]) == "1 claim, 1 distinct"
+    assert distinct.in_words(twins[:1]) == distinct.explained(twins[:1]) == "1 claim"
+    rule = "(claims of several figures with the same margins and verdict count once)"
+    assert distinct.explained(twins) == f"2 claims, 1 distinct {rule}"
     assert distinct.distinct([claim("a", "fedc/fig1"), claim("b", "fedc/fig1")]) == 2  # of one figure
     assert distinct.distinct([*twins, claim("c", "fedmf/fig1")]) == 2
     assert distinct.distinct([twins[0], claim("b", "fedmf/fig1", verdict="holds")]) == 2

@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro.errors import UserError
+from fedrepro.report import gather, next_steps
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import VERSION, Sidecar
 from fedrepro.runs.compute import execute
@@ -292,6 +293,32 @@ def test_a_verdict_says_where_the_data_are_of_another_size(small: Path, tmp_path
     said = fedrepro("verdict", small, "--tier", "paper").output
     assert "on syn with N = 60 (the paper's: 66): margin" in said
     assert "(variant)" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("recorded", [{"schema": 1}, {"runs": {}}, {"datasets": []}, {"figure": "beyond/other"}])
+def test_of_numbers_of_unknown_origin_the_report_names_the_command_that_ends_the_doubt(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch, recorded: dict[str, Any]
+) -> None:
+    """``run`` alone takes the results for finished; the step in the report computes all of them."""
+    spec = tmp_path / "experiments" / "beyond" / "small.yaml"
+    spec.parent.mkdir(parents=True)
+    small.rename(spec)
+    monkeypatch.chdir(tmp_path)
+    fedrepro("run", spec, "-j", 1, "--tier", "paper")
+    sidecar = tmp_path / "results" / "paper" / "beyond" / "small.json"
+    sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | recorded))
+    assert "finished, nothing to do" in fedrepro("run", spec, "-j", 1, "--tier", "paper").output
+    section = gather.section(spec, "paper", tmp_path / "results")
+    (row,) = section.claims
+    assert row.level == "unknown"
+    took = next_steps.seconds(section, tmp_path / "results")
+    assert took > 0
+    (step,) = next_steps.steps(section, row, took)
+    assert (step.words, step.seconds) == ("To compute results with a record of how:", took)
+    program, *words = step.command.split()
+    assert program == "fedrepro"
+    assert "12 runs computed, 0 reused" in fedrepro(*words, "-j", 1).output
+    assert {row.level for row in gather.section(spec, "paper", tmp_path / "results").claims} == {"paper"}
 
 
 @pytest.mark.parametrize("packed", [".xz", ".gz"])

@@ -374,6 +374,7 @@ def test_missing_trials_take_what_the_others_took() -> None:
         (evidence.STAND_IN, ["fedrepro data fetch mnist   # or: fedrepro data import mnist PATH",
                              "fedrepro run beyond/small --tier paper"]),
         (evidence.VARIANT, ["fedrepro data import mnist PATH", "fedrepro run beyond/small --tier paper"]),
+        (evidence.UNKNOWN, ["fedrepro run beyond/small --tier paper --fresh"]),
     ],
 )  # fmt: skip
 def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str, commands: list[str]) -> None:

@@ -24,8 +24,15 @@ def distinct(rows: Sequence[Row]) -> int:
 
 
 def in_words(rows: Sequence[Row]) -> str:
-    """Return the number of claims and of distinct claims."""
-    return f"{len(rows)} claim{'s' if len(rows) != 1 else ''}, {distinct(rows)} distinct"
+    """Return the number of claims, and of distinct claims if there are fewer."""
+    claims, fewer = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}", distinct(rows)
+    return claims if fewer == len(rows) else f"{claims}, {fewer} distinct"
+
+
+def explained(rows: Sequence[Row]) -> str:
+    """Return the same for a reader who does not know which claims count as one."""
+    rule = " (claims of several figures with the same margins and verdict count once)"
+    return in_words(rows) + (rule if distinct(rows) < len(rows) else "")
 
 
 def _numbers(row: Row) -> Hashable:

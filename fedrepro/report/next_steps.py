@@ -34,11 +34,14 @@ class Step:
 
 
 def seconds(section: Section, root: Path) -> float:
-    """Return the predicted seconds, on one core, of what the figure lacks at the paper tier; 0 if complete."""
+    """Return the predicted seconds, on one core, of what the figure lacks at the paper tier; 0 if complete.
+
+    Runs of which it is not certain how they were computed are lacking too.
+    """
     levels = {row.level for row in section.claims}
     if levels <= {evidence.PAPER, evidence.VARIANT}:
         return 0.0
-    if section.source is not None and section.figure.tier == PAPER:
+    if section.source is not None and section.figure.tier == PAPER and evidence.UNKNOWN not in levels:
         known = _by_trials(section.source.sidecar)
         if known is not None:
             return known
@@ -94,7 +97,8 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
         evidence.NONE: "To compute results at the published sizes, with all trials:",
     }
     purpose = purposes.get(row.level, "To compute the published sizes, with all rounds and trials:")
-    yield Step(purpose, _run(section), took)
+    fresh = " --fresh" if row.level == evidence.UNKNOWN else ""  # without it, `run` takes the results for finished
+    yield Step(purpose, _run(section) + fresh, took)
 
 
 def _run(section: Section) -> str:

@@ -80,7 +80,7 @@ def marks_json(marks: Iterable[Mark]) -> str:
 TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
-    "distinct": distinct.in_words,
+    "distinct": distinct.explained,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip
