@@ -459,9 +459,9 @@ def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
     panels = {panel.id: panel for panel in figure.panels}
     for check, message in {
         "first(Q2=1) < 3": "first(Q2=1): first() needs the level to reach as its first argument",
-        "y(Q2=1) < 3": "y(Q2=1): y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three",
+        "y(Q2=1) < 3": "y(Q2=1): y() needs at=ROUND, since=ROUND, when=ROUND or cost=NUMBER, one of the four",
         "y(at=1, since=2, Q2=1) < 3": (
-            "y(at=1, since=2, Q2=1): y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three"
+            "y(at=1, since=2, Q2=1): y() needs at=ROUND, since=ROUND, when=ROUND or cost=NUMBER, one of the four"
         ),
     }.items():
         assert list(claim_grammar.problems(Claim("x", "s", "w", "a", check), panels, ())) == [message]
@@ -477,8 +477,9 @@ def test_what_a_reader_needs_is_asked_for(figure: Figure) -> None:
         ("reach('low', Q2=1) < 3", "'low' is neither a number nor a list of numbers"),
         ("reach(1, level=2, Q2=1) < 3",
          "reach(1, level=2, Q2=1): reach() takes each of its values once, and without a name only level, axis"),
-        ("y(1, 2, 3, 4, 5, Q2=1) < 3",
-         "y(1, 2, 3, 4, 5, Q2=1): y() takes each of its values once, and without a name only at, cost, since, of"),
+        ("y(1, 2, 3, 4, 5, 6, 7, Q2=1) < 3",
+         "y(1, 2, 3, 4, 5, 6, 7, Q2=1): y() takes each of its values once, and without a name only at, cost, since, "
+         "of, when, axis"),
         ("y(at='start', Q2=1) < 3",
          "y(at='start', Q2=1): at='start' must be a round (a whole number from 0 on), 'end', or a list of them"),
         ("y(at=[], Q2=1) < 3",

@@ -155,6 +155,11 @@ FASTER, DOUBTFUL = "faster than promised", "undecided"
 prove it."""
 
 
+def decide(check: str, reader: Reader) -> Decision:
+    """Return the outcome of a check without words, as it is read by a reader of its claim. Raises NotTestable."""
+    return _decide(list(comparisons(claim_grammar.parse(check).body)), reader)
+
+
 def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
     """Return the outcome of a theorem's claim in words, from the outcome of its check."""
     if outcome == HOLDS and claim.faster:
@@ -210,12 +215,15 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
 class Known:
     """A figure's results as its claims read them.
 
-    runs : the rows of its table. curves : those already read, by series, metric and trials; claims share them.
+    runs : the rows of its table. curves : those already read, by series, metric and trials; claims and readings share
+    them. averages : the same, averaged over some of the trials. values : what was read from them for parts of checks.
     """
 
     def __init__(self, frame: Any) -> None:
         self.runs = Runs(frame)
         self.curves: dict[tuple[Any, ...], Series] = {}
+        self.averages: dict[tuple[Any, ...], Series] = {}
+        self.values: dict[tuple[Any, ...], Any] = {}
 
 
 class Reader:
@@ -252,7 +260,10 @@ class Reader:
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self.known.curves:
             self.known.curves[key] = self._read(curve, metric, named)
-        return self.known.curves[key].over(self.chosen)
+        chosen = (*key, "averaged over", *self.chosen.tolist())
+        if chosen not in self.known.averages:
+            self.known.averages[chosen] = self.known.curves[key].over(self.chosen)
+        return self.known.averages[chosen]
 
     def _read(self, curve: Curve, metric: str, named: tuple[str, ...]) -> Series:
         name, runs = curve.setting.series, self.known.runs
@@ -292,16 +303,16 @@ def _align(
     return Series(grid, np.array(values), {k: np.array(v) for k, v in axes.items()}, recorded, better, lasts)
 
 
-def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: str = "value") -> np.ndarray:
+def _y(
+    series: Series, at: Any = None, cost: Any = None, since: float = 0, of: str = "value", when: Any = None,
+    axis: str = "uplink_scalars",
+) -> np.ndarray:  # fmt: skip
     if of != "value":
         series = replace(series, values=_SMOOTHED[of](series.rounds.astype(float), series.values))
     if cost is not None:
-        sent, cost = series.along("uplink_scalars"), np.ravel(cost)
-        if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
-            raise NotTestable(f"a cost of {cost.max():,.0f} is more than the {sent[-1]:,.0f} numbers sent in this tier")
-        if cost.min() < sent[0]:
-            raise NotTestable(f"a cost of {cost.min():,.0f} is less than the {sent[0]:,.0f} numbers sent at the start")
-        return series.values[np.maximum(np.searchsorted(sent, cost, side="right") - 1, 0)]
+        return _at_cost(series, np.ravel(cost), axis)
+    if when is not None:
+        return _at_computed_round(series, float(np.asarray(when).reshape(())))
     last = max(series.recorded[-1], series.rounds[-1])
     rounds = (at if isinstance(at, list) else [at]) if at is not None else series.recorded[series.recorded >= since]
     rounds = [series.rounds[-1] if r == "end" else r for r in rounds]
@@ -309,6 +320,37 @@ def _y(series: Series, at: Any = None, cost: Any = None, since: float = 0, of: s
     if late:
         raise NotTestable(f"round {late[0]:g} is after the last of the {last} rounds of this tier")
     return series.values[np.searchsorted(series.rounds, rounds, side="right") - 1]
+
+
+def _at_cost(series: Series, cost: np.ndarray, axis: str) -> np.ndarray:
+    """Return the metric at the last round with at most these costs."""
+    sent, name = series.along(axis), axis.replace("_", " ").replace("uplink scalars", "numbers sent")
+    if cost.max() > sent[-1] and series.lasts.max() >= series.recorded[-1]:
+        raise NotTestable(f"a cost of {cost.max():,.0f} is more than the {sent[-1]:,.0f} {name} in this tier")
+    if cost.min() < sent[0]:
+        raise NotTestable(f"a cost of {cost.min():,.0f} is less than the {sent[0]:,.0f} {name} at the start")
+    return series.values[np.maximum(np.searchsorted(sent, cost, side="right") - 1, 0)]
+
+
+def _at_computed_round(series: Series, when: float) -> np.ndarray:
+    """Return the metric at a round, interpolated as ``_reach`` does."""
+    if not math.isfinite(when):
+        raise NotTestable("the round at which it is read is never reached")
+    rounds, values = series.rounds, series.values
+    k = int(np.searchsorted(rounds, when, side="right")) - 1
+    if k + 1 >= rounds.size or rounds[k] == when:
+        return values[[max(k, 0)]]
+    share, (before, after) = (when - rounds[k]) / (rounds[k + 1] - rounds[k]), values[k : k + 2]
+    if not (math.isfinite(before) and math.isfinite(after)):
+        return values[[k]]
+    if min(before, after) > 0:
+        return np.exp((1 - share) * np.log(values[[k]]) + share * np.log(after))
+    return (1 - share) * values[[k]] + share * after
+
+
+def _tail(series: Series, share: float) -> np.ndarray:
+    kept = series.recorded >= (1 - share) * series.recorded[-1]
+    return np.mean(_y(series, at=series.recorded[kept].tolist()), keepdims=True)
 
 
 def _total(series: Series, axis: str = "round") -> np.ndarray:
@@ -413,6 +455,7 @@ def _rise(series: Series, since: float = 0) -> np.ndarray:
 
 _READERS: dict[str, Callable[..., np.ndarray]] = {
     "y": _y,
+    "tail": _tail,
     "total": _total,
     "reach": _reach,
     "first": _first,
@@ -426,6 +469,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "log10": np.log10,
     "mean": lambda a: np.mean(a, keepdims=True),
+    "quantile": lambda a, q: np.quantile(a, float(np.asarray(q).reshape(())), keepdims=True),
     "min": lambda *a: functools.reduce(functools.partial(_together, np.minimum), a),
     "max": lambda *a: functools.reduce(functools.partial(_together, np.maximum), a),
 }
@@ -503,6 +547,17 @@ def comparisons(node: ast.expr, alone: str = "") -> Iterator[Comparison]:
 
 def evaluate(node: ast.expr, reader: Reader) -> Any:
     """Return the value of a part of a check, (k,) or a number, for the reader's chosen trials."""
+    part = claim_grammar.part_number(node)
+    if part is None or isinstance(node, ast.Constant):
+        return _evaluate(node, reader)
+    key = (part, reader.claim.panel, reader.numbers.tobytes(), reader.chosen.tobytes())
+    known = reader.known.values
+    if key not in known:
+        known[key] = _evaluate(node, reader)
+    return known[key]
+
+
+def _evaluate(node: ast.expr, reader: Reader) -> Any:
     if isinstance(node, ast.Call):
         name = claim_grammar.called(node)
         if name in claim_grammar.READERS:
@@ -531,7 +586,9 @@ def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
         _, curve = claim_grammar.select(name, keywords, reader.claim, reader.panels)
         return np.array([float(curve.setting.params[claim_grammar.constant(keywords["name"])])])
     own = {k: v for k, v in keywords.items() if k in claim_grammar.READERS[name]}
-    values = {k: evaluate(v, reader) if k in ("level", "cost") else claim_grammar.constant(v) for k, v in own.items()}
+    values = {
+        k: evaluate(v, reader) if k in ("level", "cost", "when") else claim_grammar.constant(v) for k, v in own.items()
+    }
     return _READERS[name](reader.series(name, keywords), **values)
 
 

@@ -26,7 +26,8 @@ from fedrepro.errors import UserError, nearest
 from fedrepro.spec.model import Claim, Curve, Panel
 
 READERS: dict[str, tuple[str, ...]] = {
-    "y": ("at", "cost", "since", "of"),
+    "y": ("at", "cost", "since", "of", "when", "axis"),
+    "tail": ("share",),
     "total": ("axis",),
     "reach": ("level", "axis"),
     "first": ("level", "axis"),
@@ -46,7 +47,7 @@ SMOOTHED = {
 """What ``y`` and ``slope`` can read instead of the metric."""
 COMMON = ("panel", "metric")
 """Keywords of every reader; all others select its curve."""
-PLAIN = ("abs", "min", "max", "log10", "mean")
+PLAIN = ("abs", "min", "max", "log10", "mean", "quantile")
 EACH, MEDIAN = "each", "median"
 ALONE = (EACH, MEDIAN)
 """Functions that compare each trial alone instead of the average."""
@@ -59,10 +60,16 @@ FORMS: dict[str, str] = {
         "the metric when C numbers have been sent up (at the last round with at most that cost; or a list); undefined "
         "beyond the last recorded cost, unless the run ended by itself"
     ),
+    "y(cost=C, axis=A)": "the same for another axis than `uplink_scalars`",
+    "y(when=R)": (
+        "the metric at a computed round, for instance where another curve reaches a level: `y(when=reach(0.9, m=10))`; "
+        "between two recorded rounds by interpolation"
+    ),
     "y(at=R, of='mean')": (
         "its mean over the rounds so far, with at, cost or since; `of='squares'`: the mean of its squares; "
         "`of='least'`: its lowest value so far"
     ),
+    "tail(share)": "the mean of the metric over the last share of the rounds, `tail(0.1)`",
     "total(axis)": (
         "the last value of `round`, of `uplink_scalars`, `uplink_bits`, `downlink_scalars` or `downlink_bits`, or of a "
         "recorded metric"
@@ -96,6 +103,7 @@ FORMS: dict[str, str] = {
     "max(a, b)": "the larger one of two or more values",
     "log10(a)": "the decimal logarithm",
     "mean(a)": "the mean over the rounds of a list or of `since`",
+    "quantile(a, q)": "the value below which the share q of the values at several rounds lies",
     "each(a < b)": "the comparison must hold in every trial, for statements about every run",
     "median(a < b)": "the comparison must hold in the median of the trials, for figures that draw the median",
 }
@@ -108,14 +116,12 @@ _NODES = (
 
 
 LONGEST, DEEPEST = 4000, 60
-"""Largest numbers of characters of a check, and of nested expressions."""
+"""Largest numbers of characters of a check as written, and of nested expressions."""
 
 
 @functools.lru_cache(maxsize=1024)
 def parse(check: str) -> ast.Expression:
     """Return the syntax tree of a check (cached). Raises UserError if it is not an expression of this grammar."""
-    if len(check) > LONGEST:
-        raise UserError(f"the check has {len(check):,} characters; at most {LONGEST:,} are allowed")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about texts that look like mistakes in a program
@@ -139,7 +145,31 @@ def parse(check: str) -> ast.Expression:
     if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
         raise UserError("the check must compare two values with <, <=, > or >=")
     _check_shape(tree.body)
+    _number_parts(tree)
     return tree
+
+
+_NUMBERS: dict[tuple[Any, ...], int] = {}
+
+
+def _number_parts(node: ast.AST) -> int:
+    """Give every part of a check a number, the same for equal parts of all checks: ``part_number``."""
+    fields = tuple(
+        tuple(map(_number_field, value)) if isinstance(value, list) else _number_field(value)
+        for _, value in ast.iter_fields(node)
+    )
+    number = _NUMBERS.setdefault((type(node), *fields), len(_NUMBERS))
+    node.part_number = number  # type: ignore[attr-defined]
+    return number
+
+
+def _number_field(value: Any) -> Any:
+    return ("part", _number_parts(value)) if isinstance(value, ast.AST) else (type(value), value)
+
+
+def part_number(node: ast.AST) -> int | None:
+    """Return the number of a part of a parsed check, by which its value can be looked up."""
+    return getattr(node, "part_number", None)
 
 
 DEEP = f"the check has more than {DEEPEST} nested expressions"
@@ -227,9 +257,11 @@ def panels_of(claim: Claim) -> set[str]:
     """Return the names of the panels that a claim's check reads, if they are literals."""
     names = {claim.panel}
     for check in filter(None, (claim.check, claim.faster)):
-        with contextlib.suppress(UserError):
-            for _, _, keywords in readers(parse(check)):
-                names.add(str(value(keywords, "panel", claim.panel)))
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            keywords = [
+                node for node in ast.walk(ast.parse(check.strip(), mode="eval")) if isinstance(node, ast.keyword)
+            ]
+            names |= {str(_literal(keyword.value)) for keyword in keywords if keyword.arg == "panel"}
     return names
 
 
@@ -238,6 +270,10 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
 
     axes : those that a check may name in addition to the recorded metrics.
     """
+    written = claim.words or claim.check
+    if len(written) > LONGEST:
+        yield f"the check has {len(written):,} characters; at most {LONGEST:,} are allowed"
+        return
     try:
         tree = parse(claim.check)
     except UserError as error:
@@ -286,8 +322,10 @@ def _check_reader(
     if len(node.args) > len(READERS[function]) or len(node.args) + len(node.keywords) > len(keywords):
         most = ", ".join(READERS[function])
         raise UserError(f"{shown}: {function}() takes each of its values once, and without a name only {most}")
-    if function == "y" and len({"at", "cost", "since"} & set(keywords)) != 1:
-        raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND or cost=NUMBER, one of the three")
+    if function == "y" and len({"at", "cost", "since", "when"} & set(keywords)) != 1:
+        raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND, when=ROUND or cost=NUMBER, one of the four")
+    if function == "tail" and not 0 < _share(shown, keywords) <= 1:
+        raise UserError(f"{shown}: tail() needs the share of the rounds, above 0 and at most 1, as in tail(0.1)")
     if function in ("reach", "first") and "level" not in keywords:
         raise UserError(f"{shown}: {function}() needs the level to reach as its first argument")
     if function == "parameter" and "name" not in keywords:
@@ -303,6 +341,11 @@ def _check_reader(
     metric = value(keywords, "metric", panel.y)
     if metric not in curve.setting.metrics:
         raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
+
+
+def _share(shown: str, keywords: Mapping[str, ast.expr]) -> float:
+    share = value(keywords, "share", 0)
+    return float(share) if _is_number(share) else 0.0
 
 
 def _check_parameter(shown: str, name: Any, curve: Curve) -> None:
@@ -358,14 +401,19 @@ def _count(node: ast.expr) -> int | None:
         return _count(node.operand)
     if isinstance(node, ast.Call):
         return _count_read(node) if called(node) in READERS else _count_made(node, called(node))
-    try:
-        literal = constant(node)
-    except UserError:
-        literal = None
+    literal = _literal(node)
     listed = literal if isinstance(literal, list) else [literal]
     if not listed or not all(map(_is_number, listed)):
         raise UserError(f"{ast.unparse(node)} is neither a number nor a list of numbers")
     return len(listed)
+
+
+def _literal(node: ast.expr) -> Any:
+    """Return the value of a literal, None for anything else."""
+    try:
+        return constant(node)
+    except UserError:
+        return None
 
 
 def _count_read(node: ast.Call) -> int | None:
@@ -377,12 +425,19 @@ def _count_read(node: ast.Call) -> int | None:
         return 1
     if "cost" in keywords:
         return _count(keywords["cost"])
+    if "when" in keywords:
+        return _count(keywords["when"])
     at = value(keywords, "at", None)
     return None if at is None else len(at) if isinstance(at, list) else 1
 
 
 def _count_made(node: ast.Call, function: str) -> int | None:
-    """Return how many numbers ``abs``, ``log10``, ``mean``, ``min`` or ``max`` returns."""
+    """Return how many numbers ``abs``, ``log10``, ``mean``, ``quantile``, ``min`` or ``max`` returns."""
+    if function == "quantile":
+        if len(node.args) != 2 or node.keywords or not _is_number(_literal(node.args[1])):
+            raise UserError(f"{ast.unparse(node)}: quantile() takes values and a share, as in quantile(a, 0.05)")
+        _count(node.args[0])
+        return 1
     several = function in ("min", "max")
     if node.keywords or not (len(node.args) >= 2 if several else len(node.args) == 1):
         wanted = "two values or more, and compares them" if several else "one value"

@@ -84,8 +84,9 @@ class _Spec:
 
     datasets : the spec's own names of datasets. partitions : the spec's own names of partitions. dataset : the data of
     all curves that name no dataset. partition : how the data are distributed to clients, for all curves that name no
-    partition. panels : the sets of axes of the figure, in their order. claims : statements of the paper about the
-    figure, each with a check. tiers : the differences at a tier: any key of a spec except paper and figure.
+    partition. panels : the sets of axes of the figure, in their order. names : short names of curves for checks, each
+    with the values that select it. claims : statements of the paper about the figure, each with a check. tiers : the
+    differences at a tier: any key of a spec except paper and figure.
     """
 
     paper: Annotated[str, "the key of a paper, `beyond`, or a name of your own"]
@@ -107,6 +108,7 @@ class _Spec:
     dataset: Annotated[Any, _DATASET] = None
     partition: Annotated[Any, _PARTITION] = None
     panels: Annotated[Any, "a mapping of names to panels"]
+    names: Tables = ()
     claims: Annotated[Any, "a list of claims"] = ()
     tiers: Annotated[Any, "a mapping of tiers to overrides"] = ()
 
@@ -176,7 +178,7 @@ class _Claim:
     a vague word of the sentence is interpreted. where : the place of the sentence in the paper. panel : the panel whose
     curves the check reads. check : what the results must satisfy. note : a note shown with the verdict. theorem : the
     part of a theorem that the claim measures; the verdict names it. faster : for a theorem's promise: holds in addition
-    if the rate is faster than promised.
+    if the rate is faster than promised. literal : why the check uses no word of the lexicon.
     """
 
     id: Text
@@ -188,6 +190,7 @@ class _Claim:
     note: Text = ""
     theorem: Annotated[str, THEOREM] = ""
     faster: Comparison = ""
+    literal: Text = ""
 
 
 class _Dataset:

@@ -77,9 +77,11 @@ class Panel:
 class Claim:
     """A paper's statement, in our words, with a check over the results fixed before the run.
 
-    reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from a figure that
-    options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims. faster : the
-    check of a rate faster than promised, or ''.
+    check : without words of the lexicon; for a check in words, what it stands for at the leading reading. words : the
+    check in words as written, '' if it has none. names : the spec's short names of curves. literal : why the check has
+    no words, or ''. reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from
+    a figure that options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims.
+    faster : the check of a rate faster than promised, or ''.
     """
 
     id: str
@@ -92,6 +94,9 @@ class Claim:
     inapplicable: str = ""
     theorem: str = ""
     faster: str = ""
+    words: str = ""
+    literal: str = ""
+    names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

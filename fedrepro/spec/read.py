@@ -9,10 +9,12 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fedrepro import registry
-from fedrepro.errors import nearest
-from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels
+from fedrepro.errors import UserError, nearest
+from fedrepro.lexicon.vocabulary import lexicon
+from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels, readings, words
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
@@ -223,14 +225,16 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
         collect.error(listed, "claims must be a list")
         return []
     named = [name for name, _ in root.under("panels")]
+    names = _names(collect, root)
     claims: list[Claim] = []
     for item in listed.value:
         claim: Claim
         claim, intact = collect.clean(functools.partial(_claim, collect, item, {c.id for c in claims}, named))
-        if intact and not claim_grammar.panels_of(claim) & (set(named) - set(valid)):
+        if intact and (set(named) == set(valid) or not claim_grammar.panels_of(claim) & (set(named) - set(valid))):
+            claim, failed = _in_words(dataclasses.replace(claim, names=names), valid)
             for key in ("check", "faster") if claim.faster else ("check",):
                 part = dataclasses.replace(claim, check=getattr(claim, key))
-                messages = list(claim_grammar.problems(part, valid, axes.CLAIMED))
+                messages = failed or list(claim_grammar.problems(part, valid, axes.CLAIMED))
                 if messages and changed:
                     claim = dataclasses.replace(claim, inapplicable=messages[0])
                 for message in () if changed else messages:
@@ -239,10 +243,36 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
     return claims
 
 
+def _in_words(claim: Claim, panels: dict[str, Panel]) -> tuple[Claim, list[str]]:
+    """Return a claim with its check without words, and why there is none."""
+    try:
+        return readings.with_literal_check(claim, panels), []
+    except UserError as error:
+        return claim, [str(error)]
+
+
+def _names(collect: Collector, root: Node) -> dict[str, dict[str, Any]]:
+    """Return the short names of curves, each with the values that select them."""
+    names: dict[str, dict[str, Any]] = {}
+    for name, node in root.under("names"):
+        if not name.isidentifier() or name in words.RESERVED or name in (*lexicon().words, *claim_grammar.WORDS):
+            collect.error(
+                node, f"'{name}' cannot be the name of a curve: use letters, digits and _, and no word of checks"
+            )
+        elif not isinstance(node.value, dict):
+            collect.error(
+                node, f"the name '{name}' must have values that select curves, for instance {{algorithm: fedmgs}}"
+            )
+        else:
+            names[name] = node.plain()
+    return names
+
+
 def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> Claim:
     """Return a claim and check everything but its check. ids : those of earlier claims. panels : names of panels."""
     collect.keys(item, keys.CLAIM, "a claim")
-    claim = Claim(**{key: collect.text(item.get(key), key) for key in keys.CLAIM})
+    texts: dict[str, Any] = {key: collect.text(item.get(key), key) for key in keys.CLAIM}
+    claim = Claim(**texts)
     for key in keys.required(keys.CLAIM):
         if isinstance(item.value, dict) and not getattr(claim, key):
             collect.error(item, f"a claim needs '{key}'")

@@ -1,0 +1,103 @@
+"""The readings of a check in words: one value for each dimension of the lexicon that its words use.
+
+Dimensions are nested: a level exists only where rounds to a level are read. Readings that come to the same check count
+once. The leading reading, with the first value of each dimension, is the first one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedrepro.lexicon.vocabulary import lexicon
+from fedrepro.spec import claim_grammar, words
+from fedrepro.spec.model import Claim, Panel
+from fedrepro.spec.references import Scope
+
+MOST = 100
+"""The largest number of readings that are judged; of more a sample is taken, always the same."""
+AGGREGATE, MEDIAN_FROM = "aggregate", 10
+"""The dimension of how trials are summarized, and the fewest trials whose median has a useful interval."""
+
+
+_ALONE = re.compile(rf"\b({'|'.join(claim_grammar.ALONE)})\(")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading: the value of each dimension that is used, in the order of use, and the check without words."""
+
+    values: Mapping[str, Any]
+    check: str
+
+
+class _Unchosen(Exception):
+    """A dimension without a value is used. Its argument is the name of the dimension."""
+
+
+def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
+    """Return a claim whose check is the literal one at the leading reading. Raises UserError if it is not a check."""
+    if not words.uses_words(claim.check):
+        return claim
+    scope = Scope(claim, panels, claim.names)
+    check = words.literal(claim.check, scope, lambda dimension: lexicon().dimensions[dimension].values[0])
+    return dataclasses.replace(claim, words=claim.check, check=check)
+
+
+def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Reading], int]:
+    """Return the readings of a claim, the leading one first, and how many there are in all.
+
+    trials : the number of trials, which decides whether their median is a reading too. A check without words has one.
+    """
+    if not claim.words:
+        return [Reading({}, claim.check)], 1
+    everything = list(_every(claim, panels, trials))
+    distinct = list({reading.check: reading for reading in reversed(everything)}.values())[::-1]
+    return _sampled(distinct), len(distinct)
+
+
+def _every(claim: Claim, panels: Mapping[str, Panel], trials: int) -> Iterator[Reading]:
+    scope = Scope(claim, panels, claim.names)
+    open_: list[dict[str, Any]] = [{}]
+    while open_:
+        chosen = open_.pop()
+        try:
+            yield Reading(chosen, _read(claim, scope, chosen, trials))
+        except _Unchosen as error:
+            (dimension,) = error.args
+            values = lexicon().dimensions[dimension].values
+            open_ += [{**chosen, dimension: value} for value in reversed(values)]
+
+
+def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) -> str:
+    def choose(dimension: str) -> Any:
+        if dimension not in chosen:
+            raise _Unchosen(dimension)
+        return chosen[dimension]
+
+    check = words.literal(claim.words, scope, choose)
+    if trials < MEDIAN_FROM or _ALONE.search(check):
+        return check
+    if choose(AGGREGATE) == "mean":
+        return check
+    return " and ".join(f"median({comparison})" for comparison in words.conjuncts(check))
+
+
+def _sampled(readings: list[Reading]) -> list[Reading]:
+    """Return at most ``MOST`` readings: the leading one, those that differ from it in one dimension, and a sample."""
+    if len(readings) <= MOST:
+        return readings
+    leading = readings[0].values
+    near = [k for k, reading in enumerate(readings) if len(differences(reading.values, leading)) <= 1]
+    others = [k for k in range(len(readings)) if k not in near]
+    sample = random.Random(len(readings)).sample(others, max(0, MOST - len(near)))
+    return [readings[k] for k in sorted({*near, *sample})]
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Return the dimensions in which two readings differ, those that only one of them uses left out."""
+    return [name for name in first if name in second and first[name] != second[name]]
