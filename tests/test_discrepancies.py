@@ -13,9 +13,10 @@ from fedrepro import registry
 from fedrepro.claims import judge
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
-from fedrepro.report import discrepancies, effects
+from fedrepro.report import effects
 from fedrepro.report.compare import read
 from fedrepro.results.read import with_results
+from fedrepro.spec import discrepancies
 from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
@@ -28,6 +29,7 @@ GOOD = """\
 paper: fedc
 rows:
   - id: fedc.1
+    kind: text
     topic: steps
     paper: "one"
     code: "two"
@@ -82,7 +84,7 @@ def test_every_variant_differs_from_what_is_run_by_default(rows: list[discrepanc
                 known = dict(registry.problems()[variant.name].parameters)
             else:
                 known = tables[variant.kind]()[variant.name].parameters()
-            assert set(variant.values) <= set(known), row.id
+            assert set(variant.values) <= {*known, discrepancies.ROUNDS}, row.id
             if variant.values and variant.kind != "algorithm":
                 assert any(known[k] != v for k, v in variant.values.items()), row.id
 
@@ -118,10 +120,10 @@ def test_all_errors_come_at_once_with_their_places(tmp_path: Path) -> None:
     text = GOOD.replace("topic: steps", "topc: steps").replace("fedcavg", "fedcvg").replace("all", "[fig2]")
     assert errors_of(tmp_path, text) == [
         "3:5: a row needs 'topic'  (in: - id: fedc.1)",
-        "4:5: 'topc' is not a key of a row, did you mean 'topic'? (valid: id, topic, paper, code, taken, variant, "
-        "no_variant, run, figures, effect, note)  (in: topc: steps)",
-        "8:26: 'fedcvg' is not an algorithm, did you mean 'fedcavg'?  (in: variant: {algorithm: fedcvg, gamma2: 1.0})",
-        "9:15: there is no figure 'fedc/fig2', did you mean 'fedc/fig1'? (`fedrepro list figures`)  "
+        "5:5: 'topc' is not a key of a row, did you mean 'topic'? (valid: id, kind, topic, paper, code, taken, "
+        "default, settings, variant, no_variant, run, figures, effect, note)  (in: topc: steps)",
+        "9:26: 'fedcvg' is not an algorithm, did you mean 'fedcavg'?  (in: variant: {algorithm: fedcvg, gamma2: 1.0})",
+        "10:15: there is no figure 'fedc/fig2', did you mean 'fedc/fig1'? (`fedrepro list figures`)  "
         "(in: figures: [fig2])",
     ]
 
@@ -148,12 +150,116 @@ def test_an_id_is_used_once(tmp_path: Path) -> None:
     assert any("the id 'fedc.1' is used twice" in e for e in errors_of(tmp_path, GOOD + body))
 
 
+SETTING = GOOD.replace("kind: text", "kind: setting").replace(
+    "variant: {algorithm: fedcavg, gamma2: 1.0}",
+    "default: released\n    settings:\n      - {name: step, from: printed, change: {algorithm: fedcavg, gamma2: 1.0}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "kind: setting",
+            "kind: seting",
+            "4:11: 'seting' is not a kind of discrepancy, did you mean 'setting'? (valid: setting, text, measurement, "
+            "trials, values drawn, drawing, theorem, reference, same numbers, other experiment, program)  "
+            "(in: kind: seting)",
+        ),
+        (
+            "    kind: setting\n",
+            "",
+            "3:5: a row needs 'kind', one of setting, text, measurement, trials, values drawn, drawing, theorem, "
+            "reference, same numbers, other experiment, program  (in: - id: fedc.1)",
+        ),
+        (
+            "kind: setting",
+            "kind: text",
+            "9:14: only a row with 'kind: setting' has 'default'  (in: default: released)",
+        ),
+        (
+            "    default: released\n",
+            "",
+            "3:5: a setting needs 'default', the origin of the value that is run: printed, released, ours, inferred  "
+            "(in: - id: fedc.1)",
+        ),
+        (
+            "from: printed",
+            "from: print",
+            "11:28: 'print' is not a value of 'from', did you mean 'printed'? (valid: printed, released, ours, "
+            "inferred)  (in: - {name: step, from: print, change: {algorithm: fedcavg, gamma2: 1.0}})",
+        ),
+        (
+            "gamma2: 1.0",
+            "gama2: 1.0",
+            "11:66: 'gama2' is not a key of the algorithm 'fedcavg', did you mean 'gamma2'? (valid: algorithm, m, Q1, "
+            "Q2, Qhat, participation, pcp_repeat, gamma1, gamma2, d_schedule, d_mode)  "
+            "(in: - {name: step, from: printed, change: {algorithm: fedcavg, gama2: 1.0}})",
+        ),
+        (
+            "fedcavg, gamma2: 1.0",
+            "fedcavg",
+            "11:45: a change needs a parameter with its other value  "
+            "(in: - {name: step, from: printed, change: {algorithm: fedcavg}})",
+        ),
+        (
+            "name: step, ",
+            "",
+            "11:9: a setting needs 'name'  (in: - {from: printed, change: {algorithm: fedcavg, gamma2: 1.0}})",
+        ),
+        (
+            "    figures: all",
+            "    run: {figure: fig1}\n    figures: all",
+            "12:10: a row with 'kind: setting' has no 'run'; list its values in 'settings'  (in: run: {figure: fig1})",
+        ),
+        (
+            "    figures: all",
+            "    no_variant: x\n    figures: all",
+            "3:5: a row needs 'settings', or 'no_variant' with the reason; one of the two  (in: - id: fedc.1)",
+        ),
+        (
+            "from: printed, ",
+            "from: printed, alone: 1, ",
+            "11:44: alone must be true or false  (in: - {name: step, from: printed, alone: 1, change: {algorithm: "
+            "fedcavg, gamma2: 1.0}})",
+        ),
+    ],
+)
+def test_an_error_in_a_setting_says_what_to_do(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in errors_of(tmp_path, SETTING.replace(old, new, 1))
+
+
+def test_a_setting_is_listed_once(tmp_path: Path) -> None:
+    line = SETTING.splitlines()[10]
+    errors = errors_of(tmp_path, SETTING.replace(line, f"{line}\n{line}"))
+    assert "the setting 'fedc.1.step' is listed twice" in errors[0]
+
+
+def test_a_setting_has_its_origin_and_its_changes_in_words(tmp_path: Path) -> None:
+    change = "[{algorithm: [fedcavg, fedmavg], gamma2: 1.0, rounds: 7}, {dataset: mnist, split: test, where: {m: 10}}]"
+    folder = tmp_path / "fedc"
+    folder.mkdir()
+    (folder / "fig1.yaml").write_text(SMALL.replace("paper: beyond", "paper: fedc").replace("small", "fig1", 1))
+    path = folder / "discrepancies.yaml"
+    path.write_text(SETTING.replace("{algorithm: fedcavg, gamma2: 1.0}", change))
+    ((row,),) = [discrepancies.load(path, tmp_path)]
+    (other,) = row.alternatives
+    assert (row.kind, row.default, other.id, other.origin) == ("setting", "released", "fedc.1.step", "printed")
+    assert str(other) == ("fedcavg and fedmavg with gamma2 = 1, rounds = 7; mnist with split = test where m = 10")
+    assert [str(variant) for variant in row.variants] == [
+        "algorithm fedcavg with gamma2: 1, rounds: 7",
+        "algorithm fedmavg with gamma2: 1, rounds: 7",
+        "dataset mnist with split: test",
+    ]
+    assert row.command == "fedrepro settings run --only fedc.1"
+
+
 def test_verify_names_the_row_whose_curves_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "beyond").mkdir()
     (tmp_path / "beyond" / "small.yaml").write_text(SMALL)
     effect = discrepancies.Effect("beyond/small", "a", {"m": 2}, {"m": 3})
     row = discrepancies.Discrepancy(
-        "fedc", "fedc.1", "t", "p", "c", "t", (), "x", "beyond/small", ("trials=0",), (), (effect,)
+        "fedc", "fedc.1", "text", "t", "p", "c", "t", "", (), (), "x", "beyond/small", ("trials=0",), (), (effect,)
     )
     errors = verify([row], tmp_path, "quick")
     assert errors[0].startswith("fedc.1: m=3 selects no curve")

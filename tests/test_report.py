@@ -27,10 +27,11 @@ from scipy import stats
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
 from fedrepro.plotting import series, style
 from fedrepro.plotting.figure import build
-from fedrepro.report import discrepancies, gather, pictures, render
+from fedrepro.report import gather, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
 from fedrepro.results.schema import COLUMNS
+from fedrepro.spec import discrepancies
 from fedrepro.spec.nodes import SpecErrors
 
 from . import panel_cases
@@ -54,6 +55,7 @@ DISCREPANCIES = """\
 paper: beyond
 rows:
   - id: beyond.1
+    kind: values drawn
     topic: local W steps
     paper: "one <b>step</b>"
     code: "five"
@@ -312,7 +314,7 @@ def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: 
 def test_an_error_in_a_file_of_discrepancies_names_its_place(project: Path) -> None:
     Path("experiments/beyond/discrepancies.yaml").write_text(DISCREPANCIES.replace("topic:", "tpic:"))
     with pytest.raises(
-        SpecErrors, match=r"discrepancies\.yaml:4:5: 'tpic' is not a key of a row, did you mean 'topic'\?"
+        SpecErrors, match=r"discrepancies\.yaml:5:5: 'tpic' is not a key of a row, did you mean 'topic'\?"
     ):
         gathered([])
 

@@ -56,7 +56,8 @@ def project(name: str) -> Path:
             "check": f"y(at='end', label={labels[1]!r}) < y(at='end', Q2=1)",
         }],
     }  # fmt: skip
-    texts = {key: new() for key in ("topic", "paper", "code", "taken", "note")} | {"figures": ["one", "two"]}
+    texts = {key: new() for key in ("topic", "paper", "code", "taken", "note")}
+    texts |= {"kind": "text", "figures": ["one", "two"]}
     effect = {"figure": "beyond/one", "panel": "a", "taken": {"Q2": 1}, "other": {"Q2": 5}}
     command = {"figure": "beyond/one", "set": [f"note={new()}"]}
     rows = [

@@ -15,7 +15,7 @@ from pathlib import Path
 from reference import prose, table
 
 from fedrepro import docstrings, registry
-from fedrepro.report import discrepancies
+from fedrepro.spec import discrepancies
 
 ROOT = Path(__file__).parents[2]
 BY_HAND = Path(__file__).parent / "papers"

@@ -11,10 +11,11 @@ from pathlib import Path
 from fedrepro import registry
 from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
-from fedrepro.report import discrepancies, summaries
+from fedrepro.report import summaries
 from fedrepro.report.addresses import file_name
 from fedrepro.report.gather import Report, Section
 from fedrepro.report.summaries import Sentence
+from fedrepro.spec import discrepancies
 
 OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
 """The group of claims that are not from a paper, and its title."""

@@ -11,11 +11,11 @@ from fedrepro import registry
 from fedrepro.claims import evidence, judge
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import FigureData
-from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.effects import Measured
 from fedrepro.report.published import Published
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec.discrepancies import Discrepancy
 from fedrepro.spec.model import Figure
 
 LENT_WORDS = "tier, whose verdicts are shown: "

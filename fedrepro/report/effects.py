@@ -12,8 +12,8 @@ from fedrepro.claims.intervals import jackknife
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
 from fedrepro.plotting.series import FigureData, Trial
-from fedrepro.report.discrepancies import Effect
 from fedrepro.spec import axes, claim_grammar
+from fedrepro.spec.discrepancies import Effect
 from fedrepro.spec.model import Curve, Figure, Panel
 
 

@@ -10,16 +10,15 @@ from pathlib import Path
 from fedrepro.claims import evidence, judge
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
-from fedrepro.report import discrepancies
 from fedrepro.report.contents import LENT, Report, Section
-from fedrepro.report.discrepancies import Discrepancy, Effect
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.published import published
 from fedrepro.results import checks, read, receipts
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.storage.validity import validity
-from fedrepro.spec import nodes
+from fedrepro.spec import discrepancies, nodes
+from fedrepro.spec.discrepancies import Discrepancy, Effect
 from fedrepro.spec.find import stored_under
 from fedrepro.spec.model import Claim
 from fedrepro.spec.read import load

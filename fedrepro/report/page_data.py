@@ -25,13 +25,13 @@ from fedrepro.plotting import naming
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
-from fedrepro.report import curve_data, discrepancies, end_values, gather, next_steps, pictures, table_formats
+from fedrepro.report import curve_data, end_values, gather, next_steps, pictures, table_formats
 from fedrepro.report.addresses import anchor
 from fedrepro.report.contents import Report, Section
-from fedrepro.report.discrepancies import Discrepancy
 from fedrepro.report.gather import Effects
 from fedrepro.report.pictures import Drawing
-from fedrepro.spec import axes, panels
+from fedrepro.spec import axes, discrepancies, panels
+from fedrepro.spec.discrepancies import Discrepancy
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import CurvesOptions
 

@@ -1,21 +1,32 @@
 """Discrepancies: places where a paper is silent, contradicts itself or differs from its released program.
 
 ``experiments/<paper>/discrepancies.yaml`` contains one row for every such place: what the paper says, what the released
-program does, our reading, and the variant (a registered name with parameters) that runs the other reading. A row can
-name two curves of a figure that differ only in this choice; if results exist, its effect is computed from them.
+program does, our reading, and which kind of difference it is (``KINDS``). A row can name two curves of a figure that
+differ only in this choice; if results exist, its effect is computed from them.
 
     paper: fedc
     rows:
       - id: fedc.1
+        kind: setting
         topic: step size of the local W steps
         paper: "d = L_W"
         code: "d = 5 L_W"
         taken: "d = 5 L_W; the printed one diverges on data that is not i.i.d."
-        variant: {algorithm: fedcavg-literal}        # or a list; or no_variant: the reason why there is none
-        run: {figure: fedc/fig1, set: ["panels.c.curves.0.gamma2=1.0"]}
+        default: released
+        settings:
+          - {name: printed-step, from: printed, change: {algorithm: fedcavg, gamma2: 1.0, where: {partition: uniform}}}
         figures: [fig1, beyond/fedcavg_step]         # or all
         effect:
           - {figure: beyond/fedcavg_step, panel: b, taken: {label: "d = 5 L_W"}, other: {label: "d = L_W"}}
+
+A row of the kind ``setting`` lists the other values under ``settings``; ``default`` is the origin of the value that is
+run (``ORIGINS``). Each has a name, its origin (``from``) and one change or a list of changes; ``alone: true`` keeps it
+out of the sets of all printed or all released values. A change names methods (a list is allowed), a problem, a dataset
+or a partition, and values of their parameters; with a method, ``rounds`` too. It applies to every curve of the row's
+figures on which they are used, or to those that ``where`` selects by any of their values, by the name of a panel, or by
+a registered dataset or partition (``fedrepro.alternatives.apply``). Rows of other kinds have ``variant``, a registered
+name with parameters that runs the other reading. Either kind can have ``no_variant`` instead: the reason why no other
+reading can be run.
 
 An effect compares the panel's metric (or ``metric``, and ``other_metric`` for the other curve) at the end, or at round
 ``at``, or the first value of ``axis`` (default ``round``) at which the metric reaches ``reach``. ``taken`` and
@@ -41,7 +52,34 @@ from fedrepro.spec.nodes import Node, SpecErrors
 
 TOP_KEYS = ("paper", "source", "rows")
 TEXTS = ("id", "topic", "paper", "code", "taken")
-ROW_KEYS = (*TEXTS, "variant", "no_variant", "run", "figures", "effect", "note")
+ROW_KEYS = (
+    *("id", "kind", "topic", "paper", "code", "taken", "default", "settings", "variant", "no_variant", "run"),
+    *("figures", "effect", "note"),
+)
+SETTING = "setting"
+KINDS: Mapping[str, str] = {
+    SETTING: "a number or a choice of a run that the paper leaves open, or that text and program give differently",
+    "text": "what a sentence, a caption or a formula means, where the paper contradicts or misprints itself",
+    "measurement": "what is measured or counted; every reading can be read from the same runs",
+    "trials": "how many trials are run",
+    "values drawn": "which values of a parameter the curves of a figure have",
+    "drawing": "how numbers are drawn, or where",
+    "theorem": "a condition or a constant of a theorem, outside the experiments",
+    "reference": "what is left out, or what a result is compared with",
+    "same numbers": "every reading gives the same numbers",
+    "other experiment": "the other reading belongs to another experiment",
+    "program": "the released program itself: parts that do not run or are not used",
+}
+"""The kinds of discrepancies. Only a setting changes what is run for a claim."""
+ORIGINS: Mapping[str, str] = {
+    "printed": "the paper prints it",
+    "released": "the released program has it, and the paper prints no other",
+    "ours": "neither has it",
+    "inferred": "it was found by fitting the paper's printed results",
+}
+"""Where the value of a setting comes from."""
+ROUNDS = "rounds"
+"""The rounds of a run, which a change of methods can set like a parameter."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +93,46 @@ class Variant:
     def __str__(self) -> str:
         values = ", ".join(f"{k}: {_plain(v)}" for k, v in self.values.items())
         return f"{self.kind} {self.name}" + (f" with {values}" if values else "")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Other values of the parameters of methods, or of a problem, dataset or partition.
+
+    kind : what ``names`` are registered as. where : values by which it selects curves.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    values: Mapping[str, Any]
+    where: Mapping[str, Any]
+
+    @property
+    def variants(self) -> list[Variant]:
+        """Each name with the other values."""
+        return [Variant(self.kind, name, self.values) for name in self.names]
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{k} = {_plain(v)}" for k, v in self.values.items())
+        where = ", ".join(f"{k} = {_plain(v)}" for k, v in self.where.items())
+        return f"{' and '.join(self.names)} with {values}" + (f" where {where}" if where else "")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another value of an open setting.
+
+    id : that of its row and its name. origin : where it comes from. alone : it is never applied together with the other
+    values of its origin, because it excludes one of them.
+    """
+
+    id: str
+    origin: str
+    changes: tuple[Change, ...]
+    alone: bool = False
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.changes))
 
 
 @dataclass(frozen=True)
@@ -78,14 +156,21 @@ EFFECT_KEYS = tuple(field.name for field in dataclasses.fields(Effect))
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """One row of a file of discrepancies. figures : names ``paper/figure``. command : runs the other reading."""
+    """One row of a file of discrepancies.
+
+    kind : one of ``KINDS``. default : the origin of the value that is run, '' if it is no setting. figures : names
+    ``paper/figure``. command : runs the other reading.
+    """
 
     paper: str
     id: str
+    kind: str
     topic: str
     says: str
     code: str
     taken: str
+    default: str
+    alternatives: tuple[Alternative, ...]
     variants: tuple[Variant, ...]
     no_variant: str
     figure: str
@@ -97,6 +182,8 @@ class Discrepancy:
     @property
     def command(self) -> str:
         """The command that computes a figure with the other reading, beside the existing results."""
+        if self.alternatives:
+            return f"fedrepro settings run --only {self.id}"
         if not self.figure:
             return ""
         sets = " ".join(f"--set '{s}'" for s in self.sets)
@@ -176,15 +263,69 @@ class _Reader(Collector):
     def row(self, item: Node) -> Discrepancy:
         """Return one row."""
         texts = {key: self.required(item, key) for key in TEXTS}
+        kind = self.choice(item.get("kind"), KINDS, "kind of discrepancy", "")
+        if item.get("kind") is None:
+            self.error(item, f"a row needs 'kind', one of {', '.join(KINDS)}")
+        alternatives = self.alternatives(item, texts["id"], kind)
         variants = [variant for node in self.items(item.get("variant"), "variant") if (variant := self.variant(node))]
-        if (item.get("variant") is None) == (item.get("no_variant") is None):
-            self.error(item, "a row needs 'variant', or 'no_variant' with the reason; one of the two")
+        variants += [variant for other in alternatives for change in other.changes for variant in change.variants]
+        other = "settings" if kind == SETTING else "variant"
+        if (item.get(other) is None) == (item.get("no_variant") is None):
+            self.error(item, f"a row needs '{other}', or 'no_variant' with the reason; one of the two")
         return Discrepancy(
-            self.paper, texts["id"], texts["topic"], texts["paper"], texts["code"], texts["taken"], tuple(variants),
+            self.paper, texts["id"], kind, texts["topic"], texts["paper"], texts["code"], texts["taken"],
+            self.choice(item.get("default"), ORIGINS, "value of 'default'", ""), alternatives, tuple(variants),
             self.text(item.get("no_variant"), "no_variant"), *self.run(item.get("run")), self.figures(item),
             tuple(effect for node in self.items(item.get("effect"), "effect") if (effect := self.effect(node))),
             self.text(item.get("note"), "note"),
         )  # fmt: skip
+
+    def alternatives(self, item: Node, row: str, kind: str) -> tuple[Alternative, ...]:
+        """Return the other values of an open setting."""
+        for key in ("default", "settings"):
+            if kind != SETTING and item.get(key) is not None:
+                self.error(item.get(key), f"only a row with 'kind: {SETTING}' has '{key}'")
+        for key in ("variant", "run"):
+            if kind == SETTING and item.get(key) is not None:
+                self.error(item.get(key), f"a row with 'kind: {SETTING}' has no '{key}'; list its values in 'settings'")
+        if item.get("settings") is not None and item.get("default") is None:
+            self.error(item, f"a setting needs 'default', the origin of the value that is run: {', '.join(ORIGINS)}")
+        listed = [self.alternative(node, row) for node in self.items(item.get("settings"), "settings")]
+        names = [other.id for other in listed]
+        for name in {name for name in names if names.count(name) > 1}:
+            self.error(item.get("settings"), f"the setting '{name}' is listed twice")
+        return tuple(listed)
+
+    def alternative(self, node: Node, row: str) -> Alternative:
+        """Return one other value of an open setting."""
+        self.keys(node, ("name", "from", "alone", "change"), "a setting")
+        for key in ("name", "from", "change"):
+            if node.get(key) is None:
+                self.error(node, f"a setting needs '{key}'")
+        name = self.text(node.get("name"), "name")
+        if name:
+            self.slug(name, node.get("name"), "the name of a setting")
+        changes = [change for part in self.items(node.get("change"), "change") if (change := self.change(part))]
+        origin = self.choice(node.get("from"), ORIGINS, "value of 'from'", "")
+        alone = node.get("alone")
+        if alone is not None and not isinstance(alone.value, bool):
+            self.error(alone, "alone must be true or false")
+        return Alternative(f"{row}.{name}", origin, tuple(changes), alone is not None and alone.value is True)
+
+    def change(self, node: Node) -> Change | None:
+        """Return one change, with values that each registered name accepts."""
+        kind = next((k for k in _TABLES if node.get(k)), "")
+        values = {key: child for key, child in node.items() if key not in (kind, "where")}
+        rounds = values.pop(ROUNDS, None) if kind == "algorithm" else None
+        self.count(rounds, ROUNDS, 1)
+        variants = [self.variant(Node({kind: name, **values}, node.place)) for name in node.several(kind) or [node]]
+        where = self.mapping(node.get("where"), "where")
+        if not (values or rounds):
+            self.error(node, "a change needs a parameter with its other value")
+        if not all(variants):
+            return None
+        plain = {k: v.plain() for k, v in values.items()} | ({ROUNDS: rounds.plain()} if rounds else {})
+        return Change(kind, tuple(variant.name for variant in variants if variant), plain, where)
 
     def variant(self, node: Node) -> Variant | None:
         """Return another reading, with values that its registered name accepts."""

@@ -1,0 +1,129 @@
+"""Cases: one figure under one set of other values, with the claims that read a changed curve.
+
+A set is one alternative alone, all that are printed or all that are released in a paper, or a pair.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fedrepro.alternatives.apply import changed
+from fedrepro.claims import judge
+from fedrepro.spec.discrepancies import Alternative, Discrepancy
+from fedrepro.spec.model import Claim, Figure, Panel
+
+TOGETHER = ("printed", "released")
+"""Origins whose values are also applied all together."""
+
+SUFFIX = ".settings"
+"""The end of the folder of a figure's cases, beside its results."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One figure under one set of other values.
+
+    name : of the set. figure : with the figure's own values. changed : with the other ones. claims : those that read a
+    changed curve.
+    """
+
+    name: str
+    alternatives: tuple[Alternative, ...]
+    figure: Figure
+    changed: Figure
+    claims: tuple[Claim, ...]
+
+    @property
+    def of(self) -> str:
+        """The name of the figure, ``paper/figure``."""
+        return f"{self.figure.paper}/{self.figure.figure}"
+
+    @property
+    def series(self) -> set[str]:
+        """The names of the changed curves that claims read."""
+        own = {setting.series for setting in self.figure.settings()}
+        return {c.setting.series for claim in self.claims for c in judge.curves(claim, self.changed)} - own
+
+    def to_compute(self, trials: int) -> Figure:
+        """Return a figure that contains only these curves, with its own name below that of the figure."""
+        series = self.series
+        kept = (
+            dataclasses.replace(panel, curves=tuple(c for c in panel.curves if c.setting.series in series))
+            for panel in self.changed.panels
+        )
+        return dataclasses.replace(
+            self.changed,
+            figure=f"{self.figure.figure}{SUFFIX}/{self.name}",
+            trials=trials,
+            wanted_trials=trials,
+            panels=tuple(panel for panel in kept if panel.curves),
+            claims=(),
+        )
+
+    def metrics(self) -> set[str]:
+        """Return the metrics that the claims can read: those on axes, and those that a check names."""
+        checks = " ".join(claim.check + claim.faster for claim in self.claims)
+        named = {name for setting in self.changed.settings() for name in setting.metrics if name in checks}
+        return named | {axis for panel in self.changed.panels for axis in _axes(panel)}
+
+
+def _axes(panel: Panel) -> tuple[str, str]:
+    return panel.x, panel.y
+
+
+def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case | None:
+    """Return a case, or None if no claim of the figure reads a curve that changes."""
+    other = changed(figure, alternatives)
+    own = {setting.series for setting in figure.settings()}
+    claims = tuple(
+        claim for claim in figure.claims if any(c.setting.series not in own for c in judge.curves(claim, other))
+    )
+    return Case(name, tuple(alternatives), figure, other, claims) if claims else None
+
+
+def singles(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
+    """Return the cases of each alternative alone that concerns a figure."""
+    return _cases(
+        figure, ((alternative.id, (alternative,)) for row in _of(figure, rows) for alternative in row.alternatives)
+    )
+
+
+def together(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
+    """Return the cases of all printed values and of all released ones, where our own values have another origin.
+
+    A set of one alternative is left out, because it is among the ``singles``.
+    """
+    rows = list(_of(figure, rows))
+    sets = []
+    for origin in TOGETHER:
+        chosen = [
+            a for row in rows if row.default != origin for a in row.alternatives if a.origin == origin and not a.alone
+        ]
+        effective = [a for a in chosen if case(figure, a.id, (a,)) is not None]
+        if len(effective) > 1:
+            sets.append((f"{figure.paper}.{origin}", tuple(effective)))
+    return _cases(figure, sets)
+
+
+def pairs(figure: Figure, alternatives: Iterable[Alternative]) -> list[Case]:
+    """Return the cases of each pair of alternatives from different rows of the discrepancies."""
+    couples = itertools.combinations(alternatives, 2)
+    different = (pair for pair in couples if _row(pair[0]) != _row(pair[1]))
+    return _cases(figure, ((f"{one.id}+{other.id}", (one, other)) for one, other in different))
+
+
+def _row(alternative: Alternative) -> list[str]:
+    return alternative.id.split(".")[:2]
+
+
+def _of(figure: Figure, rows: Iterable[Discrepancy]) -> Iterator[Discrepancy]:
+    name = f"{figure.paper}/{figure.figure}"
+    return (row for row in rows if row.alternatives and name in row.figures)
+
+
+def _cases(figure: Figure, sets: Iterable[tuple[str, tuple[Alternative, ...]]]) -> list[Case]:
+    made = (case(figure, name, alternatives) for name, alternatives in sets)
+    return [one for one in made if one is not None]
