@@ -139,11 +139,13 @@ def _matches(curve: Curve, values: Mapping[str, Any], other: Sequence[Reference]
                 return False
         elif isinstance(value, str) and value in (LARGER, SMALLER):
             bounds = [reference.curve.select.get(key) for reference in other]
-            if not bounds or not all(isinstance(bound, (int, float)) for bound in (*bounds, own)):
+            if not bounds or not all(isinstance(bound, (int, float)) for bound in bounds):
                 raise UserError(
                     f"'{ast.unparse(node)}': {key}={value} needs a curve with a number {key} to compare with"
                 )
-            if not all(own > bound if value == LARGER else own < bound for bound in bounds):
+            if not isinstance(own, (int, float)) or not all(
+                own > bound if value == LARGER else own < bound for bound in bounds
+            ):
                 return False
         elif own not in (value if isinstance(value, list) else [value]):
             return False
