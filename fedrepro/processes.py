@@ -9,7 +9,9 @@ import signal
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
@@ -96,9 +98,18 @@ def parallel_map(call: Callable[[Item], Result], items: Iterable[Item], jobs: in
     if jobs <= 1:
         yield from map(call, items)
         return
-    executor = pool(jobs)
+    executor, rest = pool(jobs), deque(enumerate(items))
+    futures: dict[int, Future[Result]] = {}
     try:
-        yield from executor.map(call, items)
+        for place in range(len(items)):
+            while rest and not (place in futures and futures[place].done()):
+                busy = [future for future in futures.values() if not future.done()]
+                if len(busy) > jobs:  # loky does not end its workers if it has many more calls, or cancelled ones
+                    wait(busy, return_when=FIRST_COMPLETED)
+                else:
+                    number, item = rest.popleft()
+                    futures[number] = executor.submit(call, item)
+            yield futures.pop(place).result()
     except BrokenProcessPool as error:
         raise UserError(f"a process of this command {reason(error)}") from error
     finally:

@@ -132,6 +132,27 @@ def test_a_process_that_dies_as_it_draws_is_an_error_in_words() -> None:
         list(processes.parallel_map(die, ["SIGKILL", "SIGKILL"], 2))
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_an_error_in_one_of_many_items_ends_all_processes(tmp_path: Path) -> None:
+    fails = f"open({str(tmp_path)!r} + '/' + str(__import__('os').getpid()), 'w').close() or 1 / 0"
+    with pytest.raises(ZeroDivisionError):
+        list(processes.parallel_map(eval, [fails] * 40, 2))
+    wait_until_gone({int(path.name) for path in tmp_path.iterdir()})
+
+
+def test_the_results_of_many_items_come_in_their_order() -> None:
+    slow = [f"__import__('time').sleep(0.2) or {number}" for number in (0, 21)]
+    assert list(processes.parallel_map(eval, [slow[0], *map(str, range(1, 21)), slow[1]], 2)) == list(range(22))
+
+
+def wait_until_gone(workers: set[int]) -> None:
+    deadline = time.monotonic() + 20
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [pid for pid in workers if alive(pid)]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGHUP", "SIGTERM"])
@@ -153,10 +174,7 @@ def test_no_worker_outlives_its_command(small: Path, tmp_path: Path, how: str) -
     assert b"Traceback" not in errors
     if how != "SIGKILL":
         assert b"interrupted: finished runs are kept" in errors
-    deadline = time.monotonic() + 20
-    while any(map(alive, started)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not [pid for pid in started if alive(pid)]
+    wait_until_gone(started)
 
 
 ASKING = """
