@@ -95,7 +95,7 @@ def fedrepro(tmp_path: Path) -> Callable[..., Result]:
 
     def call(*arguments: object) -> Result:
         words = [str(a) for a in arguments]
-        if words[0] in ("run", "plan", "plot", "verdict", "show") and "--results" not in words:
+        if words[0] in ("run", "plan", "plot", "verdict", "show", "settings") and "--results" not in words:
             words += ["--results", str(tmp_path / "results")]
         if ("--plot" in words or words[0] == "plot") and "--plots" not in words:
             words += ["--plots", str(tmp_path / "plots")]

@@ -348,6 +348,7 @@ def test_few_copies_are_kept_and_none_is_removed_that_a_process_uses(tmp_path: P
     [
         ("run fedc/fig5", True), ("check", True), ("check --seconds 5", True), ("run --help", False),
         ("plan run", False), ("report", False), ("", False), ("--version", False),
+        ("settings run --only fedmf.16", True), ("settings plan", False), ("settings", False),
     ],
 )  # fmt: skip
 def test_commands_that_compute_run_from_a_copy(words: str, computes: bool) -> None:

@@ -28,13 +28,14 @@ COMMANDS = {
     "receipts": "fedrepro.cli.receipts:receipts",
     "report": "fedrepro.cli.report:report",
     "run": "fedrepro.cli.compute:run",
+    "settings": "fedrepro.cli.settings:settings",
     "show": "fedrepro.cli.report:show",
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
 }
 """The module and name of each command; the module is imported when the command is called."""
 
-COMPUTING = ("check", "run")
+COMPUTING = (["check"], ["run"], ["settings", "run"])
 """Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""
 
 
@@ -93,7 +94,7 @@ def _require_folder() -> None:
 
 def _computes(words: list[str]) -> bool:
     """Return whether the words of a command line are those of a command that computes and has no snapshot yet."""
-    if words[:1] not in [[name] for name in COMPUTING] or {"-h", "--help"} & set(words):
+    if not any(words[: len(name)] == name for name in COMPUTING) or {"-h", "--help"} & set(words):
         return False
     from fedrepro import snapshot
 

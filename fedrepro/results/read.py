@@ -80,14 +80,15 @@ def beside(base: Path, why: str) -> Path:
 
 def read_sidecar(base: Path) -> Sidecar | None:
     """Return the sidecar of the results at ``base``, or None if there is none. Raises Damaged if it is invalid."""
-    path = with_suffix(base, ".json")
+    path = _existing(base, ".json") or with_suffix(base, ".json")
     try:
-        return Sidecar.parse(json.loads(path.read_text(encoding="utf-8")))
+        body = path.read_bytes()
+        return Sidecar.parse(json.loads(PACKED[path.suffix](body) if path.suffix in PACKED else body.decode("utf-8")))
     except FileNotFoundError:
         return None
     except NotADirectoryError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise Damaged(
             f"{path}: cannot be read ({error}); restore it with git, or remove it and its .csv to compute them again"
         ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,14 @@ from fedrepro.runs.storage.store import Store
 from fedrepro.runs.storage.validity import kept, runs_in
 
 
-def restore(plan: Plan, number: int, store: Store, root: Path) -> int:
+def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[str] | None = None) -> int:
     """Copy the runs in a figure's results into the store if it lacks them; return how many were copied.
 
-    Results that differ from what was written (an edited or reordered CSV) are ignored.
+    only : identities of the runs to copy (None: all). Results that differ from what was written (an edited or reordered
+    CSV) are ignored.
     """
-    lacking = {run: base for run, base in kept(plan, number, root).items() if not store.has(run)}
+    wanted = {run: base for run, base in kept(plan, number, root).items() if only is None or run in only}
+    lacking = {run: base for run, base in wanted.items() if not store.has(run)}
     aliases = {setting.series: setting.names["dataset"] for setting in plan.figures[number].settings()}
     restored = 0
     for base in dict.fromkeys(lacking.values()):

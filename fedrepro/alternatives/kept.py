@@ -1,0 +1,101 @@
+"""The kept results of cases: ``<results>/<tier>/<paper>/<figure>.settings/<set>.csv.xz`` with its sidecar.
+
+A case keeps the curves that change and that claims read, with the metrics that claims read. Its other curves are those
+of the figure's own results.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import io
+import lzma
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedrepro.alternatives.cases import Case
+from fedrepro.claims.judge import Known
+from fedrepro.files import atomically, writing
+from fedrepro.results.read import content, frame, place, read_sidecar, results_file, with_suffix
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec.model import Figure
+
+PRESET = 9 | lzma.PRESET_EXTREME
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A figure's numbers as claims read them: the figure, its tidy frame, its sidecar, and what was looked up."""
+
+    figure: Figure
+    frame: Any
+    sidecar: Sidecar
+    known: Known
+
+    @classmethod
+    def of(cls, figure: Figure, rows: Any, sidecar: Sidecar) -> Numbers:
+        """Return the numbers in these rows."""
+        return cls(figure, rows, sidecar, Known(rows))
+
+    def over(self, trials: Iterable[int]) -> Numbers:
+        """Return the numbers of these trials only."""
+        rows = self.frame[self.frame["trial"].isin(list(trials))]
+        return Numbers.of(self.figure, rows, self.sidecar)
+
+
+def base(root: Path, case: Case) -> Path:
+    """Return the path of a case's results, without suffix."""
+    figure = case.to_compute(1)
+    return place(root, figure.tier, figure.paper, figure.figure)
+
+
+def thin(path: Path, metrics: set[str]) -> None:
+    """Replace the CSV at ``path`` by a compressed one that has only these metrics."""
+    sidecar, table = read_sidecar(path), results_file(path)
+    if sidecar is None or table is None:
+        return
+    rows = csv.DictReader(io.StringIO(content(table).decode()))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, rows.fieldnames or (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row for row in rows if row["metric"] in metrics or row["status"] == "failed")
+    body = out.getvalue().encode()
+    thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), timing={})
+    for suffix, part in ((".csv", body), (".json", thinned.text().encode())):
+        atomically(with_suffix(path, f"{suffix}.xz"), lzma.compress(part, preset=PRESET))
+        plain = with_suffix(path, suffix)
+        with writing(plain):
+            plain.unlink(missing_ok=True)
+
+
+def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:
+    """Return the numbers of a figure under a case, or None if the case has no results.
+
+    own : the figure's own numbers, from which the curves that do not change are taken.
+    """
+    path = base(root, case)
+    sidecar, table = read_sidecar(path), results_file(path)
+    if sidecar is None or table is None:
+        return None
+    import pandas as pd
+
+    changed = {setting.series for setting in case.changed.settings()}
+    rows = [own.frame[own.frame["series"].isin(changed)], frame(table, sidecar.csv_sha256)]
+    return Numbers.of(case.changed, pd.concat(rows, ignore_index=True), _both(own.sidecar, sidecar))
+
+
+def _both(own: Sidecar, other: Sidecar) -> Sidecar:
+    """Return the facts about a figure's own results and those of a case together."""
+    return dataclasses.replace(
+        own,
+        complete=False,
+        runs={**own.runs, **other.runs},
+        settings=(*own.settings, *other.settings),
+        datasets=tuple(dict.fromkeys((*own.datasets, *other.datasets))),
+        stand_ins=tuple(dict.fromkeys((*own.stand_ins, *other.stand_ins))),
+        sizes={**own.sizes, **other.sizes},
+        setup_scalars={**own.setup_scalars, **other.setup_scalars},
+    )

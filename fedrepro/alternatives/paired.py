@@ -1,0 +1,113 @@
+"""What other values change for a claim: the paired change of its margins over the same trials, with an interval."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedrepro.alternatives.kept import Numbers
+from fedrepro.claims import judge
+from fedrepro.claims.intervals import Interval, jackknife
+from fedrepro.claims.judge import Comparison, NotTestable, Reader, Row
+from fedrepro.spec import claim_grammar
+from fedrepro.spec.model import Claim
+
+ENOUGH = 0.5
+"""Share of the half width of a margin's interval from which on a change counts as one that moves the margin."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The margin of one comparison of a claim before and after, and its change, over the same trials.
+
+    place : the number of the place on the curves (of several rounds) that decides before.
+    """
+
+    comparison: int
+    unit: str
+    before: Interval
+    after: Interval
+    change: Interval
+    strict: bool
+
+    @property
+    def moves(self) -> bool:
+        """Whether the change exceeds a share of the half width of the margin's interval before."""
+        half = (self.before.high - self.before.low) / 2
+        return bool(np.isnan(self.change.value) or abs(self.change.value) > ENOUGH * half)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The verdict on a claim before and after, over the same trials, and the shift of each of its comparisons."""
+
+    claim: Claim
+    before: Row
+    after: Row
+    trials: int
+    shifts: tuple[Shift, ...]
+
+    @property
+    def shift(self) -> Shift | None:
+        """The shift of the comparison that decides after if the verdict changes, else of the one that decides now."""
+        turned = self.before.verdict != self.after.verdict
+        return min(self.shifts, key=lambda s: judge.rank(s.after if turned else s.before, s.strict), default=None)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a margin moves."""
+        return any(shift.moves for shift in self.shifts)
+
+
+def effect(claim: Claim, own: Numbers, other: Numbers) -> Effect:
+    """Return what changes for a claim from a figure's own numbers to the other ones, on the trials that both have."""
+    trials = sorted(set(_trials(claim, own)) & set(_trials(claim, other)))
+    pair = (own.over(trials), other.over(trials))
+    before, after = (judge.judge(claim, n.figure, n.frame, n.sidecar, n.known) for n in pair)
+    return Effect(claim, before, after, len(trials), tuple(_shifts(claim, *pair)) if trials else ())
+
+
+def _trials(claim: Claim, numbers: Numbers) -> list[int]:
+    return [int(number) for number in Reader.of(claim, numbers.figure, numbers.known).numbers]
+
+
+def _shifts(claim: Claim, own: Numbers, other: Numbers) -> list[Shift]:
+    """Return the shift of every comparison; none if one cannot be read."""
+    readers = Reader.of(claim, own.figure, own.known), Reader.of(claim, other.figure, other.known)
+    try:
+        compared = list(judge.comparisons(claim_grammar.parse(claim.check).body))
+        return [_shift(number, comparison, *readers) for number, comparison in enumerate(compared)]
+    except NotTestable:
+        return []
+
+
+def _shift(number: int, comparison: Comparison, own: Reader, other: Reader) -> Shift:
+    trials = own.trials
+
+    def margins(reader: Reader, chosen: np.ndarray) -> np.ndarray:
+        if comparison.alone:
+            each = [_margin(comparison, reader, np.array([trial])) for trial in chosen]
+            return np.asarray(np.mean(each, axis=0))
+        return _margin(comparison, reader, chosen)
+
+    def change(chosen: np.ndarray) -> np.ndarray:
+        before, after = margins(own, chosen), margins(other, chosen)
+        with np.errstate(invalid="ignore"):
+            return after - before if before.size == after.size else after.min(keepdims=True) - before.min(keepdims=True)
+
+    before = jackknife(functools.partial(margins, own), trials)
+    after = jackknife(functools.partial(margins, other), trials)
+    changes = jackknife(change, trials)
+    strict = comparison.strict
+    place = min(range(len(before)), key=lambda k: judge.rank(before[k], strict))
+    last = place if len(after) == len(before) else min(range(len(after)), key=lambda k: judge.rank(after[k], strict))
+    unit = judge.unit_of(comparison, own)
+    return Shift(number, unit, before[place], after[last], changes[min(place, len(changes) - 1)], strict)
+
+
+def _margin(comparison: Comparison, reader: Reader, chosen: np.ndarray) -> np.ndarray:
+    """Return the margins at all places, averaged over these trials."""
+    reader.chosen = chosen
+    return comparison.margin(reader)

@@ -1,0 +1,94 @@
+"""All cases of some figures: those to plan or compute, and the effects of those that have results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from fedrepro.alternatives import cases, costs, kept, ranking
+from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.paired import Effect, effect
+from fedrepro.alternatives.ranking import Entry
+from fedrepro.claims import judge
+from fedrepro.claims.evidence import HOLDS, REPRODUCED
+from fedrepro.errors import UserError, nearest
+from fedrepro.results.read import with_results
+from fedrepro.spec.discrepancies import Discrepancy
+from fedrepro.spec.model import Figure
+from fedrepro.spec.read import load
+
+HELD = (REPRODUCED, HOLDS)
+
+
+def cases_of(figure: Figure, rows: Sequence[Discrepancy], own: Numbers | None, root: Path) -> list[Case]:
+    """Return all cases of a figure: alternatives alone, all printed, all released, and pairs that both move a claim."""
+    alone = cases.singles(figure, rows)
+    listed = [*alone, *cases.together(figure, rows)]
+    if own is None:
+        return listed
+    moved = {case.name: _moved(case, own, root) for case in alone}
+    both = cases.pairs(figure, (case.alternatives[0] for case in alone if moved[case.name]))
+    return listed + [pair for pair in both if set.intersection(*(moved[part.id] for part in pair.alternatives))]
+
+
+def _moved(case: Case, own: Numbers, root: Path) -> set[str]:
+    """Return the claims of which a case moves a margin; none without results."""
+    return {change.claim.id for change in effects(case, own, root) if change.moves}
+
+
+def effects(case: Case, own: Numbers, root: Path) -> list[Effect]:
+    """Return what a case changes for each of its claims that both results can answer; [] if it has no results."""
+    other = kept.numbers(case, own, root)
+    if other is None:
+        return []
+    return [change for claim in case.claims if (change := effect(claim, own, other)).trials]
+
+
+def numbers(path: Path, tier: str, root: Path) -> Numbers | None:
+    """Return a figure's own numbers, or None without results."""
+    for figure, rows, sidecar in with_results([path], tier, root):
+        return Numbers.of(figure, rows, sidecar)
+    return None
+
+
+def chosen(
+    paths: Iterable[Path], rows: Sequence[Discrepancy], tier: str, root: Path, only: str
+) -> Iterator[tuple[Numbers | None, list[Case]]]:
+    """Yield for each figure its own numbers and its cases whose name begins with ``only``.
+
+    Raises UserError if no case has such a name.
+    """
+    known: set[str] = set()
+    found = False
+    for path in paths:
+        own = numbers(path, tier, root)
+        listed = cases_of(own.figure if own is not None else load(path, tier), rows, own, root)
+        known |= {case.name for case in listed}
+        matching = [case for case in listed if matches(case.name, only)]
+        found |= bool(matching)
+        yield own, matching
+    if only and not found:
+        raise UserError(f"--only {only}: there is no such setting{nearest(only, known)} (`fedrepro settings plan`)")
+
+
+def matches(name: str, only: str) -> bool:
+    """Return whether a set has a name or begins with it: ``fedmf.16`` is the beginning of ``fedmf.16.qhat-1-tdt2``."""
+    return not only or name == only or name.startswith((f"{only}.", f"{only}+"))
+
+
+def entries(
+    gathered: Iterable[tuple[Numbers | None, list[Case]]], root: Path, report: Callable[[str], None]
+) -> list[Entry]:
+    """Return the cases with their costs, in the order in which they are computed."""
+    gathered = list(gathered)
+    open_claims = {claim for own, _ in gathered if own is not None for claim in _open(own)}
+    listed = [case for _, several in gathered for case in several]
+    priced = zip(listed, costs.costs(listed, root, report), strict=True)
+    return ranking.order(Entry(case, cost, len(open_claims & cost.claims)) for case, cost in priced)
+
+
+def _open(own: Numbers) -> list[str]:
+    """Return the claims that a figure's own results do not hold."""
+    rows = judge.table(own.figure, own.frame, own.sidecar, own.known)
+    return [row.claim.id for row in rows if row.verdict not in HELD]

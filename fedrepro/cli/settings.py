@@ -1,0 +1,272 @@
+"""The command group ``fedrepro settings``."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedrepro.cli.options import complete_spec, json_option, results_option
+from fedrepro.errors import UserError
+from fedrepro.progress import duration
+from fedrepro.spec.find import experiments, find_some
+from fedrepro.spec.tiers import TIERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fedrepro.alternatives.cases import Case
+    from fedrepro.alternatives.kept import Numbers
+    from fedrepro.alternatives.paired import Effect, Shift
+    from fedrepro.alternatives.ranking import Entry
+    from fedrepro.claims.intervals import Interval
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments and options of all commands of the group."""
+    options = (
+        click.argument("specs", nargs=-1, metavar="[FIGURE...]", shell_complete=complete_spec),
+        click.option(
+            "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Size of the experiment."
+        ),
+        click.option(
+            "--only", default="", metavar="NAME", help="Only this set, or those whose names begin with it (fedmf.16)."
+        ),
+        results_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+hours_option = click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Predicted hours of one worker to spend (default: all).",
+)
+
+
+@click.group()
+def settings() -> None:
+    """Plan, run and compare other values of the settings that a paper leaves open.
+
+    \b
+    fedrepro settings plan                       list them with their cost
+    fedrepro settings run fedmf/figS2 --hours 2  compute the most useful ones
+    fedrepro settings show fedmf/figS2           print what they change
+    """
+
+
+@settings.command()
+@_shared
+@hours_option
+@json_option
+def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, results_dir: Path, as_json: bool) -> None:
+    """List the other values of open settings in the order in which `settings run` computes them, with their cost.
+
+    The order is that of claims touched per predicted hour; claims that are not held by the figure's own results count
+    first.
+
+    \b
+    Examples:
+      fedrepro settings plan
+      fedrepro settings plan fedmf/figS2 fedmf/table1
+      fedrepro settings plan --only fedmf.16 --hours 10
+    """
+    entries = _entries(specs, tier, only, results_dir)
+    if as_json:
+        click.echo(json.dumps([_facts(entry) for entry in entries], indent=1))
+        return
+    chosen, left = _within(entries, hours)
+    _print_table(chosen)
+    if left:
+        click.echo(f"\nleft, beyond {hours:g} h:")
+        _print_table(left)
+    _print_done(entries)
+
+
+@settings.command()
+@_shared
+@hours_option
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
+def run(
+    specs: tuple[str, ...], tier: str, only: str, hours: float | None, jobs: int | None, quiet: bool, results_dir: Path
+) -> None:
+    """Compute other values of open settings: only the curves that change and that claims read.
+
+    Finished runs are reused, and an interrupted command continues where it stopped. Where ten trials take more than an
+    hour, three are run.
+
+    \b
+    Examples:
+      fedrepro settings run fedmf/figS2 --only fedmf.16.qhat-1-tdt2
+      fedrepro settings run --hours 10 --jobs 1
+    """
+    from fedrepro.alternatives import execution
+    from fedrepro.runs import runner
+
+    entries = _entries(specs, tier, only, results_dir)
+    chosen, left = _within(entries, hours)
+    failed = 0
+    for number, entry in enumerate(chosen, start=1):
+        assert entry.cost.figure is not None
+        predicted = f"about {duration(entry.cost.hours * 3600)} with one worker"
+        click.echo(f"{number} of {len(chosen)}: {entry.case.of} with {entry.case.name}, {_trials(entry)}, {predicted}")
+        outcome = execution.compute(entry.case, entry.cost.figure, results_dir, jobs=jobs, quiet=quiet)
+        for written in outcome.written:
+            click.echo(f"  {runner.describe(written)}")
+        failed += len(outcome.failed)
+        for why in list(outcome.failed.values())[:1]:
+            click.secho(f"  {why}", fg="red", err=True)
+        if outcome.interrupted:
+            click.echo("interrupted: finished runs are kept; the same command continues from here", err=True)
+            sys.exit(130)
+    if left:
+        click.echo(f"left, beyond {hours:g} h:")
+        _print_table(left)
+    _print_done(_entries(specs, tier, only, results_dir))
+    if failed:
+        sys.exit(1)
+
+
+@settings.command()
+@_shared
+@json_option
+def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
+    """Print for each claim what other values of open settings change: its verdict, and its margin over the same trials.
+
+    \b
+    Examples:
+      fedrepro settings show fedmf/figS2
+      fedrepro settings show --only fedmf.16 --json
+    """
+    from fedrepro.alternatives import survey
+
+    shown = [
+        (case, effect)
+        for own, cases in _gathered(specs, tier, only, results_dir)
+        if own is not None
+        for case in cases
+        for effect in survey.effects(case, own, results_dir)
+    ]
+    if as_json:
+        click.echo(json.dumps([_changes(case, effect) for case, effect in shown], indent=1))
+        return
+    if not shown:
+        raise UserError(
+            f"no results of other settings at the {tier} tier in {results_dir}; `fedrepro settings run` makes them"
+        )
+    before: Case | None = None
+    for case, effect in shown:
+        if case is not before:
+            click.echo(
+                ("\n" if before else "") + f"{case.of} with {case.name}: {'; '.join(map(str, case.alternatives))}"
+            )
+        before = case
+        arrow = f"{effect.before.verdict} -> {effect.after.verdict}"
+        click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
+        click.echo(f"  {'':<24} {_in_words(effect.shift)}")
+
+
+def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[tuple[Numbers | None, list[Case]]]:
+    from fedrepro.alternatives import survey
+    from fedrepro.spec import discrepancies
+
+    rows = discrepancies.load_all(experiments())
+    return list(survey.chosen(find_some(specs), rows, tier, root, only))
+
+
+def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[Entry]:
+    from fedrepro.alternatives import survey
+
+    def warn(text: str) -> None:
+        click.secho(text, fg="yellow", err=True)
+
+    return survey.entries(_gathered(specs, tier, only, root), root, warn)
+
+
+def _within(entries: Sequence[Entry], hours: float | None) -> tuple[list[Entry], list[Entry]]:
+    from fedrepro.alternatives import ranking
+
+    return ranking.within([entry for entry in entries if entry.to_do], hours)
+
+
+def _print_table(entries: Sequence[Entry]) -> None:
+    if not entries:
+        return
+    click.echo(f"{'hours':>7} {'trials':>9} {'claims':>6} {'open':>5}  figure with other values")
+    for entry in entries:
+        hours, claims = entry.cost.hours, len(entry.cost.claims)
+        name = f"{entry.case.of} with {entry.case.name}"
+        click.echo(f"{hours:>7.2f} {_of_trials(entry):>9} {claims:>6} {entry.undecided:>5}  {name}")
+
+
+def _print_done(entries: Sequence[Entry]) -> None:
+    from fedrepro.alternatives import ranking
+
+    to_do = [entry for entry in entries if entry.to_do]
+    done = sum(entry.cost.done for entry in entries)
+    absent = [entry for entry in entries if entry.cost.figure is None]
+    hours = ranking.total(to_do)
+    click.echo(f"{len(entries)} sets of other values: {done} computed, {len(to_do)} to do in about {hours:.1f} h")
+    for why in dict.fromkeys(entry.cost.absent for entry in absent):
+        count = sum(entry.cost.absent == why for entry in absent)
+        click.secho(f"{count} cannot be computed: {why}", fg="yellow")
+
+
+def _of_trials(entry: Entry) -> str:
+    cost = entry.cost
+    return str(cost.trials) if cost.trials == cost.wanted else f"{cost.trials} of {cost.wanted}"
+
+
+def _trials(entry: Entry) -> str:
+    return f"{_of_trials(entry)} trial{'s' if entry.cost.wanted != 1 else ''}"
+
+
+def _in_words(shift: Shift | None) -> str:
+    if shift is None:
+        return "its margins cannot be compared"
+    unit = f" {shift.unit}" if shift.unit else ""
+    words = f"margin {shift.before.value:.3g} -> {shift.after.value:.3g}{unit}"
+    return f"{words}, change {shift.change.value:+.3g} [{shift.change.low:+.3g}, {shift.change.high:+.3g}]"
+
+
+def _facts(entry: Entry) -> dict[str, Any]:
+    case, cost = entry.case, entry.cost
+    return {
+        "figure": case.of,
+        "set": case.name,
+        "changes": [str(alternative) for alternative in case.alternatives],
+        "origins": [alternative.origin for alternative in case.alternatives],
+        "claims": [claim.id for claim in case.claims if claim.id in cost.claims],
+        "open": entry.undecided,
+        "trials": cost.trials,
+        "wanted": cost.wanted,
+        "hours": round(cost.hours, 4),
+        "done": cost.done,
+        "absent": cost.absent,
+    }
+
+
+def _changes(case: Case, effect: Effect) -> dict[str, Any]:
+    return {
+        **{"figure": case.of, "set": case.name, "claim": effect.claim.id, "trials": effect.trials},
+        **{"before": effect.before.verdict, "after": effect.after.verdict, "level": effect.after.level},
+        "shifts": [
+            {
+                **{"unit": shift.unit, "moves": shift.moves},
+                **{name: _finite(getattr(shift, name)) for name in ("before", "after", "change")},
+            }
+            for shift in effect.shifts
+        ],
+    }
+
+
+def _finite(interval: Interval) -> dict[str, float | None]:
+    numbers = {"value": interval.value, "low": interval.low, "high": interval.high}
+    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}

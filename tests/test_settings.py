@@ -1,0 +1,445 @@
+"""Other values of open settings: applied to figures, planned, computed, kept, and compared with the figures' own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import lzma
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from fedrepro.alternatives import cases, costs, kept, paired, ranking, survey
+from fedrepro.alternatives.apply import changed
+from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.costs import Cost
+from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.ranking import Entry
+from fedrepro.claims import judge
+from fedrepro.errors import UserError
+from fedrepro.results.read import frame, read_sidecar, results_file
+from fedrepro.runs.identity import plan as planning
+from fedrepro.runs.predict.timings import Timings
+from fedrepro.spec import discrepancies
+from fedrepro.spec.discrepancies import Alternative, Change, Discrepancy
+from fedrepro.spec.find import specs
+from fedrepro.spec.model import Figure
+from fedrepro.spec.read import load
+
+from .conftest import ROOT, SMALL
+
+Call = Callable[..., Result]
+EXPERIMENTS = ROOT / "experiments"
+
+ROWS = """\
+paper: beyond
+rows:
+  - id: beyond.1
+    kind: setting
+    topic: local H steps
+    paper: "three"
+    code: "four"
+    taken: "two"
+    default: ours
+    settings:
+      - {name: q1-3, from: printed, change: {algorithm: fedcavg, Q1: 3}}
+      - {name: q1-4, from: released, change: {algorithm: fedcavg, Q1: 4}}
+    figures: [small]
+  - id: beyond.2
+    kind: setting
+    topic: outliers
+    paper: "none"
+    code: "some"
+    taken: "none"
+    default: ours
+    settings:
+      - {name: outliers, from: released, change: {dataset: synthetic, outliers: 0.1}}
+    figures: [small]
+  - id: beyond.3
+    kind: setting
+    topic: steps of the gradient
+    paper: "one"
+    code: "one"
+    taken: "one"
+    default: printed
+    settings:
+      - {name: q2-9, from: ours, change: {algorithm: [fedcavg, fedcgds], Q2: 9}}
+    figures: [small]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of one figure with open settings."""
+    folder = tmp_path / "experiments" / "beyond"
+    folder.mkdir(parents=True)
+    (folder / "small.yaml").write_text(SMALL)
+    (folder / "discrepancies.yaml").write_text(ROWS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def the_figure(tier: str = "quick") -> Figure:
+    return load(Path("experiments/beyond/small.yaml"), tier)
+
+
+def the_rows() -> list[Discrepancy]:
+    return discrepancies.load_all(Path("experiments"))
+
+
+def an_alternative(change: Change, name: str = "x.1.y") -> Alternative:
+    return Alternative(name, "ours", (change,))
+
+
+def labels(figure: Figure) -> list[tuple[str, str, object]]:
+    return [(panel.id, curve.label, curve.select) for panel in figure.panels for curve in panel.curves]
+
+
+# Applying -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_applies_to_every_curve_that_it_names_and_to_no_other(project: Path) -> None:
+    figure = the_figure()
+    other = changed(figure, [an_alternative(Change("algorithm", ("fedcavg",), {"Q1": 3}, {}))])
+    assert labels(other) == labels(figure)
+    pairs = [
+        (before.setting, after.setting)
+        for one, two in zip(figure.panels, other.panels, strict=True)
+        for before, after in zip(one.curves, two.curves, strict=True)
+    ]
+    assert all((after == before) == (before.algorithm == "fedcgds") for before, after in pairs)
+    for before, after in pairs[:2]:
+        assert after.params == {**before.params, "Q1": 3}
+        assert after.series == f"{before.series} | Q1=3"
+        assert dataclasses.replace(after, series=before.series, params=before.params) == before
+
+
+def test_without_where_the_curves_of_a_sweep_keep_their_values(project: Path) -> None:
+    figure = the_figure()
+    swept = Change("algorithm", ("fedcavg",), {"Q2": 9}, {})
+    assert changed(figure, [an_alternative(swept)]) == figure
+    chosen = changed(figure, [an_alternative(dataclasses.replace(swept, where={"Q2": 1}))])
+    assert [c.setting.params["Q2"] for c in chosen.panels[0].curves[:2]] == [9, 5]
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        ({"m": 2}, 1),
+        ({"m": [2, 6]}, 2),
+        ({"partition": "uniform"}, 2),
+        ({"partition": "unf"}, 2),
+        ({"panel": "b"}, 0),
+        ({"m": 3}, 0),
+    ],
+)
+def test_where_selects_by_values_by_registered_names_and_by_panels(
+    project: Path, where: dict[str, object], count: int
+) -> None:
+    other = changed(the_figure(), [an_alternative(Change("algorithm", ("fedcgds",), {"Q2": 9}, where))])
+    assert sum(curve.setting.params["Q2"] == 9 for curve in other.panels[0].curves) == count
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "name"),
+    [
+        (Change("dataset", ("synthetic",), {"outliers": 0.2}, {}), "dataset_params", "outliers"),
+        (Change("partition", ("uniform",), {"P": 5}, {}), "partition_params", "P"),
+        (Change("problem", ("clustering",), {"rho": 1e-3}, {}), "problem_params", "rho"),
+    ],
+)
+def test_data_partitions_and_problems_change_on_all_curves(
+    project: Path, change: Change, field: str, name: str
+) -> None:
+    other = changed(the_figure(), [an_alternative(change)])
+    assert {getattr(s, field)[name] for s in other.settings()} == {change.values[name]}
+    assert all(f"| {name}=" in s.series for s in other.settings())
+
+
+def test_rounds_change_like_a_parameter(project: Path) -> None:
+    other = changed(the_figure(), [an_alternative(Change("algorithm", ("fedcavg", "fedcgds"), {"rounds": 7}, {}))])
+    assert {s.rounds for s in other.settings()} == {7}
+    assert all(s.series.endswith(" | rounds=7") for s in other.settings())
+
+
+def test_a_value_that_a_method_refuses_names_the_setting_and_the_curve(project: Path) -> None:
+    change = Change("algorithm", ("fedcavg",), {"Qhat": 10}, {})
+    with pytest.raises(UserError, match=r"the setting x\.1\.y cannot be applied to 'fedcavg Q1=2 Q2=1 @ syn / unf': "):
+        changed(the_figure(), [an_alternative(change)])
+
+
+def test_the_runs_of_a_case_are_those_of_the_spec_with_the_values_written_down(project: Path) -> None:
+    (case, *_) = cases.singles(the_figure(), the_rows())
+    written = load(Path("experiments/beyond/small.yaml"), "quick", ["panels.a.curves.0.Q1=3"])
+    ours, theirs = (set(planning.make([figure], False).runs) for figure in (case.to_compute(2), written))
+    assert len(ours) == 4
+    assert ours < theirs
+
+
+@pytest.mark.slow
+def test_every_setting_changes_a_curve_that_a_claim_reads() -> None:
+    rows = discrepancies.load_all(EXPERIMENTS)
+    touched: set[str] = set()
+    for path in specs(EXPERIMENTS):
+        figure = load(path, "paper")
+        for case in cases.singles(figure, rows):
+            touched.add(case.name)
+            assert labels(case.changed) == labels(figure), case.name
+            by_name: dict[str, object] = {}
+            for panel in case.changed.panels:
+                for curve in panel.curves:
+                    assert by_name.setdefault(curve.setting.series, curve.setting) == curve.setting, case.name
+    assert {alternative.id for row in rows for alternative in row.alternatives} - touched == set()
+
+
+# Cases ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_cases_are_each_value_alone_and_those_of_one_origin_together(project: Path) -> None:
+    figure, rows = the_figure(), the_rows()
+    assert [case.name for case in cases.singles(figure, rows)] == [
+        "beyond.1.q1-3",
+        "beyond.1.q1-4",
+        "beyond.2.outliers",
+    ]
+    ((together),) = cases.together(figure, rows)
+    assert together.name == "beyond.released"
+    assert [alternative.id for alternative in together.alternatives] == ["beyond.1.q1-4", "beyond.2.outliers"]
+    assert [case.name for case in cases.pairs(figure, together.alternatives)] == ["beyond.1.q1-4+beyond.2.outliers"]
+
+
+def test_a_value_that_excludes_others_is_not_applied_together_with_them(project: Path) -> None:
+    path = Path("experiments/beyond/discrepancies.yaml")
+    path.write_text(ROWS.replace("from: released, change: {dataset", "from: released, alone: true, change: {dataset"))
+    assert cases.together(the_figure(), the_rows()) == []
+
+
+def test_only_changed_curves_that_claims_read_are_computed(project: Path) -> None:
+    case = next(case for case in cases.singles(the_figure(), the_rows()) if case.name == "beyond.2.outliers")
+    figure = case.to_compute(2)
+    assert {setting.algorithm for setting in figure.settings()} == {"fedcavg"}
+    assert (figure.trials, figure.claims, figure.figure) == (2, (), "small.settings/beyond.2.outliers")
+    assert case.metrics() == {"objective", "round", "uplink_scalars"}
+
+
+# Costs and order ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "trials"), [(360.0, 20), (361.0, 3)])
+def test_three_trials_are_run_where_ten_take_more_than_an_hour(
+    project: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, trials: int
+) -> None:
+    monkeypatch.setattr(Timings, "total", lambda self, runs, jobs: len(runs) * seconds / 2)  # of two curves
+    (case, *_) = cases.singles(load(Path("experiments/beyond/small.yaml"), "paper", ["trials=20"]), the_rows())
+    (cost,) = costs.costs([case], Path("results"))
+    assert (cost.trials, cost.wanted, cost.done) == (trials, 20, False)
+    assert cost.hours == pytest.approx(trials * seconds / 3600)
+    assert cost.claims == {"small.1"}
+
+
+def entry(name: str, left: dict[str, float], claims: int, undecided: int) -> Entry:
+    case = Case(name, (), the_figure(), the_figure(), ())
+    ids = frozenset(str(number) for number in range(claims))
+    return Entry(case, Cost(the_figure(), 2, 2, left, False, ids), undecided)
+
+
+def test_claims_that_are_not_held_count_before_others_and_both_per_hour(project: Path) -> None:
+    listed = [
+        entry("slow", {"a": 2.0}, 4, 1),
+        entry("held", {"b": 0.1}, 9, 0),
+        entry("fast", {"c": 1.0}, 2, 1),
+        entry("more", {"d": 1.0}, 3, 1),
+    ]
+    assert [e.case.name for e in ranking.order(listed)] == ["more", "fast", "slow", "held"]
+
+
+def test_a_budget_counts_shared_runs_once_and_skips_what_does_not_fit(project: Path) -> None:
+    listed = [
+        entry("first", {"a": 1.0, "b": 1.0}, 1, 1),
+        entry("long", {"c": 9.0}, 1, 1),
+        entry("shares", {"a": 1.0, "b": 1.0, "d": 0.5}, 1, 1),
+        entry("last", {"e": 1.0}, 1, 1),
+    ]
+    chosen, left = ranking.within(listed, 2.5)
+    assert [e.case.name for e in chosen] == ["first", "shares"]
+    assert [e.case.name for e in left] == ["long", "last"]
+    assert ranking.within(listed, None) == (listed, [])
+    assert ranking.total(listed) == pytest.approx(12.5)
+
+
+# The commands ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def computed(project: Path, fedrepro: Call) -> Path:
+    """The project with the figure's own results."""
+    assert fedrepro("run", "beyond/small", "--quiet", "--jobs", 1).exit_code == 0
+    return project
+
+
+def run(fedrepro: Call, *words: object) -> str:
+    result = fedrepro("settings", *words, "--tier", "quick")
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call) -> None:
+    planned = run(fedrepro, "plan").splitlines()
+    assert planned[0] == "  hours    trials claims  open  figure with other values"
+    assert sorted(line.split()[-1] for line in planned[1:-1]) == [
+        "beyond.1.q1-3", "beyond.1.q1-4", "beyond.2.outliers", "beyond.released",
+    ]  # fmt: skip
+    assert planned[-1] == "4 sets of other values: 0 computed, 4 to do in about 0.0 h"
+    nothing = fedrepro("settings", "show", "--tier", "quick")
+    assert nothing.exit_code == 2
+    assert nothing.stderr == (
+        f"error: no results of other settings at the quick tier in {computed / 'results'}; `fedrepro settings run` "
+        "makes them\n"
+    )
+
+    said = run(fedrepro, "run", "--quiet", "--jobs", 1)
+    assert "small with beyond.1.q1-3, 2 trials, about" in said
+    assert "  beyond/small.settings/beyond.2.outliers (quick): complete\n" in said
+    folder = computed / "results" / "quick" / "beyond" / "small.settings"
+    assert sorted(path.name for path in folder.iterdir() if "q1-3" in path.name and "+" not in path.name) == [
+        "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz",
+    ]  # fmt: skip
+    shown = run(fedrepro, "show", "--only", "beyond.1.q1-3").splitlines()
+    assert shown[0] == "beyond/small with beyond.1.q1-3: fedcavg with Q1 = 3"
+    assert shown[1].startswith("  small.1                  ")
+    assert shown[1].endswith(", 2 trials")
+    assert "margin " in shown[2]
+    assert ", change " in shown[2]
+
+
+def test_pairs_that_both_move_a_claim_are_planned_once_their_parts_are_computed(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paired, "ENOUGH", 0.0)
+    run(fedrepro, "run", "--quiet", "--jobs", 1)
+    facts = json.loads(run(fedrepro, "plan", "--json"))
+    assert {fact["set"] for fact in facts if "+" in fact["set"]} == {
+        "beyond.1.q1-3+beyond.2.outliers", "beyond.1.q1-4+beyond.2.outliers",
+    }  # fmt: skip
+    assert {fact["set"] for fact in facts if fact["done"]} == {
+        "beyond.1.q1-3", "beyond.1.q1-4", "beyond.2.outliers", "beyond.released",
+    }  # fmt: skip
+
+
+def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Path, fedrepro: Call) -> None:
+    assert "1 of 1: " in run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
+    again = run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
+    assert again == "1 sets of other values: 1 computed, 0 to do in about 0.0 h\n"
+    wrong = fedrepro("settings", "plan", "--only", "beyond.1.q1-33", "--tier", "quick")
+    assert wrong.exit_code == 2
+    assert wrong.stderr == (
+        "error: --only beyond.1.q1-33: there is no such setting, did you mean 'beyond.1.q1-3'? "
+        "(`fedrepro settings plan`)\n"
+    )
+
+
+def test_runs_in_the_results_of_a_figure_are_reused(computed: Path, fedrepro: Call) -> None:
+    text = SMALL.replace("figure: small", "figure: three").replace("Q1: 2, Q2: [1, 5]", "Q1: 3, Q2: [1, 5]")
+    (computed / "experiments" / "beyond" / "three.yaml").write_text(text)
+    fedrepro("run", "beyond/three", "--quiet", "--jobs", 1)
+    shutil.rmtree(computed / "results" / ".runs")
+    (case, *_) = cases.singles(the_figure(), the_rows())
+    (cost,) = costs.costs([case], Path("results"))
+    assert (cost.hours, cost.done) == (0.0, False)
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    sidecar = read_sidecar(kept.base(Path("results"), case))
+    own = read_sidecar(Path("results/quick/beyond/three"))
+    assert sidecar is not None
+    assert own is not None
+    assert {id_ for ids in sidecar.runs.values() for id_ in ids} <= {id_ for ids in own.runs.values() for id_ in ids}
+
+
+def test_a_budget_leaves_the_rest_with_its_cost(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Timings, "total", lambda self, runs, jobs: 90.0 * len(runs))
+    said = run(fedrepro, "plan", "--hours", 0.11).splitlines()
+    assert said[0].startswith("  hours")
+    assert said[2:4] == ["", "left, beyond 0.11 h:"]
+    assert said[-1] == "4 sets of other values: 0 computed, 4 to do in about 0.4 h"
+
+
+# What is kept, and what it changes ------------------------------------------------------------------------------------
+
+
+def both(name: str) -> tuple[Case, Numbers, Numbers]:
+    case = next(case for case in cases.singles(the_figure(), the_rows()) if case.name == name)
+    own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
+    assert own is not None
+    other = kept.numbers(case, own, Path("results"))
+    assert other is not None
+    return case, own, other
+
+
+def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> None:
+    spec = computed / "experiments" / "beyond" / "small.yaml"
+    spec.write_text(SMALL.replace("trials: 2", "trials: 2\nmetrics: [accuracy]", 1))
+    fedrepro("run", "beyond/small", "--quiet", "--jobs", 1)
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    (case, *_) = cases.singles(the_figure(), the_rows())
+    path = kept.base(Path("results"), case)
+    sidecar, table = read_sidecar(path), results_file(path)
+    assert sidecar is not None
+    assert table is not None
+    rows = frame(table, sidecar.csv_sha256)
+    assert set(rows["metric"]) == {"objective"}
+    assert set(rows["series"]) == case.series
+    _, own, other = both("beyond.1.q1-3")
+    assert set(own.frame["metric"]) == {"objective", "accuracy"}
+    row = judge.judge(case.claims[0], other.figure, other.frame, other.sidecar, other.known)
+    assert row.verdict != "not tested"
+
+
+def test_the_change_of_a_margin_is_paired_over_trials(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    case, own, other = both("beyond.1.q1-3")
+    (shift,) = paired.effect(case.claims[0], own, other).shifts
+
+    def ends(numbers: Numbers, words: str) -> np.ndarray:
+        rows = numbers.frame[numbers.frame["series"].str.startswith(words) & (numbers.frame["round"] == 5)]
+        return rows[rows["metric"] == "objective"].sort_values("trial")["value"].to_numpy()
+
+    before = ends(own, "fedcavg Q1=2 Q2=1 ") - ends(own, "fedcavg Q1=2 Q2=5 ")
+    after = ends(other, "fedcavg Q1=2 Q2=1 ") - ends(other, "fedcavg Q1=2 Q2=5 ")
+    assert shift.before.value == pytest.approx(before.mean())
+    assert shift.after.value == pytest.approx(after.mean())
+    assert shift.change.value == pytest.approx((after - before).mean())
+    half = 12.706 * abs(np.diff(after - before)[0]) / 2  # Student's t for two trials
+    assert shift.change.high - shift.change.value == pytest.approx(half, rel=1e-3)
+
+
+def test_the_same_numbers_change_nothing(computed: Path) -> None:
+    own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
+    assert own is not None
+    effect = paired.effect(own.figure.claims[0], own, own)
+    assert effect.before == effect.after
+    assert [shift.change.value for shift in effect.shifts] == [0.0]
+    assert not effect.moves
+
+
+def test_fewer_trials_are_compared_with_the_same_trials(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    case, own, other = both("beyond.1.q1-3")
+    effect = paired.effect(case.claims[0], own, other.over([2]))
+    assert effect.trials == 1
+    alone = own.over([2])
+    row = judge.judge(case.claims[0], alone.figure, alone.frame, alone.sidecar, alone.known)
+    assert effect.before == row
+    assert effect.shifts[0].before.value == row.margins[0].value
+
+
+def test_a_sidecar_can_be_compressed(computed: Path) -> None:
+    path = Path("results/quick/beyond/small.json")
+    before = read_sidecar(path.with_suffix(""))
+    path.with_name("small.json.xz").write_bytes(lzma.compress(path.read_bytes()))
+    path.unlink()
+    assert read_sidecar(path.with_suffix("")) == before
