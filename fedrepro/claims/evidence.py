@@ -4,8 +4,8 @@ Levels, best first: ``paper`` (the paper tier: published sizes, the paper's data
 trials), ``variant`` (a known variant of the data, or data of another or unknown size), ``unknown`` (it is not certain
 how the numbers were computed: ``results.consistency``), ``changed`` (computed with ``--set``), ``quick`` and ``smoke``
 (smaller tiers), ``stand-in`` (other data, which say nothing about the paper), ``none``. If several apply, the worst is
-the level, and all are named. Only at ``paper`` is a claim *reproduced*, *not reproduced* or *within noise*; below it a
-claim *holds*, *fails* or is *undecided* at its level.
+the level, and all are named. Only at ``paper`` is a claim *reproduced*, *not reproduced*, *within noise* or *text
+against figure*; below it a claim *holds*, *fails* or is *undecided* at its level.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ HOLDS, FAILS, NOISE = "holds", "fails", "within noise"
 """The outcomes of a check."""
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_TESTED = "reproduced", "not reproduced", "undecided", "not tested"
+AGAINST_FIGURE = "text against figure"
+"""The verdict where a check fails and the paper's own figure, which is reproduced, shows that it must."""
 FULL = (REPRODUCED, NOT_REPRODUCED, NOISE)
 LESS = (HOLDS, FAILS, UNDECIDED)
-VERDICTS = (*FULL, *LESS, NOT_TESTED)
+VERDICTS = (*FULL, AGAINST_FIGURE, *LESS, NOT_TESTED)
 """Verdicts at the level ``paper``, at lower levels, and without evidence."""
 
 MEANS = {

@@ -125,7 +125,11 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
             decision = replace(decision, words=f"{shown}; {decision.words}")
     except NotTestable as error:
         decision, weighed = Decision(evidence.NOT_TESTED, str(error)), evidence.Evidence(evidence.NONE)
+    if claim.not_on_stand_in and weighed.level == evidence.STAND_IN:
+        return untested(claim, figure, f"{weighed.words}: {claim.not_on_stand_in}")
     verdict = evidence.verdict(decision.outcome, weighed.level)
+    if verdict == evidence.NOT_REPRODUCED and _shown(claim, reader):
+        verdict = evidence.AGAINST_FIGURE
     name = f"{figure.paper}/{figure.figure}"
     return Row(
         name,
@@ -153,6 +157,12 @@ PROMISES = {
 FASTER, DOUBTFUL = "faster than promised", "undecided"
 """The outcomes of a theorem's promise or condition. Only *contradicted* is certain: data within a bound do not
 prove it."""
+
+
+def _shown(claim: Claim, reader: Reader) -> bool:
+    """Return whether the results show what the paper's own figure shows against its text."""
+    reader.chosen = np.arange(reader.trials)
+    return bool(claim.figure_shows) and decide(claim.figure_shows, reader).outcome == HOLDS
 
 
 def decide(check: str, reader: Reader) -> Decision:
@@ -202,7 +212,7 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
         return []
     panels = {panel.id: panel for panel in figure.panels}
     by_series: dict[str, Curve] = {}
-    for check in filter(None, (claim.check, claim.faster)):
+    for check in filter(None, (claim.check, claim.faster, claim.figure_shows)):
         for _, function, keywords in claim_grammar.readers(claim_grammar.parse(check)):
             _, curve = claim_grammar.select(function, keywords, claim, panels)
             by_series.setdefault(curve.setting.series, curve)
@@ -255,7 +265,7 @@ class Reader:
         """Return the curve that a call in a check selects, averaged over the chosen trials."""
         panel, curve = claim_grammar.select(function, keywords, self.claim, self.panels)
         metric = claim_grammar.value(keywords, "metric", panel.y)
-        checks = self.claim.check + self.claim.faster
+        checks = self.claim.check + self.claim.faster + self.claim.figure_shows
         named = tuple(name for name in curve.setting.metrics if name in checks)  # they may be axes
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self.known.curves:

@@ -14,9 +14,12 @@ _FINDINGS = (
 MEANING = {
     **dict(zip(evidence.FULL, _FINDINGS, strict=True)),
     **{verdict: f"{text}, on less evidence" for verdict, text in zip(evidence.LESS, _FINDINGS, strict=True)},
+    evidence.AGAINST_FIGURE: (
+        "the margin is below zero, and so it is in the paper's own figure: the text contradicts the figure"
+    ),
     evidence.NOT_TESTED: "there are no results to test it on",
 }
 """What a verdict states about a claim."""
 
-SHORT = dict(zip(evidence.VERDICTS, ("repr.", "not", "noise", "holds", "fails", "?", "open"), strict=True))
+SHORT = dict(zip(evidence.VERDICTS, ("repr.", "not", "noise", "text/fig.", "holds", "fails", "?", "open"), strict=True))
 """The verdicts as column heads of narrow tables."""

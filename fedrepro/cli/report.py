@@ -13,7 +13,7 @@ from fedrepro.spec.find import experiments, find_some, find_spec, project
 from fedrepro.spec.tiers import TIERS
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
-FAILURES = ("not-reproduced", "within-noise", "fails", "undecided", "not-tested", "stale")
+FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "undecided", "not-tested", "stale")
 
 
 @click.command()

@@ -256,7 +256,7 @@ def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
 def panels_of(claim: Claim) -> set[str]:
     """Return the names of the panels that a claim's check reads, if they are literals."""
     names = {claim.panel}
-    for check in filter(None, (claim.check, claim.faster)):
+    for check in filter(None, (claim.check, claim.faster, claim.figure_shows)):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             keywords = [
                 node for node in ast.walk(ast.parse(check.strip(), mode="eval")) if isinstance(node, ast.keyword)

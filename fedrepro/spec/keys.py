@@ -178,7 +178,9 @@ class _Claim:
     a vague word of the sentence is interpreted. where : the place of the sentence in the paper. panel : the panel whose
     curves the check reads. check : what the results must satisfy. note : a note shown with the verdict. theorem : the
     part of a theorem that the claim measures; the verdict names it. faster : for a theorem's promise: holds in addition
-    if the rate is faster than promised. literal : why the check uses no word of the lexicon.
+    if the rate is faster than promised. literal : why the check uses no word of the lexicon. figure_shows :
+    what the paper's own figure shows, where that contradicts its text. not_on_stand_in : why the check says nothing on
+    stand-in data, whatever the method does; it is not tested there.
     """
 
     id: Text
@@ -191,6 +193,8 @@ class _Claim:
     theorem: Annotated[str, THEOREM] = ""
     faster: Comparison = ""
     literal: Text = ""
+    figure_shows: Comparison = ""
+    not_on_stand_in: Text = ""
 
 
 class _Dataset:

@@ -81,7 +81,9 @@ class Claim:
     check in words as written, '' if it has none. names : the spec's short names of curves. literal : why the check has
     no words, or ''. reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from
     a figure that options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims.
-    faster : the check of a rate faster than promised, or ''.
+    faster : the check of a rate faster than promised, or ''. figure_shows : the check of what the paper's own figure
+    shows, where that contradicts the statement, or ''. not_on_stand_in : why a stand-in decides the check whatever the
+    method does, or ''.
     """
 
     id: str
@@ -96,6 +98,8 @@ class Claim:
     faster: str = ""
     words: str = ""
     literal: str = ""
+    figure_shows: str = ""
+    not_on_stand_in: str = ""
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

@@ -232,7 +232,7 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
         claim, intact = collect.clean(functools.partial(_claim, collect, item, {c.id for c in claims}, named))
         if intact and (set(named) == set(valid) or not claim_grammar.panels_of(claim) & (set(named) - set(valid))):
             claim, failed = _in_words(dataclasses.replace(claim, names=names), valid)
-            for key in ("check", "faster") if claim.faster else ("check",):
+            for key in filter(functools.partial(getattr, claim), readings.CHECKS):
                 part = dataclasses.replace(claim, check=getattr(claim, key))
                 messages = failed or list(claim_grammar.problems(part, valid, axes.CLAIMED))
                 if messages and changed:

@@ -40,12 +40,23 @@ class _Unchosen(Exception):
 
 
 def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
-    """Return a claim whose check is the literal one at the leading reading. Raises UserError if it is not a check."""
-    if not words.uses_words(claim.check):
-        return claim
+    """Return a claim whose checks are the literal ones at the leading reading. Raises UserError if one is no check."""
     scope = Scope(claim, panels, claim.names)
-    check = words.literal(claim.check, scope, lambda dimension: lexicon().dimensions[dimension].values[0])
-    return dataclasses.replace(claim, words=claim.check, check=check)
+    own = {name: getattr(claim, name) for name in CHECKS}
+    literal: dict[str, Any] = {
+        name: words.literal(check, scope, leading) for name, check in own.items() if words.uses_words(check)
+    }
+    literal["words"] = claim.check if "check" in literal else ""
+    return dataclasses.replace(claim, **literal)
+
+
+CHECKS = ("check", "faster", "figure_shows")
+"""The checks of a claim."""
+
+
+def leading(dimension: str) -> Any:
+    """Return the first value of a dimension, which a careful reader would take first."""
+    return lexicon().dimensions[dimension].values[0]
 
 
 def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Reading], int]:
@@ -55,9 +66,10 @@ def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Rea
     """
     if not claim.words:
         return [Reading({}, claim.check)], 1
-    everything = list(_every(claim, panels, trials))
-    distinct = list({reading.check: reading for reading in reversed(everything)}.values())[::-1]
-    return _sampled(distinct), len(distinct)
+    distinct: dict[str, Reading] = {}
+    for reading in _every(claim, panels, trials):
+        distinct.setdefault(reading.check, reading)
+    return _sampled(list(distinct.values())), len(distinct)
 
 
 def _every(claim: Claim, panels: Mapping[str, Panel], trials: int) -> Iterator[Reading]:

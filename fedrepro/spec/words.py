@@ -28,8 +28,8 @@ Choose = Callable[[str], Any]
 BEST_OF = "best_of"
 """The name for the best of several curves: ``best_of(fedmgs)``."""
 PLACES = ("end", "early", "middle")
-SPEED, SAMENESS = "measure of speed", "measure of sameness"
-TO_A_LEVEL, ALONG = "rounds to a level", "values along the curve"
+SPEED, SAMENESS, PERFORMANCE = "measure of speed", "measure of sameness", "measure of performance"
+TO_A_LEVEL, AT_THE_END = "rounds to a level", "value at the end"
 COST = "uplink_scalars"
 
 
@@ -123,8 +123,14 @@ class _Expander:
         place = self._place(node, when)
         level = self._keyword(node, "to")
         axis = self._axis(node, word, ahead)
-        speed = word.measures == SPEED and place is None
-        if speed and (level is not None or self.choose(SPEED) == TO_A_LEVEL):
+        open_ = place is None
+        performance = word.measures == PERFORMANCE and open_ and level is None and _are_curves(among)
+        if performance:
+            measure = self.choose(PERFORMANCE)
+            word = replace(word, measures=SPEED, stage="middle stage") if measure != AT_THE_END else word
+        speed = word.measures == SPEED and open_
+        to_level = level is not None or (performance and measure == TO_A_LEVEL)
+        if speed and (to_level or (not performance and self.choose(SPEED) == TO_A_LEVEL)):
             texts = [self._to_a_level(group, among, axis, level) for group in (ahead, behind)]
             if level is None and not strength.negated:
                 texts[1] = [
@@ -263,14 +269,34 @@ class _Expander:
     def _quantities(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
         """Yield the comparison of two quantities, or of several with each other."""
         (first,) = self._arguments(node, 1)
-        second = self._required(node, "than")
+        for own, other in self._paired_quantities(first, self._required(node, "than")):
+            yield self._quantity_comparison(word, own, other, strength)
+
+    def _quantity_comparison(self, word: Word, first: ast.expr, second: ast.expr, strength: Strength) -> str:
         among = self._references_in(first) + self._references_in(second)
         left, right = (self._numbers(part, among) for part in (first, second))
         if word.name == "larger":
             left, right = right, left
         low, high = self._joined(left, "max"), self._joined(right, "min")
         factor = f"{self.choose('strength, as a ratio'):g} * " if strength.visible else ""
-        yield f"{factor}{low} < {high}"
+        return f"{factor}{low} < {high}"
+
+    def _paired_quantities(self, first: ast.expr, second: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Yield the pairs of quantities to compare: with ``m=same`` in the second one for each curve of the first."""
+        keys = {
+            k.arg
+            for k in ast.walk(second)
+            if isinstance(k, ast.keyword) and k.arg and has_same(ast.Call(ast.Name(""), [], [k]))
+        }
+        keys -= set(KEYWORDS)
+        if not keys:
+            yield first, second
+            return
+        if not isinstance(first, ast.Call) or not first.args:
+            raise UserError(f"'{ast.unparse(first)}' has no curves to which 'same' can refer")
+        for reference in self._references_in(first)[: len(self._group(first.args[0]).references)]:
+            values = {key: reference.curve.select[key] for key in keys if key in reference.curve.select}
+            yield _with_values(first, values), _with_values(second, values)
 
     # -- amounts -------------------------------------------------------------------------------------------------------
 
@@ -374,7 +400,7 @@ class _Expander:
     def _at_share(self, share: float, among: Sequence[Reference], axis: str) -> str:
         """Return the place at which the fastest of several curves has gone a share of the way."""
         level = self._level(1 - share, among)
-        first = self._joined([self._reach(level, r, axis) for r in among], "min")
+        first = self._joined(sorted(self._reach(level, r, axis) for r in among), "min")
         return f"when={first}" if axis == "round" else f"cost={first}, axis={axis!r}"
 
     def _to_a_level(self, group: Group, among: Sequence[Reference], axis: str, given: Any) -> list[str]:
@@ -391,11 +417,10 @@ class _Expander:
         return f"{round(1 - left, 6):g} * {self._best_end(among)} + {left:g} * {self._start(among)}"
 
     def _start(self, among: Sequence[Reference]) -> str:
-        return f"y(at=0, {among[-1].keywords})"
+        return f"y(at=0, {min(r.keywords for r in among)})"
 
     def _best_end(self, among: Sequence[Reference]) -> str:
-        unique = dict.fromkeys(r.keywords for r in among)
-        ends = [f"y(at='end', {keywords})" for keywords in unique]
+        ends = sorted(f"y(at='end', {r.keywords})" for r in among)
         return self._joined(ends, "min" if among[0].lower_is_better else "max")
 
     # -- numbers -------------------------------------------------------------------------------------------------------
@@ -444,6 +469,11 @@ class _Expander:
             else f"({self._value(a, place)} - {self._value(b, place)})"
             for a, b in pairs
         ]  # fmt: skip
+
+    def _quantity_distance(self, node: ast.Call, among: Sequence[Reference]) -> list[str]:
+        place = self._placed(node, among)
+        pairs = [(self._value(a, place), self._value(b, place), a) for a, b in self._pairs(node, "than")]
+        return [f"abs(log10({a} / {b}))" if r.scale == RATIO else f"abs({a} - {b})" for a, b, r in pairs]
 
     def _quantity_speedup(self, node: ast.Call, among: Sequence[Reference]) -> list[str]:
         if self.choose(SPEED) == TO_A_LEVEL:
@@ -511,11 +541,14 @@ class _Expander:
         """Return all curves that an expression names."""
         if claim_grammar.called(node) in lexicon().quantities:
             assert isinstance(node, ast.Call)
-            second = next((k.value for k in node.keywords if k.arg in ("over", "than")), None)
+            if not node.args:
+                raise UserError(f"'{ast.unparse(node)}': {claim_grammar.called(node)}() needs a curve")
+            named = [k.value for k in node.keywords if k.arg in ("over", "than")]
+            second = next(iter([*node.args[1:], *named]), None)
             if second is not None and has_same(second):
                 return [r for a, b in self._couples(node, "over") for r in (*a.references, *b.references)]
             others = self._group(second).references if second is not None else ()
-            return [*self._group(self._arguments(node, 1)[0], others).references, *others]
+            return [*self._group(node.args[0], others).references, *others]
         return []
 
     def _is_quantity(self, node: ast.expr) -> bool:
@@ -582,6 +615,15 @@ def conjuncts(check: str) -> list[str]:
     return [ast.unparse(part) for part in parts]
 
 
+def _with_values(node: ast.expr, values: dict[str, Any]) -> ast.expr:
+    """Return a quantity whose lists and ``same`` are replaced by one value, in the references that have them."""
+    copied = ast.parse(ast.unparse(node), mode="eval").body
+    for part in ast.walk(copied):
+        if isinstance(part, ast.keyword) and part.arg in values and isinstance(part.value, (ast.List, ast.Name)):
+            part.value = ast.parse(repr(values[part.arg]), mode="eval").body
+    return copied
+
+
 def _at_nearly_all(text: str) -> str:
     """Return a comparison of many rounds as one that one round in twenty may violate."""
     node = ast.parse(text, mode="eval").body
@@ -590,6 +632,11 @@ def _at_nearly_all(text: str) -> str:
     if isinstance(node.ops[0], (ast.Gt, ast.GtE)):
         low, high = high, low
     return f"quantile({high} - ({low}), 0.05) > 0"
+
+
+def _are_curves(references: Sequence[Reference]) -> bool:
+    """Return whether all references are curves over rounds, and not entries of a table or levels."""
+    return all(r.panel.kind == "curves" and not r.constant for r in references)
 
 
 def _bracket(text: str) -> str:

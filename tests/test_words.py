@@ -1,0 +1,384 @@
+"""Checks in words: what they stand for, their readings, and what a verdict depends on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedrepro.claims import judge, robustness
+from fedrepro.claims.evidence import AGAINST_FIGURE, FAILS, HOLDS, NOISE
+from fedrepro.claims.intervals import Interval
+from fedrepro.errors import UserError
+from fedrepro.lexicon.vocabulary import Lexicon, lexicon
+from fedrepro.results.schema import Sidecar
+from fedrepro.spec import claim_grammar, readings, words
+from fedrepro.spec.model import Claim, Figure
+from fedrepro.spec.read import load
+from fedrepro.spec.readings import Reading
+from fedrepro.spec.references import Scope, identifier, resolve
+from tests.sidecars import consistent
+from tests.test_claims import frame
+
+A, B = "fedcavg(Q2=1)", "fedcavg(Q2=5)"
+
+
+@pytest.fixture
+def figure(small: Path) -> Figure:
+    return load(small, "paper")
+
+
+@pytest.fixture
+def lead(figure: Figure) -> Callable[..., str]:
+    """Return the check that words stand for at the leading reading, or with other values of dimensions."""
+
+    def lead(check: str, panel: str = "a", names: Any = None, **other: Any) -> str:
+        chosen = {name.replace("_", " "): value for name, value in other.items()}
+        claim = Claim("x", "s", "w", panel, check)
+        scope = Scope(claim, {p.id: p for p in figure.panels}, names or {})
+        return words.literal(check, scope, lambda name: chosen.get(name, lexicon().dimensions[name].values[0]))
+
+    return lead
+
+
+@pytest.fixture
+def known(figure: Figure) -> Callable[..., Any]:
+    """Return a claim with its figure and results: curves of the first panel by values of trials and rounds."""
+
+    def known(check: str, values: list[Any], **keys: Any) -> tuple[Claim, Figure, judge.Known, Any, Sidecar]:
+        series = [curve.setting.series for curve in figure.panels[0].curves]
+        rows = frame({s: np.atleast_2d(np.asarray(v, dtype=float)) for s, v in zip(series, values, strict=False)})
+        trials = len(np.atleast_2d(values[0]))
+        claim = readings.with_literal_check(Claim("x", "s", "w", "a", check, **keys), {p.id: p for p in figure.panels})
+        about = consistent(figure, rows, trials_done=trials, trials_wanted=3)
+        return claim, figure, judge.Known(rows), rows, about
+
+    return known
+
+
+# -- the lexicon -------------------------------------------------------------------------------------------------------
+
+
+def test_every_dimension_has_a_leading_value_a_meaning_and_a_rule() -> None:
+    for dimension in lexicon().dimensions.values():
+        assert len(set(dimension.values)) == len(dimension.values) >= 2, dimension.name
+        assert dimension.means
+        assert dimension.rule
+        assert not dimension.ordered or dimension.unit, dimension.name
+
+
+def test_no_family_is_one_measure_times_a_constant() -> None:
+    for word in lexicon().words.values():
+        if word.kind == "order" and word.measures != "value":
+            assert len(lexicon().dimensions[word.measures].values) >= 2, word.name
+            assert word.stage in lexicon().dimensions
+    assert len(lexicon().dimensions["measure of sameness"].values) >= 2
+    for scale in ("as a ratio", "as a share of the way", "in points"):
+        smallest = min(lexicon().dimensions[f"strength, {scale}"].values)
+        assert lexicon().dimensions[f"negligible, {scale}"].values[0] == smallest  # an equivalence margin
+
+
+def test_no_word_is_also_a_function_of_checks_without_words() -> None:
+    own: Lexicon = lexicon()
+    assert not {*own.words, *own.quantities} & {*claim_grammar.WORDS}
+    assert not set(own.words) & set(own.quantities)
+
+
+def test_scales_of_metrics_exist() -> None:
+    from fedrepro import registry
+
+    metrics = {f"{p.name}.{m}" for p in registry.problems().values() for m in p.metrics}
+    short = {name.partition(".")[2] for name in metrics}
+    assert [name for name in lexicon().scales if name not in metrics | short] == []
+
+
+# -- what words stand for ----------------------------------------------------------------------------------------------
+
+
+def test_faster_reads_the_rounds_to_a_level_or_the_value_at_a_stage(lead: Callable[..., str]) -> None:
+    best = "min(y(at='end', algorithm='fedcavg', Q2=1), y(at='end', algorithm='fedcavg', Q2=5))"
+    level = f"0.995 * {best} + 0.005 * y(at=0, algorithm='fedcavg', Q2=1)"
+    assert lead(f"faster({A}, than={B})") == (
+        f"reach({level}, algorithm='fedcavg', Q2=1) < "
+        f"min(reach({level}, algorithm='fedcavg', Q2=5), total('round', algorithm='fedcavg', Q2=5))"
+    )
+    stage = f"0.9 * {best} + 0.1 * y(at=0, algorithm='fedcavg', Q2=1)"
+    when = f"when=min(reach({stage}, algorithm='fedcavg', Q2=1), reach({stage}, algorithm='fedcavg', Q2=5))"
+    assert lead(f"faster({A}, than={B})", measure_of_speed="value at a stage") == (
+        f"y({when}, algorithm='fedcavg', Q2=1) < y({when}, algorithm='fedcavg', Q2=5)"
+    )
+
+
+def test_slower_is_faster_with_both_sides_exchanged(lead: Callable[..., str]) -> None:
+    for measure in lexicon().dimensions["measure of speed"].values:
+        first, second = (
+            lead(text, measure_of_speed=measure) for text in (f"slower({A}, than={B})", f"faster({B}, than={A})")
+        )
+        assert first == second
+
+
+def test_strength_is_a_ratio_of_rounds_and_a_share_of_the_way_of_objectives(lead: Callable[..., str]) -> None:
+    assert lead(f"considerably(faster({A}, than={B}))").startswith("1.25 * reach(")
+    ends = "min(y(at='end', algorithm='fedcavg', Q2=1), y(at='end', algorithm='fedcavg', Q2=5))"
+    way = f"(y(at=0, algorithm='fedcavg', Q2=1) - {ends})"
+    assert lead(f"much(lower({A}, than={B}))") == (
+        f"y(at='end', algorithm='fedcavg', Q2=1) + 0.01 * {way} < y(at='end', algorithm='fedcavg', Q2=5)"
+    )
+
+
+def test_a_negated_word_excludes_a_negligible_amount(lead: Callable[..., str]) -> None:
+    assert lead(f"not_(lower({A}, than={B}))").endswith("> y(at='end', algorithm='fedcavg', Q2=5)")
+    assert "+ 0.005 * " in lead(f"not_(lower({A}, than={B}))")
+    text = lead(f"not_(faster({A}, than={B}))")
+    assert text.startswith("1.1 * reach(")
+    assert "> reach(" in text
+
+
+def test_sameness_is_asked_in_both_directions_and_no_loss_in_one(lead: Callable[..., str]) -> None:
+    same, loss = (lead(f"{word}({A}, {B}, when='end')") for word in ("same", "no_loss"))
+    assert same.count(" > ") == 2
+    assert loss.count(" > ") == 1
+    assert loss in same
+
+
+def test_better_is_read_at_the_end_on_the_way_or_at_a_level(lead: Callable[..., str]) -> None:
+    measures = lexicon().dimensions["measure of performance"].values
+    end, stage, level = (lead(f"better({A}, than={B})", measure_of_performance=measure) for measure in measures)
+    assert end == lead(f"lower({A}, than={B})")
+    assert stage == lead(f"improves({A}, than={B})", measure_of_speed="value at a stage")
+    assert level == lead(f"improves({A}, than={B})")
+    assert lead(f"better({A}, than={B}, when=3)", measure_of_performance=measures[2]).count("at=3") == 2
+
+
+def test_quantities_are_compared_in_pairs(lead: Callable[..., str]) -> None:
+    text = lead("larger(gap(fedcgds(m=[2, 6]), over=fedcavg(Q2=1)), than=gap(fedcgds(m=same), over=fedcavg(Q2=5)))")
+    pairs = text.split(" and ")
+    assert len(pairs) == 2
+    assert all(pair.count(f"m={m}") == 2 for pair, m in zip(pairs, (2, 6), strict=True))
+    assert lead("smaller(distance(fedcavg(Q2=1), fedcgds(m=2)), than=distance(fedcavg(Q2=5), fedcgds(m=2)))") == (
+        "abs(y(at='end', algorithm='fedcavg', Q2=1) - y(at='end', algorithm='fedcgds', m=2)) < "
+        "abs(y(at='end', algorithm='fedcavg', Q2=5) - y(at='end', algorithm='fedcgds', m=2))"
+    )
+
+
+def test_several_curves_are_each_meant_or_the_best_of_them(lead: Callable[..., str]) -> None:
+    each = lead("lower(fedcavg, than=fedcgds(m=2))")
+    assert each.startswith("max(y(at='end', algorithm='fedcavg', Q2=1), y(at='end', algorithm='fedcavg', Q2=5)) < ")
+    assert lead("lower(best_of(fedcavg), than=fedcgds(m=2))").startswith("min(")
+    assert lead("lower(fedcavg(Q2=larger), than=fedcavg(Q2=1))") == (
+        "y(at='end', algorithm='fedcavg', Q2=5) < y(at='end', algorithm='fedcavg', Q2=1)"
+    )
+
+
+def test_same_pairs_each_curve_with_its_own(lead: Callable[..., str]) -> None:
+    text = lead("same(fedcgds(m=[2, 6]), fedcgds(m=same, panel='a'), when=3)")
+    assert text.count(" and ") == 3
+    assert all(part.count("m=2") in (0, text.count("m=2") // 2) for part in text.split(" and "))
+
+
+def test_monotonically_compares_neighbours_or_the_ends(lead: Callable[..., str]) -> None:
+    text = lead("monotonically(lower(fedcgds), over='m')")
+    first, last = "y(at='end', algorithm='fedcgds', m=2, Q1=3)", "y(at='end', algorithm='fedcgds', m=6, Q1=2)"
+    assert text == f"{last} < {first}"
+    falling = lead("monotonically(lower(fedcgds), over='m', falling=True)")
+    assert falling == f"{first} < {last}"
+
+
+def test_consistently_allows_one_round_in_twenty_in_one_reading(lead: Callable[..., str]) -> None:
+    text = f"consistently(lower({A}, than={B}))"
+    assert lead(text) == "y(since=1, algorithm='fedcavg', Q2=1) < y(since=1, algorithm='fedcavg', Q2=5)"
+    assert lead(text, rounds_meant="nearly all (95 %)").startswith("quantile(y(since=1, algorithm='fedcavg', Q2=5) - ")
+
+
+def test_printed_numbers_have_a_tolerance_or_their_own_digits(lead: Callable[..., str]) -> None:
+    value = "y(at='end', algorithm='fedcavg', Q2=1)"
+    assert lead(f"has({A}, 0.250)") == f"abs({value} / (0.25) - 1) < 0.03"
+    printed = {"tolerance, as a ratio": "printed digits"}
+    scope_text = lead(f"has({A}, 0.250)", **printed)
+    assert scope_text == f"abs({value} - 0.25) < 0.0005"
+
+
+def test_names_of_curves_shorten_checks_without_words(lead: Callable[..., str]) -> None:
+    assert lead("y(fedcavg(Q2=1), at=2) < 3") == "y(at=2, algorithm='fedcavg', Q2=1) < 3"
+    assert lead("y(few, at=2) < 3", names={"few": {"algorithm": "fedcgds", "m": 2}}) == (
+        "y(at=2, algorithm='fedcgds', m=2) < 3"
+    )
+    assert identifier("fedmgs-sncp") == "fedmgs_sncp"
+    assert identifier("kmeans++") == "kmeans"
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("quicker({A}, than={B})", "'quicker({A}, than={B})' is not a comparison"),
+        ("faster({A})", "'faster({A})': faster() needs 'than', as in faster(A, than=...)"),
+        ("faster(fedcavgs(Q2=1), than={B})", "'fedcavgs(Q2=1)' is not a curve, did you mean 'fedcavg'?"),
+        ("faster(fedcavg(Q2=7), than={B})", "'fedcavg(Q2=7)' selects no curve of panel 'a'"),
+        ("faster(fedcavg(1), than={B})", "'fedcavg(1)': curves are selected by name and value"),
+        ("faster({A}, then={B})", "'faster({A}, then={B})': faster() needs 'than'"),
+        ("not_(same({A}, {B}))", "'not_(same({A}, {B}))': not_() takes one word"),
+        ("better({A}, than={B}, when='late')", "'better({A}, than={B}, when='late')': when='late' must be a round"),
+        ("monotonically(faster(fedcavg), over='Q9')", "'monotonically(faster(fedcavg), over='Q9')': not every curve"),
+        ("y(fedcavg, at=1) < 2", "'y(fedcavg, at=1)': 'fedcavg' names 2 curves; name one"),
+    ],
+)  # fmt: skip
+def test_wrong_checks_say_what_to_write(lead: Callable[..., str], check: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        lead(check.format(A=A, B=B))
+    assert str(error.value).startswith(message.format(A=A, B=B))
+
+
+# -- readings ----------------------------------------------------------------------------------------------------------
+
+
+def listed(claim: Claim, figure: Figure, trials: int = 3) -> list[Reading]:
+    return readings.of(claim, {p.id: p for p in figure.panels}, trials)[0]
+
+
+def test_dimensions_exist_only_where_they_are_used(known: Callable[..., Any]) -> None:
+    claim, figure, *_ = known(f"considerably(faster({A}, than={B}))", [[9, 1], [9, 2]])
+    own = listed(claim, figure)
+    assert own[0].check == claim.check
+    assert set(own[0].values) == {"measure of speed", "level", "strength, as a ratio"}
+    to_level = [r for r in own if r.values["measure of speed"] == "rounds to a level"]
+    at_stage = [r for r in own if r.values["measure of speed"] != "rounds to a level"]
+    sizes = {name: len(dimension.values) for name, dimension in lexicon().dimensions.items()}
+    assert len(to_level) == sizes["level"] * sizes["strength, as a ratio"]
+    assert len(at_stage) == sizes["early stage"] * sizes["strength, as a share of the way"]
+    assert all("level" not in r.values for r in at_stage)
+    assert len({r.check for r in own}) == len(own)
+
+
+def test_the_median_is_a_reading_from_ten_trials_on(known: Callable[..., Any]) -> None:
+    claim, figure, *_ = known(f"lower({A}, than={B})", [[9, 1], [9, 2]])
+    assert [r.values.get("aggregate") for r in listed(claim, figure, 9)] == [None, None]
+    assert {r.values["aggregate"] for r in listed(claim, figure, 10)} == {"mean", "median"}
+    each, figure, *_ = known(f"each(lower({A}, than={B}))", [[9, 1], [9, 2]])
+    assert all("aggregate" not in r.values for r in listed(each, figure, 10))
+
+
+def test_many_readings_are_sampled_and_always_alike(known: Callable[..., Any]) -> None:
+    check = f"considerably(cheaper({A}, than={B})) and same({A}, {B}) and has({A}, 0.5)"
+    claim, figure, *_ = known(check, [[9, 1], [9, 2]])
+    panels = {p.id: p for p in figure.panels}
+    own, total = readings.of(claim, panels, 10)
+    assert total > len(own) >= readings.MOST
+    assert own == readings.of(claim, panels, 10)[0]
+    alone = [r for r in own if len(readings.differences(r.values, own[0].values)) == 1]
+    assert {readings.differences(r.values, own[0].values)[0] for r in alone} >= {
+        "level",
+        "end",
+        "tolerance, as a ratio",
+    }
+
+
+def test_a_check_without_words_has_one_reading(known: Callable[..., Any]) -> None:
+    claim, figure, frame_known, *_ = known("y(at=1, Q2=1) < y(at=1, Q2=5)", [[9, 1], [9, 2]])
+    assert claim.words == ""
+    found = robustness.of(claim, figure, frame_known)
+    assert found is not None
+    assert found.kind == robustness.ONE
+    assert found.words == "one reading"
+
+
+# -- robustness --------------------------------------------------------------------------------------------------------
+
+
+def test_a_planted_claim_turns_with_the_level_and_says_where(known: Callable[..., Any]) -> None:
+    # A is first to half a percent and to one; B is first to everything above: A is slow at the start, B at the end.
+    rounds = np.arange(101)
+    a = np.where(rounds < 40, 1.0 - rounds * 0.0232, 0.072 - (rounds - 40) * 0.0017).clip(0.0)
+    b = np.where(rounds < 20, 1.0 - rounds * 0.0493, 0.014 - (rounds - 20) * 0.0000625)
+    claim, figure, results, *_ = known(
+        f"cheaper({A}, than={B}, axis='round')", [np.tile(a, (3, 1)), np.tile(b, (3, 1))]
+    )
+    found = robustness.of(claim, figure, results)
+    assert found is not None
+    assert (found.kind, found.leading) == (robustness.TURNS, HOLDS)
+    (turn,) = [t for t in found.turns if t.dimension == "level"]
+    assert turn == robustness.Turn("level", FAILS, (0.02, 0.05, 0.1))
+    assert "level: 2 %, 5 % or 10 %" in found.words
+    assert found.influence["level"] > 0.5
+
+
+def answer(outcome: str, **values: Any) -> robustness.Answer:
+    return robustness.Answer(Reading(values, str(values)), outcome, Interval(1, 0.5, 1.5), "rounds")
+
+
+def test_classes_by_the_answers_of_all_readings() -> None:
+    def kind(*outcomes: str) -> robustness.Robustness:
+        return robustness.classify([answer(o, level=k, end=k % 2) for k, o in enumerate(outcomes)])
+
+    assert kind(HOLDS, HOLDS, HOLDS).kind == robustness.EVERY
+    assert kind(HOLDS, NOISE, NOISE, NOISE).kind == robustness.CERTAINTY
+    assert kind(HOLDS, FAILS, NOISE, FAILS).kind == robustness.TURNS
+    assert kind(NOISE, HOLDS, FAILS, HOLDS, NOISE).kind == robustness.TURNS
+    found = kind(HOLDS, HOLDS, FAILS, HOLDS)
+    assert found.kind == robustness.ALL_BUT
+    assert found.exceptions == robustness.Turn("level", FAILS, (2,))
+    assert found.counts == {HOLDS: 3, FAILS: 1, NOISE: 0}
+
+
+def test_exceptions_never_contain_the_leading_value_or_more_than_half() -> None:
+    answers = [answer(o, level=k) for k, o in enumerate([HOLDS, FAILS, FAILS])]
+    assert robustness.classify(answers).exceptions is None
+    assert robustness.classify([*answers, answer(HOLDS, level=3)]).exceptions == robustness.Turn("level", FAILS, (1, 2))
+
+
+def test_influence_counts_pairs_that_differ_in_one_dimension() -> None:
+    grid = [answer(FAILS if level else HOLDS, level=level, end=end) for level in (0, 1) for end in (0, 1)]
+    assert robustness.classify(grid).influence == {"level": 1.0, "end": 0.0}
+
+
+def test_readings_that_cannot_be_answered_are_counted_apart(known: Callable[..., Any]) -> None:
+    infinite = [[9.0, 4, 1], [9.0, np.inf, np.inf]]
+    claim, figure, results, *_ = known(f"faster({A}, than={B})", infinite)
+    found = robustness.of(claim, figure, results)
+    assert found is not None
+    assert found.total == len(found.answers) + found.unanswered
+
+
+def test_equal_parts_of_checks_are_read_once(known: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    reach = judge._READERS["reach"]
+    monkeypatch.setitem(judge._READERS, "reach", lambda *a, **k: calls.append("reach") or reach(*a, **k))
+    values = [np.tile([9.0, 3, 1], (3, 1)), np.tile([9.0, 5, 1], (3, 1))]
+    claim, figure, results, *_ = known(f"faster({A}, than={B})", values)
+    robustness.of(claim, figure, results)
+    once = len(calls)
+    robustness.of(dataclasses.replace(claim, id="twin"), figure, results)
+    assert len(calls) == once
+    selections = 1 + 3  # all trials, and all but each one
+    assert once <= 2 * len(listed(claim, figure)) * selections
+
+
+# -- the text against its own figure, and stand-ins --------------------------------------------------------------------
+
+
+def test_a_text_that_its_own_figure_contradicts_has_a_verdict_of_its_own(known: Callable[..., Any]) -> None:
+    values = [np.tile([9.0, 4, 3], (3, 1)), np.tile([9.0, 5, 1], (3, 1))]
+    shows = f"higher({A}, than={B})"
+    claim, figure, results, rows, about = known(f"lower({A}, than={B})", values, figure_shows=shows)
+    assert judge.judge(claim, figure, rows, about, results).verdict == AGAINST_FIGURE
+    less = dataclasses.replace(figure, tier="quick")
+    assert judge.judge(claim, less, rows, about, results).verdict == "fails"
+    neither = dataclasses.replace(claim, figure_shows="y(at='end', Q2=1) > 100")
+    assert judge.judge(neither, figure, rows, about, results).verdict == "not reproduced"
+
+
+def test_references_say_which_curves_they_name(figure: Figure) -> None:
+    import ast
+
+    scope = Scope(Claim("x", "s", "w", "a", ""), {p.id: p for p in figure.panels}, {})
+    found, relative = resolve(ast.parse("curve", mode="eval").body, scope)
+    assert len(found) == 4
+    assert not relative
+    for reference in found:
+        keywords = ast.parse(f"f({reference.keywords})", mode="eval").body
+        assert isinstance(keywords, ast.Call)
+        selected = {k.arg or "": claim_grammar.constant(k.value) for k in keywords.keywords}
+        assert claim_grammar.pick(figure.panels[0].curves, selected) is reference.curve
