@@ -262,7 +262,7 @@ def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interru
     sidecar, check = read_sidecar(base(tmp_path)), checks.read(base(tmp_path))
     assert sidecar is not None
     assert validity(load(small, "quick"), sidecar, check).changed == (
-        "the code that computes it changed (1 of 4 curves)",
+        "the code that computes it changed (1 of 4 curves: fedcavg)",
     )
     assert "6 runs reused, 2 to do" in fedrepro("plan", small).output
     rest = checked(tmp_path, fedrepro, small, "--whole")

@@ -39,5 +39,5 @@ def test_the_tier_is_the_best_there_is_or_the_one_asked_for(small: Path, tmp_pat
     assert load(small, results=tmp_path / "results").attrs["sidecar"]["tier"] == "smoke"
     with pytest.raises(UserError, match="no results at the paper tier in"):
         load(small, "paper", tmp_path / "results")
-    with pytest.raises(UserError, match="no such spec"):
+    with pytest.raises(UserError, match="no such figure, paper or claim"):
         load("fedc/fig99")

@@ -526,7 +526,7 @@ def test_the_command_line_prints_errors_without_traceback(fedrepro: Call, small:
         assert "Traceback" not in answer.stderr
     missing = fedrepro("run", "fedc/fig99")
     assert missing.exit_code == 2
-    assert "fedc/fig99: no such spec" in missing.stderr
+    assert "fedc/fig99: no such figure, paper or claim" in missing.stderr
 
 
 def test_unknown_commands_are_answered_with_the_nearest(fedrepro: Call) -> None:

@@ -53,14 +53,15 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
     from fedrepro.spec.nodes import SpecErrors
 
     messages: dict[str, None] = {}
+    number = 0
     for tier in TIERS:
         try:
-            load_all(specs, tier, sets)
+            number = len(load_all(specs, tier, sets))
         except SpecErrors as error:
             messages.update(dict.fromkeys(error.messages))
     if messages:
         raise SpecErrors(list(messages))
-    click.echo(f"{len(specs)} spec{'s' if len(specs) > 1 else ''} valid at the tiers {', '.join(TIERS)}")
+    click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
 @click.command()
@@ -226,7 +227,8 @@ def run(
         names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (use --fresh to compute again)")
         if draw:
-            for path in batch.draw_all([Path(f.path) for f in figures], where, jobs=jobs or runner.default_jobs()):
+            wanted = [(Path(figure.path), "") for figure in figures]
+            for path in batch.draw_all(wanted, where, jobs=jobs or runner.default_jobs()):
                 echo(str(path))
         return
     _print_notes(cpu.doubts())

@@ -11,15 +11,15 @@ from fedrepro.errors import UserError
 
 
 @click.command()
-@click.argument("name", metavar="RUN|FIGURE", shell_complete=complete_spec)
+@click.argument("name", metavar="RUN|FIGURE|PAPER", shell_complete=complete_spec)
 @tier_option
 @set_option
 @results_option
 def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
     """Print why runs failed or diverged. Each reason is printed once, for a failed run with the traceback.
 
-    RUN is the name of a run as `run` prints it; without its trial, it means all trials. FIGURE means all runs of a
-    figure at a tier. The next `run` tries failed runs again.
+    RUN is the name of a run as `run` prints it; without its trial, it means all trials. FIGURE or PAPER means all runs
+    of its figures at a tier. The next `run` tries failed runs again.
 
     \b
     Examples:
@@ -27,10 +27,10 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
       fedrepro failures "fedcgds m=10 Q1=100 Q2=100 @ bals / bals, trial 3"
     """
     from fedrepro.runs.failures import Failure, of_figure, of_run
-    from fedrepro.spec.find import find_spec, load_all
+    from fedrepro.spec.find import find_some, load_all
 
     try:
-        path = find_spec(name)
+        paths = find_some([name])
     except UserError:
         listed = of_run(name, results_dir)
         if not listed:
@@ -39,10 +39,11 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
                 "failed or diverged"
             ) from None
     else:
-        figure = load_all([path], tier, sets)[0]
-        listed = of_figure(figure, results_dir)
+        figures = load_all(paths, tier, sets)
+        listed = [failure for figure in figures for failure in of_figure(figure, results_dir)]
         if not listed:
-            click.echo(f"{figure.paper}/{figure.figure} ({tier}): no run failed or diverged")
+            names = ", ".join(f"{figure.paper}/{figure.figure}" for figure in figures)
+            click.echo(f"{names} ({tier}): no run failed or diverged")
             return
     by_reason: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail for the same reason
     for failure in listed:

@@ -20,7 +20,10 @@ Rows = list[dict[str, str]]
 
 
 def _figures() -> Rows:
-    return [{"spec": str(path), "title": _title(path)} for path in specs(experiments())]
+    return [
+        {"name": f"{path.parent.name}/{path.stem}", "title": _title(path), "spec": str(path)}
+        for path in specs(experiments())
+    ]
 
 
 def _title(path: Path) -> str:
@@ -80,7 +83,7 @@ def list_(what: str | None, as_json: bool) -> None:
         return
     for name in [what] if what else TABLES:
         click.secho(name, bold=True)
-        for row in aligned(tuple(row.values()) for row in TABLES[name]()):
+        for row in aligned(tuple(row[column] for column in row if column != "spec") for row in TABLES[name]()):
             click.echo(f"  {row}")
 
 

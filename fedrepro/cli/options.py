@@ -10,16 +10,20 @@ import click
 
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
-from fedrepro.spec.find import experiments, find_spec, project, specs
+from fedrepro.spec.find import claim_ids, experiments, find_spec, names_of_specs, project, specs
 from fedrepro.spec.tiers import TIERS
 
 
 def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the specs whose name or path starts with ``incomplete``, for shell completion."""
-    folder = experiments()
-    names = [path.relative_to(folder).with_suffix("").as_posix() for path in specs(folder)]
-    matching = [name for name in names if name.startswith(incomplete)] if incomplete else names
-    return matching or [str(path) for path in specs(folder) if str(path).startswith(incomplete)]
+    """Return the papers, figures, claims or paths of specs that start with ``incomplete``, for shell completion."""
+    names = [name for name in names_of_specs() if name.startswith(incomplete)]
+    claims = [name for name in claim_ids() if name.startswith(incomplete)] if "." in incomplete else []
+    return names or claims or [str(path) for path in specs(experiments()) if str(path).startswith(incomplete)]
+
+
+def complete_claim(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the ids of claims that start with ``incomplete``, for shell completion."""
+    return [name for name in claim_ids() if name.startswith(incomplete)]
 
 
 def _root_of(ctx: click.Context) -> nodes.Node | None:
@@ -56,7 +60,9 @@ def _keys(node: nodes.Node, before: str = "") -> list[str]:
     return keys
 
 
-spec_arguments = click.argument("specs", nargs=-1, required=True, metavar="SPEC...", shell_complete=complete_spec)
+spec_arguments = click.argument(
+    "specs", nargs=-1, required=True, metavar="FIGURE|PAPER...", shell_complete=complete_spec
+)
 
 
 def evidence_option(verb: str) -> Any:
@@ -67,6 +73,17 @@ def evidence_option(verb: str) -> Any:
         default="best",
         show_default=True,
         help=f"Tier of the results to {verb}; best: the strongest evidence for each claim, paper tier or quick.",
+    )
+
+
+def largest_tier_option(what: str) -> Any:
+    """Return the option ``--tier`` of commands that use the largest tier with results."""
+    return click.option(
+        "--tier",
+        type=click.Choice(["best", *TIERS]),
+        default="best",
+        show_default=True,
+        help=f"Tier of the {what}; best: the first of paper, quick and smoke that has results.",
     )
 
 

@@ -8,23 +8,25 @@ import click
 
 from fedrepro.cli.options import (
     Length,
+    complete_claim,
     complete_panel,
     complete_spec,
+    largest_tier_option,
     plots_option,
     results_option,
     set_option,
-    tier_option,
 )
 from fedrepro.errors import UserError
-from fedrepro.spec.find import find_some
+from fedrepro.spec.find import Selected, panel_of_claim, select_distinct
+from fedrepro.spec.tiers import BEST
 
 COLUMN = (3.4, "3.4in")
 """Width of a column of text in two-column papers."""
 
 
 @click.command()
-@click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
-@tier_option
+@click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
+@largest_tier_option("results")
 @set_option
 @click.option(
     "--format",
@@ -37,6 +39,14 @@ COLUMN = (3.4, "3.4in")
 )
 @click.option(
     "--panel", metavar="PANEL", shell_complete=complete_panel, help="Draw only one panel, for a column of text."
+)
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="CLAIM",
+    shell_complete=complete_claim,
+    help="Draw only the panel that this claim is about; the same as naming CLAIM.",
 )
 @click.option(
     "--width", type=Length(), metavar="LENGTH", help="Width of that panel: 3.4in, 8.6cm, 86mm, 245pt [default: 3.4in]."
@@ -52,37 +62,54 @@ def plot(
     sets: tuple[str, ...],
     formats: tuple[str, ...],
     panel: str | None,
+    claims: tuple[str, ...],
     width: tuple[float, str] | None,
     results_dir: Path,
     plots_dir: Path,
     jobs: int | None,
 ) -> None:
-    """Draw figures from their results, without computing. Without SPEC: every figure with results at the tier.
+    """Draw figures from their results, without computing. Without a name: every figure with results.
 
-    With --panel: draw one panel of one figure with the width of a column of text, in 8 point letters, without title and
-    tags. Its caption, which states what a reader needs to know, is written to a file next to it.
+    FIGURE is `paper/figure` or the path of a spec, PAPER a paper's key, CLAIM the id of a claim, of which the panel is
+    drawn. Results that today's code did not compute are marked STALE.
+
+    With --panel or CLAIM: draw one panel of one figure with the width of a column of text, in 8 point letters, without
+    title and tags. Its caption, which states what a reader needs to know, is written to a file next to it.
 
     \b
     Examples:
       fedrepro plot
+      fedrepro plot fedmf
       fedrepro plot experiments/fedc/fig5.yaml --format pdf
       fedrepro plot --tier paper
       fedrepro plot fedc/fig5 --tier paper --panel c --width 3.4in
+      fedrepro plot --claim gcca.3d.optimal
     """
     from fedrepro.plotting.batch import DrawOptions, draw_all
     from fedrepro.progress import echo
     from fedrepro.runs.runner import default_jobs
 
-    if width is not None and panel is None:
+    names = (*specs, *claims)
+    selected = select_distinct(names)
+    if width is not None and panel is None and not any(item.claims for item in selected):
         raise UserError("--width needs --panel: it is the width of one panel")
-    if panel is not None and len(specs) != 1:
+    if panel is not None and (len(selected) != 1 or not names):
         raise UserError("--panel is for one figure: name one SPEC")
-    options = DrawOptions(tier, formats, results_dir, plots_dir, sets, panel or "", width or COLUMN)
+    wanted = [(item.path, name) for item in selected for name in _panels(item, panel)]
+    options = DrawOptions(tier, formats, results_dir, plots_dir, sets, width or COLUMN)
     drawn = False
-    for path in draw_all(find_some(specs), options, bool(specs), jobs or default_jobs()):
+    for path in draw_all(wanted, options, bool(names) and len(names) == len(selected), jobs or default_jobs()):
         drawn = True
         echo(str(path))
     if not drawn:
-        raise UserError(
-            f"no figure has results at the {tier} tier in {results_dir}; `fedrepro run SPEC --tier {tier}` makes them"
-        )
+        where = "" if tier == BEST else f" at the {tier} tier"
+        more = "" if tier == BEST else f" --tier {tier}"
+        raise UserError(f"no figure has results{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+
+
+def _panels(selected: Selected, panel: str | None) -> list[str]:
+    """Return the panels to draw by themselves; '' is the whole figure."""
+    if panel is not None or not selected.claims:
+        return [panel or ""]
+    names = (panel_of_claim(selected.path, claim) or "" for claim in sorted(selected.claims))
+    return list(dict.fromkeys(names))

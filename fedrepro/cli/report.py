@@ -8,16 +8,22 @@ from pathlib import Path
 import click
 
 from fedrepro.cli import listing
-from fedrepro.cli.options import complete_panel, complete_spec, evidence_option, results_option, set_option
-from fedrepro.spec.find import experiments, find_some, find_spec, project
-from fedrepro.spec.tiers import TIERS
+from fedrepro.cli.options import (
+    complete_panel,
+    complete_spec,
+    evidence_option,
+    largest_tier_option,
+    results_option,
+    set_option,
+)
+from fedrepro.spec.find import experiments, find_panel, find_some, project
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
 FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "undecided", "not-tested", "stale")
 
 
 @click.command()
-@click.argument("specs", nargs=-1, metavar="[SPEC...]")
+@click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @evidence_option("report")
 @results_option
 @click.option(
@@ -83,10 +89,13 @@ def report(
         click.echo(f"its pictures are not interactive, because a library is missing: {site.LIBRARY_EXTRA}")
     click.echo("; ".join([*(f"{content.count(v)} {v}" for v in gather.VERDICTS), distinct.in_words(content.rows)]))
     bad = {v.replace(" ", "-"): content.count(v) for v in gather.VERDICTS}
-    bad["stale"] = sum(bool(section.stale) for section in content.sections)
+    bad["stale"] = content.stale
     broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]
     if broken:
         click.secho(f"--fail-on: {', '.join(broken)}", fg="red", err=True)
+        for section in content.sections if "stale" in fail_on else ():
+            for reason in section.stale:
+                click.secho(f"  stale: {section.name}: {reason}", fg="red", err=True)
         sys.exit(1)
 
 
@@ -140,14 +149,8 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
 
 
 @click.command()
-@click.argument("figure", metavar="FIGURE", shell_complete=complete_spec)
-@click.option(
-    "--tier",
-    type=click.Choice(["best", *TIERS]),
-    default="best",
-    show_default=True,
-    help="Tier of the results; best: the first of paper, quick and smoke that has results.",
-)
+@click.argument("figure", metavar="FIGURE|CLAIM", shell_complete=complete_spec)
+@largest_tier_option("results")
 @click.option("--panel", shell_complete=complete_panel, help="Show only one panel.")
 @click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
 @click.option(
@@ -181,14 +184,11 @@ def show(
     """
     from fedrepro.plotting.header_footer import footer, tags
     from fedrepro.plotting.series import FigureData
-    from fedrepro.report import end_values, gather, table_formats
-    from fedrepro.results.read import with_results
+    from fedrepro.report import end_values, table_formats
+    from fedrepro.results.read import largest_tier
 
-    path = find_spec(figure)
-    tiers = [name for name in TIERS[::-1] if gather.has_results(path, name, results_dir, sets)]
-    chosen = next(iter(tiers), "quick") if tier == gather.BEST else tier
-    (results,) = with_results([path], chosen, results_dir, True, sets)
-    source = FigureData(*results)
+    path, panel = find_panel(figure, panel)
+    source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)
     name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
     tables = list(end_values.panels(source, panel, at))
     if as_json or form != "text":

@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedrepro.claims.evidence import NONE, PAPER
+from fedrepro import registry
+from fedrepro.claims.evidence import NONE, PAPER, VERDICTS
+from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import find_some
+from fedrepro.progress import Progress
+from fedrepro.spec.find import Selected, select_distinct
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
+    from fedrepro.report.gather import Verdicts
+
+ONLY = {verdict.replace(" ", "-"): verdict for verdict in VERDICTS}
+"""The verdicts as the option ``--only`` names them."""
+
+ALONE = 8
+"""Number of figures that are judged in this process; more of them are worth starting others."""
 
 
 @click.command()
-@click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
+@click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
 @evidence_option("judge")
+@click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")
+@click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
 @set_option
 @json_option
 @results_option
-def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: bool, results_dir: Path) -> None:
+def verdict(
+    specs: tuple[str, ...],
+    tier: str,
+    only: tuple[str, ...],
+    papers: tuple[str, ...],
+    sets: tuple[str, ...],
+    as_json: bool,
+    results_dir: Path,
+) -> None:
     """Print for each claim whether it holds in the available results.
+
+    FIGURE is `paper/figure` or the path of a spec, PAPER a paper's key, CLAIM the id of a claim. Without a name and
+    without --only, one line per paper is printed. Results that today's code did not compute are named as stale.
 
     At the paper tier, on the paper's data and with all trials, a claim is reproduced, not reproduced or within noise.
     With weaker evidence (fewer trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is
@@ -35,34 +60,110 @@ def verdict(specs: tuple[str, ...], tier: str, sets: tuple[str, ...], as_json: b
     \b
     Examples:
       fedrepro verdict
+      fedrepro verdict gcca --only not-reproduced
+      fedrepro verdict gcca.3d.optimal
       fedrepro verdict fedc/fig5 --tier paper
       fedrepro verdict gcca/fig4 --json
     """
     from fedrepro.claims import distinct
     from fedrepro.report import gather
 
-    paths = find_some(specs)
-    by_figure = {path: gather.verdicts(path, tier, results_dir, sets) for path in paths}
-    rows = [row for judged in by_figure.values() for row in judged]
-    lacking = [path for path in paths if not by_figure[path] and not gather.has_results(path, tier, results_dir, sets)]
-    where = "" if tier == gather.BEST else f" at the {tier} tier"
-    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{option}'" for option in sets)
-    if specs and lacking:
-        raise UserError(
-            f"{lacking[0]}: no results{where} in {results_dir}; `fedrepro run {lacking[0]}{more}` makes them"
-        )
-    if not rows:
-        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+    selected = select_distinct((*specs, *papers))
+    judged = _judged(selected, tier, results_dir, sets)
+    named = bool(specs or papers)
+    _require_results(judged, tier, sets, results_dir, one=len(specs) == len(selected))
+    rows = [row for figure in judged for row in figure.rows if not only or row.verdict in map(ONLY.get, only)]
     if as_json:
-        click.echo(json.dumps([_facts(row) for row in rows], indent=1))
+        stale = {(figure.name, name): why for figure in judged for name, why in figure.stale.items()}
+        click.echo(json.dumps([_facts(row, stale.get((row.figure, row.tier), ())) for row in rows], indent=1))
         return
-    for row in rows:
+    if not (named or only):
+        _print_summary(judged)
+    for row in rows if named or only else ():
         click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
     counts = Counter((r.verdict, r.level) for r in rows)
     by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
     click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
-    if recomputed := gather.recomputed(paths, tier, results_dir):
+    if recomputed := gather.recomputed([figure.path for figure in judged], tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
+    _print_stale(judged)
+    if not (named or only):
+        click.echo("\n".join(["", *NEXT]))
+
+
+NEXT = (
+    "fedrepro verdict gcca                   the claims of a paper; of a figure: fedrepro verdict gcca/fig4",
+    "fedrepro verdict --only not-reproduced  all claims with a verdict",
+    "fedrepro verdict gcca.3d.optimal        one claim",
+    "fedrepro report                         all of it as pages",
+)
+"""What to ask after the summary."""
+
+
+def _judged(selected: Sequence[Selected], tier: str, results_dir: Path, sets: tuple[str, ...]) -> list[Verdicts]:
+    """Return the verdicts on the selected claims of every figure. Many figures are judged in several processes."""
+    from fedrepro.report import gather
+
+    judge = functools.partial(gather.verdicts, tier=tier, root=results_dir, sets=sets)
+    if len(selected) <= ALONE:
+        return [judge(item) for item in selected]
+    from fedrepro import processes
+    from fedrepro.runs.runner import default_jobs
+
+    judged = []
+    with Progress("figures", len(selected)) as progress:
+        for verdicts in processes.parallel_map(judge, selected, default_jobs()):
+            progress.step(verdicts.name)
+            judged.append(verdicts)
+    return judged
+
+
+def _require_results(judged: Sequence[Verdicts], tier: str, sets: Sequence[str], results_dir: Path, one: bool) -> None:
+    """Raise UserError if there is nothing to judge. one : whether every figure was named by itself."""
+    from fedrepro.report import gather
+
+    where = "" if tier == gather.BEST else f" at the {tier} tier"
+    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{option}'" for option in sets)
+    for figure in judged if one else ():
+        if not figure.claims:
+            raise UserError(
+                f"{figure.path}: has no claims to judge; `fedrepro show {figure.path}` prints its numbers, and "
+                "`fedrepro describe claims` explains how to add a claim"
+            )
+        if not figure.has_results:
+            raise UserError(
+                f"{figure.path}: no results{where} in {results_dir}; `fedrepro run {figure.path}{more}` makes them"
+            )
+    if not any(figure.rows for figure in judged):
+        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+
+
+def _print_summary(judged: Sequence[Verdicts]) -> None:
+    """Print a table with a line per paper: the number of its claims with each verdict."""
+    rows: dict[str, list[Row]] = {paper: [] for paper in registry.PAPERS}
+    stale: Counter[str] = Counter()
+    for figure in judged:
+        paper = figure.name.partition("/")[0]
+        rows.setdefault(paper, []).extend(figure.rows)
+        stale[paper] += bool(figure.stale)
+    shown = [verdict for verdict in VERDICTS if any(row.verdict == verdict for own in rows.values() for row in own)]
+    lines = [("", "claims", *shown, "stale figures")]
+    rows["all"] = [row for own in rows.values() for row in own]
+    for paper, own in rows.items():
+        counts = Counter(row.verdict for row in own)
+        figures = sum(stale.values()) if paper == "all" else stale[paper]
+        lines.append((paper, str(len(own)), *(str(counts[verdict] or "") for verdict in shown), str(figures or "")))
+    for line in aligned(lines):
+        click.echo(line)
+
+
+def _print_stale(judged: Sequence[Verdicts]) -> None:
+    """Name the results that today's code did not compute."""
+    from fedrepro.results.staleness import in_words
+
+    results = {(figure.name, tier): reasons for figure in judged for tier, reasons in figure.stale.items()}
+    if results:
+        click.secho(in_words(results), fg="yellow")
 
 
 def _level(level: str) -> str:
@@ -74,7 +175,7 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _facts(row: Row) -> dict[str, Any]:
+def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
     claim = row.claim
     return {
         **{"figure": row.figure, "tier": row.tier, "id": claim.id, "says": claim.says, "where": claim.where},
@@ -85,5 +186,6 @@ def _facts(row: Row) -> dict[str, Any]:
             for m, unit in zip(row.margins, row.units, strict=True)
         ],
         "trials_to_decide": row.trials_to_decide,
+        "stale": list(stale),
         **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
     }

@@ -16,7 +16,7 @@ from fedrepro.plotting.figure import draw
 from fedrepro.plotting.series import FigureData
 from fedrepro.plotting.single_panel import draw_single_panel
 from fedrepro.progress import Progress
-from fedrepro.results.read import points, stem, with_results
+from fedrepro.results.read import has_results, largest_tier, stem
 
 FORMATS = ("png", "pdf")
 """The default formats."""
@@ -26,8 +26,8 @@ FORMATS = ("png", "pdf")
 class DrawOptions:
     """Options of drawing: results of a ``tier`` below ``root``, in ``formats``, into the folder ``plots``.
 
-    sets : ``run --set`` options of the results. panel : draw only this panel, '' for the whole figure. width : width of
-    that panel in inches, and as the user wrote it.
+    tier : a tier, or ``best`` for the largest that has results. sets : ``run --set`` options of the results. width : of
+    a panel that is drawn by itself, in inches, and as the user wrote it.
     """
 
     tier: str
@@ -35,35 +35,38 @@ class DrawOptions:
     root: Path
     plots: Path
     sets: tuple[str, ...] = ()
-    panel: str = ""
     width: tuple[float, str] = (0.0, "")
 
 
-def draw_all(paths: Iterable[Path], options: DrawOptions, must: bool = False, jobs: int = 1) -> Iterator[Path]:
+Wanted = tuple[Path, str]
+"""A spec, and the panel to draw by itself, '' for the whole figure."""
+
+
+def draw_all(wanted: Iterable[Wanted], options: DrawOptions, must: bool = False, jobs: int = 1) -> Iterator[Path]:
     """Draw every figure that has results, ``jobs`` at a time with progress; yield the files as they are written.
 
     must : raise UserError for a spec without results.
     """
-    paths = list(paths)
-    with Progress("figures", len(paths)) as progress:
-        drawn = processes.parallel_map(functools.partial(draw_one, options=options, must=must), paths, jobs)
-        for path, files in zip(paths, drawn, strict=True):
+    wanted = list(wanted)
+    with Progress("figures", len(wanted)) as progress:
+        drawn = processes.parallel_map(functools.partial(draw_one, options=options, must=must), wanted, jobs)
+        for (path, _), files in zip(wanted, drawn, strict=True):
             progress.step(f"{path.parent.name}/{path.stem}")
             yield from files
 
 
-def draw_one(path: Path, options: DrawOptions, must: bool = False) -> list[Path]:
-    """Draw the figure of one spec, if it has results; return the files."""
-    drawn: list[Path] = []
-    for figure, frame, sidecar in with_results([path], options.tier, options.root, must, options.sets):
-        arrays = points(stem(options.root, figure), sidecar)
-        target = stem(options.plots, figure)
-        if options.panel:
-            source = FigureData(figure, frame, sidecar, arrays)
-            drawn += draw_single_panel(source, options.panel, options.width, target, options.formats, options.root)
-        else:
-            drawn += draw(figure, frame, sidecar, target, options.formats, arrays, options.root)
-    return drawn
+def draw_one(wanted: Wanted, options: DrawOptions, must: bool = False) -> list[Path]:
+    """Draw the figure of one spec or one of its panels, if it has results; return the files."""
+    path, panel = wanted
+    tier = largest_tier(path, options.tier, options.root, options.sets)
+    if not (must or has_results(path, tier, options.root, options.sets)):
+        return []
+    source = FigureData.read(path, tier, options.root, options.sets)
+    target = stem(options.plots, source.figure)
+    if panel:
+        return draw_single_panel(source, panel, options.width, target, options.formats, options.root)
+    results = (source.figure, source.frame, source.sidecar)
+    return draw(*results, target, options.formats, source.points, options.root, source.stale)
 
 
 class BackgroundDrawing:
@@ -83,7 +86,7 @@ class BackgroundDrawing:
     def add(self, path: Path) -> None:
         """Submit the figure of a spec, if it has results."""
         try:
-            future = self._pool.submit(draw_one, path, self.options)
+            future = self._pool.submit(draw_one, (path, ""), self.options)
         except BrokenProcessPool as error:  # raised by ``files``, so that computing continues
             future = Future()
             future.set_exception(error)

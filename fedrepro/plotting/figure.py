@@ -60,16 +60,18 @@ def draw(
     formats: Sequence[str] = ("png", "pdf"),
     points: pd.DataFrame | None = None,
     root: Path | None = None,
+    stale: tuple[str, ...] = (),
 ) -> list[Path]:
     """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
 
     frame : the figure's tidy CSV. points : its points file, for scatter panels. root : the folder of the results, None
-    for results from another source; the pictures record their provenance. Files are replaced atomically. Raises
+    for results from another source; the pictures record their provenance. stale : what has changed since the results
+    were computed. Files are replaced atomically. Raises
     ParameterError for an unknown format, or a panel that cannot be drawn.
     """
     check_formats(formats)
     check_figure(figure)
-    source = FigureData(figure, frame, sidecar, points)
+    source = FigureData(figure, frame, sidecar, points, stale)
     stem = Path(stem)
     picture = build_from(source)
     return save(picture, stem, formats, record(figure, sidecar, root)) + _write_tables(source, stem)

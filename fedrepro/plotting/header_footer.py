@@ -26,7 +26,7 @@ OWN_FILE = "own file"
 def tags(source: FigureData) -> list[str]:
     """Return how these results differ from the published experiment, most serious first."""
     sidecar, figure = source.sidecar, source.figure
-    result = []
+    result = ["STALE"] if source.stale else []
     if sidecar.stand_ins:
         result.append("STAND-IN DATA")
     if sidecar.variants or _sizes(source):
@@ -93,6 +93,7 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
+    parts += [f"stale: {reason}" for reason in source.stale]
     parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)

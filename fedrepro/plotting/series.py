@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from fedrepro import registry
 from fedrepro.claims.judge import Known
 from fedrepro.errors import UserError
+from fedrepro.results import staleness
 from fedrepro.results.by_run import Rows, Runs, at_rounds
+from fedrepro.results.read import points, stem, with_results
 from fedrepro.results.schema import Sidecar, Timing
 from fedrepro.spec import axes, panels
 from fedrepro.spec.axes import Axis, Reads
@@ -28,12 +31,16 @@ SERIAL = "serial_seconds"
 
 @dataclass(frozen=True)
 class FigureData:
-    """The data of a figure: its spec, its tidy results, their sidecar, and the points of scatter panels."""
+    """The data of a figure: its spec, its tidy results, their sidecar, and the points of scatter panels.
+
+    stale : what has changed since the results were computed.
+    """
 
     figure: Figure
     frame: pd.DataFrame
     sidecar: Sidecar = field(default_factory=Sidecar)
     points: pd.DataFrame | None = None
+    stale: tuple[str, ...] = ()
 
     @functools.cached_property
     def known(self) -> Known:
@@ -45,16 +52,23 @@ class FigureData:
         """The rows of the frame by run."""
         return self.known.runs
 
+    @classmethod
+    def read(cls, path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> FigureData:
+        """Return the results of a spec's figure below ``root``. Raises UserError if it has none."""
+        ((figure, frame, sidecar),) = with_results([path], tier, root, True, sets)
+        arrays = points(stem(root, figure), sidecar)
+        return cls(figure, frame, sidecar, arrays, staleness.stale(figure, sidecar, root))
+
     def of(self, figure: Figure, sidecar: Sidecar) -> FigureData:
         """Return the same results for another figure, with the values already computed."""
-        made = FigureData(figure, self.frame, sidecar, self.points)
+        made = FigureData(figure, self.frame, sidecar, self.points, self.stale)
         vars(made)["known"] = self.known
         return made
 
     def in_short(self) -> FigureData:
         """Return the same results without measurements: one row per run, with its status."""
         rows = self.frame.drop_duplicates(["series", "trial"])
-        return FigureData(self.figure, rows.reset_index(drop=True), self.sidecar)
+        return FigureData(self.figure, rows.reset_index(drop=True), self.sidecar, stale=self.stale)
 
     def stands_in(self, curves: Iterable[Curve]) -> str:
         """Return `` (stand-in)`` if all these curves use stand-in data, else ``''``."""

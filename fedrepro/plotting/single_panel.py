@@ -26,11 +26,11 @@ from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
-from fedrepro.results.read import points, stem, with_results
+from fedrepro.results.read import has_results, largest_tier
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import BEST, TIERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,12 +159,11 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
     path = find_spec(str(figure))
     if tier is not None and tier not in TIERS:
         raise UserError(f"'{tier}' is not a tier{nearest(tier, TIERS)} (tiers: {', '.join(TIERS)})")
-    tiers = TIERS[::-1] if tier is None else (tier,)
-    loaded = next((loaded for name in tiers for loaded in with_results([path], name, root)), None)
-    if loaded is None:
-        where = f"at the {' or the '.join(tiers)} tier in {root}"
+    chosen = largest_tier(path, tier or BEST, root)
+    if not has_results(path, chosen, root):
+        where = f"at the {' or the '.join([tier] if tier else TIERS[::-1])} tier in {root}"
         raise UserError(f"{path}: no results {where}; `fedrepro run {path}` makes them")
-    return FigureData(*loaded, points(stem(root, loaded[0]), loaded[2]))
+    return FigureData.read(path, chosen, root)
 
 
 def _room_of(ax: Axes) -> Room:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedrepro.claims import evidence, judge
@@ -13,18 +13,17 @@ from fedrepro.plotting.series import FigureData
 from fedrepro.report.contents import LENT, Report, Section
 from fedrepro.report.effects import Measured, measure
 from fedrepro.report.published import published
-from fedrepro.results import checks, read, receipts
+from fedrepro.results import checks, read, receipts, staleness
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import discrepancies, nodes
 from fedrepro.spec.discrepancies import Discrepancy, Effect
-from fedrepro.spec.find import stored_under
+from fedrepro.spec.find import Selected, stored_under
 from fedrepro.spec.model import Claim
 from fedrepro.spec.read import load
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import BEST, TIERS
 
-BEST = "best"
 BEST_FIRST = TIERS[::-1]
 VERDICTS = evidence.VERDICTS
 
@@ -69,15 +68,38 @@ def _measured(effect: Effect, source: FigureData) -> Measured:
         return Measured(effect.figure, source.figure.tier, f"cannot be read from these results: {error}")
 
 
-def verdicts(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> tuple[judge.Row, ...]:
-    """Return only the verdicts on a figure's claims, for results with these options; () without results."""
-    sources = [_source(path, t, root, sets) for t in _wanted(tier) if _has(path, t, root, sets)]
-    return _best([_rows(source) for source in sources], sources[0].figure.claims) if sources else ()
+@dataclasses.dataclass(frozen=True)
+class Verdicts:
+    """The verdicts on a figure's claims.
+
+    has_results : whether it has any results to judge. claims : how many claims its spec has. stale : by tier, what has
+    changed since the results that verdicts are from were computed.
+    """
+
+    path: Path
+    name: str
+    rows: tuple[judge.Row, ...]
+    has_results: bool
+    claims: int
+    stale: Mapping[str, tuple[str, ...]]
 
 
-def has_results(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
-    """Return whether a figure has any results to judge."""
-    return any(_has(path, t, root, sets) for t in _wanted(tier))
+def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()) -> Verdicts:
+    """Return only the verdicts on the selected claims of a figure, for results with these options."""
+    path = selected.path
+    sources = [_source(path, t, root, sets) for t in _wanted(tier) if read.has_results(path, t, root, sets)]
+    if not sources:
+        root_node = nodes.read(path)
+        claims = root_node.get("claims")
+        number = len(claims.value) if claims is not None and isinstance(claims.value, list) else 0
+        return Verdicts(path, "/".join(stored_under(root_node)), (), False, number, {})
+    figure = sources[0].figure
+    rows = _best([_rows(source) for source in sources], figure.claims)
+    rows = tuple(row for row in rows if not selected.claims or row.claim.id in selected.claims)
+    judged = {row.tier for row in rows}
+    reasons = {s.figure.tier: staleness.stale(s.figure, s.sidecar, root) for s in sources if s.figure.tier in judged}
+    stale = {name: why for name, why in reasons.items() if why}
+    return Verdicts(path, f"{figure.paper}/{figure.figure}", rows, True, len(figure.claims), stale)
 
 
 def _wanted(tier: str) -> tuple[str, ...]:
@@ -87,7 +109,7 @@ def _wanted(tier: str) -> tuple[str, ...]:
 def section(path: Path, tier: str, root: Path) -> Section:
     """Return the section of one figure."""
     wanted = _wanted(tier)
-    available = [t for t in BEST_FIRST if _has(path, t, root)]
+    available = [t for t in BEST_FIRST if read.has_results(path, t, root)]
     sources: list[FigureData] = []
     damaged: list[str] = []
     for name in wanted:
@@ -103,7 +125,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
     source = sources[0]
     rows = _best([_rows(s) for s in sources], source.figure.claims)
     shown = [s for s in sources if s is source or s.figure.tier in {row.tier for row in rows}]
-    last = {s.figure.tier: _check(s, root) for s in shown}
+    last = {s.figure.tier: staleness.last_check(s.figure, s.sidecar, root) for s in shown}
     fresh = [_fresh(s, source, last[s.figure.tier]) for s in shown]
     stale, unchecked = (sum(reasons, ()) for reasons in zip(*fresh, strict=True))
     return Section(
@@ -119,12 +141,6 @@ def section(path: Path, tier: str, root: Path) -> Section:
         tuple(shown[1:]),
         recomputed([path], source.figure.tier, root),
     )
-
-
-def _check(source: FigureData, root: Path) -> Check | None:
-    """Return the last check of exactly these results, or None."""
-    check = checks.read(read.stem(root, source.figure))
-    return check if check is not None and check.results == source.sidecar.csv_sha256 else None
 
 
 def recomputed(paths: Iterable[Path], tier: str, root: Path) -> str:
@@ -170,11 +186,6 @@ def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[j
         min((rows[claim.id] for rows in tiers if claim.id in rows), key=lambda row: evidence.LEVELS.index(row.level))
         for claim in claims
     )
-
-
-def _has(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
-    paper, name = stored_under(nodes.read(path))
-    return read.results_file(read.place(root, tier, paper, name, sets, path)) is not None
 
 
 def _explained(row: judge.Row, source: FigureData) -> judge.Row:

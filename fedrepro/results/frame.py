@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
-from fedrepro.results.read import with_results
+from fedrepro.results import staleness
+from fedrepro.results.read import largest_tier, with_results
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Figure
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import BEST, TIERS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class StaleResults(UserWarning):
+    """Results that today's code, spec or data would not compute."""
+
 
 BESIDE = ("panel", "label")
 """Columns that name the panel and the curve of a row; a row that several panels draw is repeated for each."""
@@ -22,14 +29,16 @@ BESIDE = ("panel", "label")
 def load(figure: str | Path, tier: str | None = None, results: str | Path | None = None) -> pd.DataFrame:
     """Return the results of a figure, one measurement per row.
 
-    figure : ``paper/figure`` or the path of a spec. tier : ``paper``, ``quick`` or ``smoke``; None for the first of
-    these that has results. results : folder of the results; None for that of the current project.
+    figure : ``paper/figure``, the path of a spec, or the id of a claim. tier : ``paper``, ``quick`` or ``smoke``; None
+    for the first of these that has results. results : folder of the results; None for that of the current project.
 
     Columns: ``panel`` and ``label`` (the curve as the legend calls it), those of the CSV (``algorithm``, ``dataset``,
     ``partition``, ``trial``, ``status``, ``round``, the counts of numbers and bits sent, ``metric``, ``value``), and
     one for each parameter of the method, the problem, the dataset and the partition that any curve has, with its
     default where the spec does not set it: ``m``, ``problem.rho``, ``dataset.n``, ``partition.P``. ``frame.attrs``
-    has the sidecar's facts under ``sidecar``. Raises UserError where there is no such figure or it has no results.
+    has the sidecar's facts under ``sidecar``, and under ``stale`` what has changed since the results were computed; if
+    anything has, there is also a warning (``StaleResults``). Raises UserError where there is no such figure or it has
+    no results.
 
     Example:
         >>> from fedrepro.results import load
@@ -41,7 +50,7 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
     tiers = TIERS[::-1] if tier is None else (tier,)
-    results_of = next((loaded for name in tiers for loaded in with_results([path], name, root)), None)
+    results_of = next(with_results([path], largest_tier(path, tier or BEST, root), root), None)
     if results_of is None:
         raise UserError(
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
@@ -51,6 +60,10 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
     made = pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)
+    made.attrs["stale"] = stale = staleness.stale(drawn, sidecar, root)
+    if stale:
+        name = f"{drawn.paper}/{drawn.figure}"
+        warnings.warn(staleness.in_words({(name, drawn.tier): stale}), StaleResults, stacklevel=2)
     return made
 
 

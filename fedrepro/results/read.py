@@ -20,6 +20,7 @@ from fedrepro.spec import nodes
 from fedrepro.spec.find import is_of_project, stored_under, within
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
+from fedrepro.spec.tiers import BEST, TIERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,6 +201,22 @@ def as_written(base: Path, sidecar: Sidecar) -> bool:
     if table is None or content_hash(table) != sidecar.csv_sha256:
         return False
     return not sidecar.points_sha256 or (arrays is not None and content_hash(arrays) == sidecar.points_sha256)
+
+
+def has_results(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> bool:
+    """Return whether the figure of a spec has results at a tier."""
+    paper, name = stored_under(nodes.read(path))
+    return results_file(place(root, tier, paper, name, sets, path)) is not None
+
+
+def largest_tier(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> str:
+    """Return the tier, or for ``best`` the largest tier at which the figure of a spec has results.
+
+    That is ``quick`` if it has none.
+    """
+    if tier != BEST:
+        return tier
+    return next((name for name in TIERS[::-1] if has_results(path, name, root, sets)), "quick")
 
 
 def with_results(

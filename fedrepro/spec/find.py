@@ -1,9 +1,11 @@
-"""Find specs: list them, and resolve the names that users give."""
+"""Find specs: list them, and resolve the names that users give: of a figure, a paper, a claim, or a file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro.errors import UserError, nearest
@@ -61,18 +63,96 @@ def specs(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*/*.yaml") if path.name != DISCREPANCIES)
 
 
-def find_spec(name: str) -> Path:
-    """Return a spec by its path, or by ``paper/figure`` from any folder inside or outside a project."""
-    path = Path(name)
+@dataclass(frozen=True)
+class Selected:
+    """A spec that a user selected. claims : the ids of the selected claims, none for the whole figure."""
+
+    path: Path
+    claims: frozenset[str] = frozenset()
+
+
+def select(names: Iterable[str | Path]) -> list[Selected]:
+    """Return what the names select, each spec once in the order of the names; all specs if no name is given.
+
+    A name is the path of a spec, ``paper/figure``, a paper (all of its figures), or the id of a claim (its figure, with
+    only that claim). They are found from any folder inside or outside a project. Raises UserError for another name.
+    """
+    names = list(names)
+    selected: dict[Path, Selected] = {}
+    for item in (item for name in names for item in _named(str(name))):
+        known = selected.get(item.path.resolve(), item)
+        claims = known.claims | item.claims if known.claims and item.claims else frozenset()
+        selected[item.path.resolve()] = Selected(known.path, claims)
+    if names and not selected:
+        raise UserError(f"{DISCREPANCIES} contains a paper's discrepancies, not a figure; name a figure's spec")
+    return list(selected.values()) if names else [Selected(path) for path in specs(experiments())]
+
+
+def _named(name: str) -> list[Selected]:
+    """Return the specs that one name selects."""
+    path, folder = Path(name), experiments()
+    if path.name == DISCREPANCIES:  # a glob over experiments/ includes them
+        return []
     if path.is_file():
-        return path
-    folder = experiments()
-    short = name.removeprefix(f"{FOLDER}/").removesuffix(".yaml")
+        return [Selected(path)]
+    short = name.removeprefix(f"{FOLDER}/").removesuffix(".yaml").removesuffix("/")
     if (folder / f"{short}.yaml").is_file():
-        return folder / f"{short}.yaml"
-    known = [p.relative_to(folder).with_suffix("").as_posix() for p in specs(folder)]
-    near = nearest(short, known)
-    raise UserError(f"{name}: no such spec{near} (`fedrepro list figures` shows all)")
+        return [Selected(folder / f"{short}.yaml")]
+    known = specs(folder)
+    of_paper = [path for path in known if path.parent.name == short]
+    of_claim = [Selected(path, frozenset([name])) for path in known if name in _claim_ids(path)]
+    if of_paper or of_claim:
+        return [Selected(path) for path in of_paper] or of_claim
+    near = nearest(short, [*names_of_specs(), *claim_ids()])
+    raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
+
+
+def names_of_specs() -> list[str]:
+    """Return the names of all papers and figures."""
+    known = specs(experiments())
+    return [*dict.fromkeys(path.parent.name for path in known), *(f"{path.parent.name}/{path.stem}" for path in known)]
+
+
+def claim_ids() -> Iterator[str]:
+    """Yield the ids of all claims."""
+    for path in specs(experiments()):
+        yield from _claim_ids(path)
+
+
+_CLAIM_ID = re.compile(r"\bid: *[\"']?([^\s,\"'}]+)")
+"""The id of a claim in the text of a spec. No other key of a spec is called ``id``."""
+
+
+def _claim_ids(path: Path) -> list[str]:
+    """Return the ids of a spec's claims, without parsing it: a search through all specs takes milliseconds."""
+    return _CLAIM_ID.findall(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def find_spec(name: str) -> Path:
+    """Return the spec of one figure by its path, by ``paper/figure``, or by the id of one of its claims."""
+    selected = select([name])
+    if len(selected) > 1:
+        raise UserError(
+            f"{name}: has {len(selected)} figures; name one of them, such as {name}/{selected[0].path.stem} "
+            "(`fedrepro list figures` shows all)"
+        )
+    return selected[0].path
+
+
+def find_panel(name: str, panel: str | None) -> tuple[Path, str | None]:
+    """Return the spec and the panel of one figure. Without ``panel``, the id of a claim means the claim's panel."""
+    path = find_spec(name)
+    if panel is None and not Path(name).is_file() and name in _claim_ids(path):
+        panel = panel_of_claim(path, name)
+    return path, panel
+
+
+def panel_of_claim(path: Path, claim: str) -> str | None:
+    """Return the panel that a claim of a spec is about, None if the spec does not name it."""
+    claims = read(path).get("claims")
+    items = claims.value if claims is not None and isinstance(claims.value, list) else []
+    plain = [item.plain() for item in items]
+    return next((str(item["panel"]) for item in plain if item.get("id") == claim and "panel" in item), None)
 
 
 def stored_under(root: Node) -> tuple[str, str]:
@@ -83,21 +163,16 @@ def stored_under(root: Node) -> tuple[str, str]:
 
 
 def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -> list[Figure]:
-    """Read several specs and report the errors of all of them together.
+    """Read the specs that names select (see ``select``) and report the errors of all of them together.
 
     Results are stored under the paper and figure in a spec. A spec in the experiments folder must have those of its
-    path, and no two specs may have the same. A file named twice is read once.
+    path, and no two specs may have the same.
     """
     figures: dict[Path, Figure] = {}
     messages: list[str] = []
-    given = [name for name in names if Path(name).name != DISCREPANCIES]  # a glob over experiments/ includes them
-    if not given:
-        raise UserError(f"{DISCREPANCIES} contains a paper's discrepancies, not a figure; name a figure's spec")
-    for name in given:
-        path = find_spec(str(name))
+    for path in (item.path for item in select(names)):
         try:
-            if path.resolve() not in figures:
-                figures[path.resolve()] = load(path, tier, sets)
+            figures[path.resolve()] = load(path, tier, sets)
         except SpecErrors as error:
             messages += error.messages
     messages += _misplaced(figures)
@@ -130,13 +205,15 @@ def _doubled(named: Iterable[tuple[tuple[str, str], str]]) -> list[str]:
     ]
 
 
-def find_some(names: Iterable[str]) -> list[Path]:
-    """Return the specs with these names, or all specs if no name is given, without the papers' discrepancies.
-
-    A file named twice is one spec. Raises UserError if two files are specs of the same figure.
-    """
-    given = {path.resolve(): path for path in (find_spec(name) for name in names if Path(name).name != DISCREPANCIES)}
-    several = given.values() if len(given) > 1 else ()
-    if messages := _doubled((stored_under(read(path)), str(path)) for path in several):
+def select_distinct(names: Iterable[str | Path]) -> list[Selected]:
+    """Return what the names select (see ``select``). Raises UserError if two files are specs of the same figure."""
+    selected = select(names)
+    paths = [item.path for item in selected]
+    if names and len(paths) > 1 and (messages := _doubled((stored_under(read(path)), str(path)) for path in paths)):
         raise SpecErrors(messages)
-    return list(given.values()) or specs(experiments())
+    return selected
+
+
+def find_some(names: Iterable[str | Path]) -> list[Path]:
+    """Return the specs that the names select, or all specs; see ``select_distinct``."""
+    return [item.path for item in select_distinct(names)]

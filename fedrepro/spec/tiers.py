@@ -9,3 +9,6 @@ MEANINGS = {
 }
 TIERS = tuple(MEANINGS)
 """From the smallest to the published sizes, rounds and trials; only at ``paper`` can a claim be reproduced."""
+
+BEST = "best"
+"""The value of ``--tier`` that means the best results there are."""

@@ -52,8 +52,14 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     curves, other = _computed_by_other_code(plan, sidecar, check)
     if curves and not other:
         return Validity()
-    which = f" ({other} of {curves} curves)" if other < curves else ""
-    return Validity((f"the code that computes it changed{which}",))
+    return Validity((f"the code that computes it changed{_which(plan, curves, other) if other < curves else ''}",))
+
+
+def _which(plan: Plan, curves: set[str], other: set[str]) -> str:
+    """Return in words which curves other code computed: their number and their methods."""
+    methods = {series: runs[0].setting.algorithm for series, runs in plan.by_figure[0].items() if runs}
+    names = ", ".join(sorted({methods.get(series, series) for series in other}))
+    return f" ({len(other)} of {len(curves)} curves: {names})"
 
 
 def _recorded_data(figure: Figure, sidecar: Sidecar) -> dict[str, DataSource]:
@@ -68,18 +74,19 @@ def _recorded_data(figure: Figure, sidecar: Sidecar) -> dict[str, DataSource]:
     }
 
 
-def _computed_by_other_code(plan: Plan, sidecar: Sidecar, check: Check | None) -> tuple[int, int]:
-    """Return the number of kept curves, and of those that today's code may compute otherwise."""
+def _computed_by_other_code(plan: Plan, sidecar: Sidecar, check: Check | None) -> tuple[set[str], set[str]]:
+    """Return the kept curves, and those that today's code may compute otherwise."""
     confirmed = set(check.confirmed(sidecar.csv_sha256)) if check is not None else set()
     today = {(series, run.trial): run.id for series, runs in plan.by_figure[0].items() for run in runs}
-    kept_curves, other = set(), set()
+    kept_curves: set[str] = set()
+    other: set[str] = set()
     for series, runs in sidecar.runs.items():
         for trial, run in enumerate(runs, start=1):
             if run:
                 kept_curves.add(series)
                 now = today.get((series, trial))
                 other |= {series} if now != run and now not in confirmed else set()
-    return len(kept_curves), len(other)
+    return kept_curves, other
 
 
 def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:

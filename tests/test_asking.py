@@ -1,0 +1,208 @@
+"""Asking by name: commands take figures, papers and claims, use the best results there are, and name stale ones."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedrepro.errors import UserError
+from fedrepro.plotting import draw_panel
+from fedrepro.plotting.provenance import read as read_record
+from fedrepro.results import load, staleness
+from fedrepro.results.frame import StaleResults
+from fedrepro.spec import find
+from fedrepro.spec.find import Selected
+
+from .conftest import ROOT
+
+Call = Callable[..., Result]
+
+CHANGED = "the code that computes it changed"
+
+
+@pytest.fixture
+def project(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two figures of one paper; its folder is the current one."""
+    folder = tmp_path / "experiments" / "beyond"
+    folder.mkdir(parents=True)
+    (folder / "small.yaml").write_text(small.read_text())
+    other = small.read_text().replace("figure: small", "figure: other").replace("id: small.1", "id: other.1")
+    (folder / "other.yaml").write_text(other.replace("Q2=5) < y(at='end', algorithm='fedcavg', Q2=1)", "Q2=5) < 0"))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def stale(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A function that makes all results stale."""
+
+    def edit() -> None:
+        monkeypatch.setattr("fedrepro.runs.identity.identify.SCHEME", "other code")
+
+    return edit
+
+
+def names(selected: list[Selected]) -> list[tuple[str, list[str]]]:
+    return [(item.path.stem, sorted(item.claims)) for item in selected]
+
+
+def test_a_name_is_a_figure_a_paper_a_claim_or_a_file(project: Path, small: Path) -> None:
+    assert names(find.select(["beyond/small"])) == [("small", [])]
+    assert names(find.select(["experiments/beyond/small.yaml"])) == [("small", [])]
+    assert names(find.select(["beyond"])) == names(find.select([])) == [("other", []), ("small", [])]
+    assert names(find.select(["small.1", "other.1"])) == [("small", ["small.1"]), ("other", ["other.1"])]
+    assert names(find.select(["small.1", "beyond/small"])) == [("small", [])], "the whole figure includes the claim"
+    assert find.select([small])[0].path == small
+    for name, near in (("beyon", "beyond"), ("beyond/smal", "beyond/small"), ("other.2", "other.1")):
+        with pytest.raises(UserError, match=f"^{name}: no such figure, paper or claim, did you mean '{near}'"):
+            find.select([name])
+
+
+def test_a_command_for_one_figure_refuses_a_paper(project: Path, fedrepro: Call) -> None:
+    refused = fedrepro("show", "beyond")
+    assert refused.exit_code == 2
+    assert "beyond: has 2 figures; name one of them, such as beyond/other" in refused.output
+
+
+def test_the_ids_of_all_claims_are_found_without_parsing() -> None:
+    from fedrepro.spec.nodes import read
+
+    for path in find.specs(ROOT / "experiments"):
+        claims = read(path).get("claims")
+        assert find._claim_ids(path) == [claim["id"] for claim in (claims.plain() if claims else [])], path
+
+
+def test_commands_take_papers_and_claims(project: Path, fedrepro: Call, tmp_path: Path) -> None:
+    assert "2 specs valid" in fedrepro("validate", "beyond").output
+    assert fedrepro("run", "beyond", "-j", 1, "--tier", "smoke").exit_code == 0
+    planned = json.loads(fedrepro("plan", "other.1", "--tier", "smoke", "--json").output)
+    assert [row["figure"] for row in planned["figures"]] == ["beyond/other"]
+    results = ("--results", tmp_path / "results")
+    assert (
+        "beyond/other, beyond/small (smoke): no run"
+        in fedrepro("failures", "beyond", "--tier", "smoke", *results).output
+    )
+    shown = fedrepro("show", "small.1").output
+    assert "(a) left" in shown
+    assert "(b)" not in shown, "the panel of the claim"
+
+
+def test_verdict_prints_a_line_for_each_paper_and_filters_claims(project: Path, fedrepro: Call) -> None:
+    fedrepro("run", "beyond", "-j", 1)
+    summary = fedrepro("verdict").output
+    (line,) = [line for line in summary.splitlines() if line.startswith("beyond")]
+    assert line.split() == ["beyond", "2", "1", "1"], "one fails, one is undecided"
+    assert "more local steps help" not in summary
+    assert "fedrepro verdict --only not-reproduced" in summary, "what to ask next"
+    of_paper = fedrepro("verdict", "beyond").output
+    assert of_paper == fedrepro("verdict", "--paper", "beyond").output
+    assert of_paper.count("more local steps help") == 2
+    for words in (("--only", "fails"), ("other.1",)):
+        one = fedrepro("verdict", *words).output
+        assert (one.count("more local steps help"), "other.1" in one) == (1, True), words
+    assert "1 fails (quick); 1 claim, 1 distinct" in fedrepro("verdict", "other.1").output
+    assert [row["id"] for row in json.loads(fedrepro("verdict", "--json").output)] == ["other.1", "small.1"]
+
+
+def test_a_spec_without_claims_is_told_so(small: Path, fedrepro: Call) -> None:
+    text = small.read_text()
+    small.write_text(text[: text.index("claims:")] + text[text.index("tiers:") :])
+    fedrepro("run", small, "-j", 1)
+    refused = fedrepro("verdict", small)
+    assert refused.exit_code == 2
+    assert f"{small}: has no claims to judge; `fedrepro show {small}` prints its numbers" in refused.output
+
+
+def test_plot_draws_the_largest_tier_with_results_unless_one_is_named(project: Path, fedrepro: Call) -> None:
+    fedrepro("run", "beyond/small", "-j", 1, "--tier", "smoke")
+    assert "plots/smoke/beyond/small.png" in fedrepro("plot", "beyond/small", "--format", "png").output
+    fedrepro("run", "beyond/small", "-j", 1)
+    assert "plots/quick/beyond/small.png" in fedrepro("plot", "--format", "png").output
+    asked = fedrepro("plot", "beyond/small", "--tier", "smoke", "--format", "png").output
+    assert "plots/smoke/beyond/small.png" in asked
+    lacking = fedrepro("plot", "beyond/small", "--tier", "paper")
+    assert (lacking.exit_code, "no results at the paper tier" in lacking.output) == (2, True)
+
+
+def test_plot_takes_papers_and_claims(project: Path, fedrepro: Call) -> None:
+    fedrepro("run", "beyond/small", "-j", 1)
+    assert "beyond/small.png" in fedrepro("plot", "beyond", "--format", "png").output, "figures with results"
+    for words in (("--claim", "small.1"), ("small.1", "--width", "3in")):
+        drawn = fedrepro("plot", *words, "--format", "png")
+        assert "quick/beyond/small.a.caption.txt" in drawn.output, drawn.output
+
+
+def test_lists_of_figures_have_the_names_that_commands_take(project: Path, fedrepro: Call) -> None:
+    lines = fedrepro("list", "figures").output.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["beyond/other", "beyond/small"]
+    (first, _) = json.loads(fedrepro("list", "figures", "--json").output)
+    assert first == {"name": "beyond/other", "title": "a small figure", "spec": "experiments/beyond/other.yaml"}
+
+
+def test_stale_results_are_named_everywhere(
+    project: Path, fedrepro: Call, tmp_path: Path, stale: Callable[[], None]
+) -> None:
+    results = tmp_path / "results"
+    fedrepro("run", "beyond/small", "-j", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load("beyond/small", results=results).attrs["stale"] == ()
+    for command in ("verdict", "show"):
+        assert "stale:" not in fedrepro(command, "beyond/small").output
+    stale()
+    named = f"stale: beyond/small (quick tier): {CHANGED}; `fedrepro run beyond/small --tier quick` computes"
+    assert named in fedrepro("verdict", "beyond/small").output
+    (facts,) = json.loads(fedrepro("verdict", "beyond/small", "--json").output)
+    assert facts["stale"] == [CHANGED]
+    (line,) = [line for line in fedrepro("verdict").output.splitlines() if line.startswith("beyond")]
+    assert line.split() == ["beyond", "1", "1", "1"], "one claim, which holds, of one stale figure"
+    shown = fedrepro("show", "beyond/small").output
+    assert "STALE · QUICK TIER" in shown
+    assert f"stale: {CHANGED}" in shown
+    with pytest.warns(StaleResults, match=f"beyond/small .quick tier.: {CHANGED}"):
+        assert load("beyond/small", results=results).attrs["stale"] == (CHANGED,)
+    fedrepro("plot", "beyond/small", "--format", "svg")
+    picture = (tmp_path / "plots" / "quick" / "beyond" / "small.svg").read_text()
+    assert all(text in picture for text in ("<!-- STALE -->", CHANGED))
+    assert read_record(tmp_path / "plots" / "quick" / "beyond" / "small.svg")["figure"] == "beyond/small"
+
+
+def test_a_panel_in_axes_of_your_own_says_in_its_caption_that_it_is_stale(
+    project: Path, fedrepro: Call, tmp_path: Path, stale: Callable[[], None]
+) -> None:
+    import matplotlib.pyplot as plt
+
+    fedrepro("run", "beyond/small", "-j", 1)
+    stale()
+    axes = plt.figure().add_subplot()
+    caption = draw_panel(axes, "beyond/small", "a", results=tmp_path / "results")
+    assert "(a) left. STALE; QUICK TIER. quick tier" in caption
+    assert caption.endswith(f"stale: {CHANGED}.")
+    plt.close("all")
+
+
+def test_fail_on_stale_lists_them(project: Path, fedrepro: Call, tmp_path: Path, stale: Callable[[], None]) -> None:
+    fedrepro("run", "beyond", "-j", 1)
+    stale()
+    words = ("--results", tmp_path / "results", "--out", tmp_path / "out", "--no-pictures", "--fail-on", "stale")
+    failed = fedrepro("report", *words)
+    assert failed.exit_code == 1
+    assert failed.stderr.endswith(
+        f"--fail-on: 2 stale\n  stale: beyond/other: {CHANGED}\n  stale: beyond/small: {CHANGED}\n"
+    )
+
+
+def test_several_stale_results_are_a_list() -> None:
+    words = staleness.in_words({("fedc/fig5", "paper"): ["the spec changed"], ("fedc/fig6", "quick"): [CHANGED]})
+    assert words.splitlines() == [
+        "2 results are stale:",
+        "  fedc/fig5 (paper tier): the spec changed",
+        f"  fedc/fig6 (quick tier): {CHANGED}",
+        "  `fedrepro run FIGURE --tier TIER` computes the runs again, `fedrepro check FIGURE --tier TIER --whole` "
+        "confirms those that did not change",
+    ]
