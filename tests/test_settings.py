@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from fedrepro.alternatives import cases, costs, kept, paired, ranking, survey
+from fedrepro.alternatives import cases, costs, deciding, kept, paired, ranking, survey
 from fedrepro.alternatives.apply import changed
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
@@ -443,3 +443,58 @@ def test_a_sidecar_can_be_compressed(computed: Path) -> None:
     path.with_name("small.json.xz").write_bytes(lzma.compress(path.read_bytes()))
     path.unlink()
     assert read_sidecar(path.with_suffix("")) == before
+
+
+# What decides ---------------------------------------------------------------------------------------------------------
+
+
+def tried(name: str, verdict: str, *origins: str) -> deciding.Tried:
+    parts = name.split("+")
+    alternatives = tuple(Alternative(part, origin, ()) for part, origin in zip(parts, origins, strict=True))
+    figure = the_figure()
+    row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
+    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, row, row, 2, ()))
+
+
+def decided(verdict: str, *cases_tried: deciding.Tried) -> str:
+    figure = the_figure()
+    row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
+    return deciding.deciding(row, cases_tried, the_rows()).words
+
+
+def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
+    printed = tried("beyond.1.q1-3", "not reproduced", "printed")
+    released = tried("beyond.2.outliers", "not reproduced", "released")
+    same = tried("beyond.3.q2-9", "reproduced", "ours")
+    noise = tried("beyond.3.q2-9", "within noise", "ours")
+    assert decided("reproduced") == "no other setting has been run"
+    assert decided("reproduced", same) == "the same with 1 other setting"
+    assert decided("not reproduced", printed, noise) == (
+        "no setting tried turns it (2 other settings); within noise with beyond.3.q2-9 (ours)"
+    )
+    assert decided("reproduced", printed, same) == "fails with beyond.1.q1-3 (printed) (of 2 other settings)"
+    assert decided("reproduced", released) == (
+        "fails with beyond.2.outliers (released) (of 1 other setting); under-specified: the paper does not print "
+        "outliers"
+    )
+    assert decided("within noise", printed, same) == (
+        "holds with beyond.3.q2-9 (ours); fails with beyond.1.q1-3 (printed) (of 2 other settings)"
+    )
+
+
+def test_a_pair_decides_only_what_neither_part_decides_alone(project: Path) -> None:
+    alone = tried("beyond.1.q1-3", "not reproduced", "printed")
+    pair = tried("beyond.1.q1-3+beyond.3.q2-9", "not reproduced", "printed", "ours")
+    assert decided("reproduced", alone, pair) == "fails with beyond.1.q1-3 (printed) (of 2 other settings)"
+    assert decided("reproduced", pair) == (
+        "fails with beyond.1.q1-3+beyond.3.q2-9 (printed and ours) (of 1 other setting)"
+    )
+
+
+def test_claims_are_listed_with_what_decides_them(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    (line,) = run(fedrepro, "claims").splitlines()
+    assert line.split()[1 if line.split()[0] != "within" else 2] == "small.1"
+    (facts,) = json.loads(run(fedrepro, "claims", "--json"))
+    assert facts["tried"] == ["beyond.1.q1-3", "beyond.1.q1-4"]
+    assert facts["words"] in line

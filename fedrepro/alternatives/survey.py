@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fedrepro.alternatives import cases, costs, kept, ranking
 from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.deciding import Deciding, Tried, deciding
 from fedrepro.alternatives.kept import Numbers
 from fedrepro.alternatives.paired import Effect, effect
 from fedrepro.alternatives.ranking import Entry
@@ -86,6 +87,20 @@ def entries(
     listed = [case for _, several in gathered for case in several]
     priced = zip(listed, costs.costs(listed, root, report), strict=True)
     return ranking.order(Entry(case, cost, len(open_claims & cost.claims)) for case, cost in priced)
+
+
+def decided(
+    gathered: Iterable[tuple[Numbers | None, list[Case]]], rows: Sequence[Discrepancy], root: Path
+) -> list[Deciding]:
+    """Return what decides the verdict on each claim of the figures that have results."""
+    decisions = []
+    for own, listed in gathered:
+        if own is None:
+            continue
+        changes = [Tried(case, change) for case in listed for change in effects(case, own, root)]
+        for row in judge.table(own.figure, own.frame, own.sidecar, own.known):
+            decisions.append(deciding(row, [one for one in changes if one.effect.claim.id == row.claim.id], rows))
+    return decisions
 
 
 def _open(own: Numbers) -> list[str]:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fedrepro.alternatives.cases import Case
+    from fedrepro.alternatives.deciding import Deciding
     from fedrepro.alternatives.kept import Numbers
     from fedrepro.alternatives.paired import Effect, Shift
     from fedrepro.alternatives.ranking import Entry
     from fedrepro.claims.intervals import Interval
+    from fedrepro.spec.discrepancies import Discrepancy
 
 
 def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,6 +60,7 @@ def settings() -> None:
     fedrepro settings plan                       list them with their cost
     fedrepro settings run fedmf/figS2 --hours 2  compute the most useful ones
     fedrepro settings show fedmf/figS2           print what they change
+    fedrepro settings claims fedmf/figS2         print what decides each verdict
     """
 
 
@@ -173,12 +176,37 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_jso
         click.echo(f"  {'':<24} {_in_words(effect.shift)}")
 
 
-def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[tuple[Numbers | None, list[Case]]]:
+@settings.command()
+@_shared
+@json_option
+def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
+    """Print for each claim what decides its verdict, of the settings that were run.
+
+    \b
+    Examples:
+      fedrepro settings claims fedmf/figS2
+      fedrepro settings claims --json
+    """
     from fedrepro.alternatives import survey
+
+    decided = survey.decided(_gathered(specs, tier, only, results_dir), _rows(), results_dir)
+    if as_json:
+        click.echo(json.dumps([_decision(one) for one in decided], indent=1))
+        return
+    for one in decided:
+        click.echo(f"{one.row.verdict:<16} {one.row.claim.id:<24} {one.words}")
+
+
+def _rows() -> list[Discrepancy]:
     from fedrepro.spec import discrepancies
 
-    rows = discrepancies.load_all(experiments())
-    return list(survey.chosen(find_some(specs), rows, tier, root, only))
+    return discrepancies.load_all(experiments())
+
+
+def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[tuple[Numbers | None, list[Case]]]:
+    from fedrepro.alternatives import survey
+
+    return list(survey.chosen(find_some(specs), _rows(), tier, root, only))
 
 
 def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[Entry]:
@@ -264,6 +292,18 @@ def _changes(case: Case, effect: Effect) -> dict[str, Any]:
             }
             for shift in effect.shifts
         ],
+    }
+
+
+def _decision(one: Deciding) -> dict[str, Any]:
+    return {
+        "figure": one.row.figure,
+        "claim": one.row.claim.id,
+        "verdict": one.row.verdict,
+        "tried": [tried.case.name for tried in one.tried],
+        "turns": [tried.case.name for tried in one.turns],
+        "not_printed": list(one.topics),
+        "words": one.words,
     }
 
 

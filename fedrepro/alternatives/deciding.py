@@ -1,0 +1,106 @@
+"""What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
+
+A setting is a cause only if the verdict turns with it. Where neither our value nor the one that turns the verdict is
+printed, the claim is under-specified: the paper does not print what would decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.paired import Effect
+from fedrepro.claims import evidence
+from fedrepro.claims.judge import Row
+from fedrepro.spec.discrepancies import Discrepancy
+
+HELD, FAILED, OPEN = "holds", "fails", "is within noise"
+OUTCOME: Mapping[str, str] = {
+    evidence.REPRODUCED: HELD,
+    evidence.HOLDS: HELD,
+    evidence.NOT_REPRODUCED: FAILED,
+    evidence.FAILS: FAILED,
+    evidence.NOISE: OPEN,
+    evidence.UNDECIDED: OPEN,
+}
+"""What a verdict says, at any level of evidence."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A case and what it changes for one claim."""
+
+    case: Case
+    effect: Effect
+
+    @property
+    def outcome(self) -> str:
+        """What the verdict under the other values says, '' if the claim could not be tested."""
+        return OUTCOME.get(self.effect.after.verdict, "")
+
+    @property
+    def origins(self) -> list[str]:
+        """The origins of the other values, each once."""
+        return list(dict.fromkeys(alternative.origin for alternative in self.case.alternatives))
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The verdict on a claim under all settings that were tried.
+
+    row : with the figure's own values. tried : every case with results. topics : what the paper does not print, of the
+    settings that turn the verdict.
+    """
+
+    row: Row
+    tried: tuple[Tried, ...]
+    topics: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """What the verdict with the figure's own values says."""
+        return OUTCOME.get(self.row.verdict, "")
+
+    def where(self, outcome: str) -> list[Tried]:
+        """Return the cases with this outcome; a pair only if neither part has it alone."""
+        chosen = [tried for tried in self.tried if tried.outcome == outcome]
+        alone = {tried.case.name for tried in chosen}
+        return [t for t in chosen if not (len(t.case.alternatives) > 1 and {a.id for a in t.case.alternatives} & alone)]
+
+    @property
+    def turns(self) -> list[Tried]:
+        """The cases that turn the verdict; for one within noise, those that decide it."""
+        return [t for outcome in (HELD, FAILED) if self.outcome not in (outcome, "") for t in self.where(outcome)]
+
+    @property
+    def words(self) -> str:
+        """What decides the verdict, in words."""
+        if not self.tried:
+            return "no other setting has been run"
+        settings = f"{len(self.tried)} other setting{'s' if len(self.tried) > 1 else ''}"
+        loose = self.where(OPEN) if self.outcome != OPEN else []
+        certainty = f"; within noise with {_listed(loose)}" if loose else ""
+        if not self.turns:
+            text = f"no setting tried turns it ({settings})" if self.outcome == FAILED else f"the same with {settings}"
+            return text + certainty
+        parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
+        text = f"{'; '.join(parts)} (of {settings}){certainty}"
+        return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
+
+
+def _listed(tried: Iterable[Tried]) -> str:
+    return ", ".join(f"{one.case.name} ({' and '.join(one.origins)})" for one in tried)
+
+
+def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy]) -> Deciding:
+    """Return what decides the verdict on a claim. rows : the discrepancies, for what the paper prints."""
+    plain = Deciding(row, tuple(tried))
+    turning = {a.id for one in plain.turns if len(one.case.alternatives) == 1 for a in one.case.alternatives}
+    topics = [
+        discrepancy.topic
+        for discrepancy in rows
+        for alternative in discrepancy.alternatives
+        if alternative.id in turning and "printed" not in (discrepancy.default, alternative.origin)
+    ]
+    return Deciding(row, tuple(tried), tuple(dict.fromkeys(topics)))
