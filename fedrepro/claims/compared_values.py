@@ -23,6 +23,9 @@ from fedrepro.spec.model import Claim, Curve, Figure
 SHOWN = 9
 """How many rounds of a comparison are listed: the one that decides, and others with even spacing."""
 
+LONGEST_SIDE = 160
+"""The most characters of a side that are shown."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -103,10 +106,16 @@ def _compared(comparison: judge.Comparison, reader: judge.Reader) -> Compared:
     held = sum(judge.outcome_of(pair.margin, comparison.strict) == judge.HOLDS for pair in pairs)
     of_sides = (_unit(comparison.left, reader), _unit(comparison.right, reader))
     kept = pairs if len(pairs) <= SHOWN else _thinned(pairs)
-    sides = (ast.unparse(comparison.left), comparison.sign, ast.unparse(comparison.right))
+    sides = (_short(comparison.left), comparison.sign, _short(comparison.right))
     return Compared(
         *sides, *of_sides, judge.unit_of(comparison, reader), tuple(kept), len(pairs), held, comparison.alone
     )
+
+
+def _short(side: ast.expr) -> str:
+    """Return a side as written, and only the start of one that words stand for."""
+    text = ast.unparse(side)
+    return text if len(text) <= LONGEST_SIDE else f"{text[: LONGEST_SIDE - 4]} ..."
 
 
 def _thinned(pairs: list[Pair]) -> list[Pair]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.claims import evidence, units
+from fedrepro.claims.classes import Robustness
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import LEVEL, MOST_TRIALS, Interval, jackknife, median
 from fedrepro.errors import UserError
@@ -42,7 +43,7 @@ class Row:
     promise : the outcome of a theorem's promise or condition (``PROMISES``), '' for other claims. measured : what the
     first comparison compares with a number, None if it compares two curves. units : of the margins.
     trials_to_decide : how many trials would decide what is within noise, ``MOST_TRIALS`` + 1 for more; None if that is
-    unknown or everything is decided.
+    unknown or everything is decided. robustness : how the verdict depends on the reading, None if that was not judged.
     """
 
     figure: str
@@ -58,6 +59,7 @@ class Row:
     measured: Interval | None = None
     units: tuple[str, ...] = ()
     trials_to_decide: int | None = None
+    robustness: Robustness | None = None
 
     @property
     def reason(self) -> str:
@@ -617,6 +619,10 @@ class Decision:
     trials_to_decide: int | None = None
 
 
+SHOWN_MARGINS = 4
+"""The largest number of margins that the reason of a verdict lists; of more it has the one that decides."""
+
+
 def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     """Return the outcome of all comparisons, in words, and the margin that decides each.
 
@@ -630,7 +636,11 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
         _words(interval, unit_of(c, reader), c.alone, trial)
         for c, (interval, trial) in zip(comparisons, deciding, strict=True)
     ]
-    text = f"{', '.join(words)} over {reader.trials} trial{'s' if reader.trials > 1 else ''}"
+    shown = words
+    if len(words) > SHOWN_MARGINS:
+        worst = min(range(len(words)), key=lambda k: rank(deciding[k][0], comparisons[k].strict))
+        shown = [f"{words[worst]}, the smallest of {len(words)} margins,"]
+    text = f"{', '.join(shown)} over {reader.trials} trial{'s' if reader.trials > 1 else ''}"
     decision = Decision(
         overall, text, tuple(interval for interval, _ in deciding), tuple(unit_of(c, reader) for c in comparisons)
     )

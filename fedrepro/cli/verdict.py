@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro import registry
+from fedrepro.claims.classes import ONE, TURNS, in_classes
 from fedrepro.claims.evidence import NONE, PAPER, VERDICTS
 from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
@@ -35,6 +36,7 @@ ALONE = 8
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
 @evidence_option("judge")
 @click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")
+@click.option("--fragile", is_flag=True, help="Print only claims whose verdict turns round under another reading.")
 @click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
 @set_option
 @json_option
@@ -43,6 +45,7 @@ def verdict(
     specs: tuple[str, ...],
     tier: str,
     only: tuple[str, ...],
+    fragile: bool,
     papers: tuple[str, ...],
     sets: tuple[str, ...],
     as_json: bool,
@@ -55,13 +58,15 @@ def verdict(
 
     At the paper tier, on the paper's data and with all trials, a claim is reproduced, not reproduced or within noise.
     With weaker evidence (fewer trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is
-    undecided.
+    undecided. A last line says how the verdict depends on the reading of the claim's words
+    (`fedrepro describe WORD` has the readings of a word).
 
     \b
     Examples:
       fedrepro verdict
       fedrepro verdict gcca --only not-reproduced
       fedrepro verdict gcca.3d.optimal
+      fedrepro verdict --fragile
       fedrepro verdict fedc/fig5 --tier paper
       fedrepro verdict gcca/fig4 --json
     """
@@ -73,6 +78,8 @@ def verdict(
     named = bool(specs or papers)
     _require_results(judged, tier, sets, results_dir, one=len(specs) == len(selected))
     rows = [row for figure in judged for row in figure.rows if not only or row.verdict in map(ONLY.get, only)]
+    rows = [row for row in rows if not fragile or (row.robustness is not None and row.robustness.kind == TURNS)]
+    named = named or fragile
     if as_json:
         stale = {(figure.name, name): why for figure in judged for name, why in figure.stale.items()}
         click.echo(json.dumps([_facts(row, stale.get((row.figure, row.tier), ())) for row in rows], indent=1))
@@ -80,10 +87,14 @@ def verdict(
     if not (named or only):
         _print_summary(judged)
     for row in rows if named or only else ():
-        click.echo(f"{row.verdict:<16} {row.claim.id:<22} {row.claim.says}\n{'':<16} {row.reason}")
+        click.echo(f"{row.verdict:<19} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
+        if row.robustness is not None and row.robustness.kind != ONE:
+            click.echo(f"{'':<19} {row.robustness.words}")
     counts = Counter((r.verdict, r.level) for r in rows)
     by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
     click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
+    if by_class := in_classes(row.robustness for row in rows):
+        click.echo(by_class)
     if recomputed := gather.recomputed([figure.path for figure in judged], tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
     _print_stale(judged)
@@ -175,6 +186,18 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _readings(row: Row) -> dict[str, Any] | None:
+    """Return the class of a verdict over readings, and the answer of each; None if readings were not judged."""
+    found = row.robustness
+    if found is None:
+        return None
+    return {
+        **{"class": found.kind, "in_words": found.words, "judged": len(found.answers), "total": found.total},
+        **{"unanswered": found.unanswered, "counts": found.counts, "influence": found.influence},
+        "answers": [{**answer.reading.values, "outcome": answer.outcome} for answer in found.answers],
+    }
+
+
 def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
     claim = row.claim
     return {
@@ -187,5 +210,7 @@ def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
         ],
         "trials_to_decide": row.trials_to_decide,
         "stale": list(stale),
+        "words": claim.words,
+        "readings": _readings(row),
         **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
     }

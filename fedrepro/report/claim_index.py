@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro import registry
+from fedrepro.claims import classes
 from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
 from fedrepro.report import summaries
@@ -123,6 +124,11 @@ def counted(rows: Sequence[Row]) -> str:
     """Return the number of claims with each verdict in words."""
     counts = Counter(row.verdict for row in rows)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+
+
+def in_classes(rows: Sequence[Row]) -> str:
+    """Return how the verdicts at the published sizes depend on the reading of words."""
+    return classes.in_classes(row.robustness for row in rows if row.level == PAPER)
 
 
 def count_sentence(rows: Sequence[Row]) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fedrepro.claims import evidence, judge
+from fedrepro.claims import evidence, judge, robustness
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.contents import LENT, Report, Section
@@ -94,7 +94,7 @@ def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()
         number = len(claims.value) if claims is not None and isinstance(claims.value, list) else 0
         return Verdicts(path, "/".join(stored_under(root_node)), (), False, number, {})
     figure = sources[0].figure
-    rows = _best([_rows(source) for source in sources], figure.claims)
+    rows = _best([_rows(source, root) for source in sources], figure.claims)
     rows = tuple(row for row in rows if not selected.claims or row.claim.id in selected.claims)
     judged = {row.tier for row in rows}
     reasons = {s.figure.tier: staleness.stale(s.figure, s.sidecar, root) for s in sources if s.figure.tier in judged}
@@ -123,7 +123,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
         return Section(path, figure, None, rows, tuple(damaged), tiers=tuple(available))
     source = sources[0]
-    rows = _best([_rows(s) for s in sources], source.figure.claims)
+    rows = _best([_rows(s, root) for s in sources], source.figure.claims)
     shown = [s for s in sources if s is source or s.figure.tier in {row.tier for row in rows}]
     last = {s.figure.tier: staleness.last_check(s.figure, s.sidecar, root) for s in shown}
     fresh = [_fresh(s, source, last[s.figure.tier]) for s in shown]
@@ -175,9 +175,14 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Figu
     return FigureData(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
 
 
-def _rows(source: FigureData) -> dict[str, judge.Row]:
+def _rows(source: FigureData, root: Path) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar, source.known)
-    return {row.claim.id: _explained(row, source) for row in rows}
+    base = read.stem(root, source.figure)
+    table = read.results_file(base)
+    judged = robustness.kept(base, source.figure, source.known, read.content_hash(table) if table else "")
+    return {
+        row.claim.id: dataclasses.replace(_explained(row, source), robustness=judged.get(row.claim.id)) for row in rows
+    }
 
 
 def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:

@@ -22,7 +22,7 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.claims.verdict_words import MEANING, SHORT
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
-from fedrepro.report import addresses, claim_index, next_steps
+from fedrepro.report import addresses, claim_index, next_steps, specification_curve
 from fedrepro.report.addresses import figure_page, file_name
 from fedrepro.report.claim_index import Entry
 from fedrepro.report.contents import Report, Section, paper_title
@@ -80,7 +80,8 @@ def marks_json(marks: Iterable[Mark]) -> str:
 TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
-    "distinct": distinct.explained,
+    "distinct": distinct.explained, "in_classes": claim_index.in_classes,
+    "specification_curve": specification_curve.svg,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip

@@ -45,8 +45,8 @@ class Reference:
 
     @property
     def constant(self) -> bool:
-        """Whether the method has no rounds, so that its curve is one value."""
-        return registry.methods()[self.curve.setting.algorithm].cls.one_shot
+        """Whether the curve is one value: its method has no rounds, or it is drawn as a level."""
+        return self.curve.role == "level" or registry.methods()[self.curve.setting.algorithm].cls.one_shot
 
     @property
     def scale(self) -> str:
@@ -138,18 +138,20 @@ def _matches(curve: Curve, values: Mapping[str, Any], other: Sequence[Reference]
             if not other or any(own != reference.curve.select.get(key) for reference in other):
                 return False
         elif isinstance(value, str) and value in (LARGER, SMALLER):
-            bounds = [reference.curve.select.get(key) for reference in other]
-            if not bounds or not all(isinstance(bound, (int, float)) for bound in bounds):
-                raise UserError(
-                    f"'{ast.unparse(node)}': {key}={value} needs a curve with a number {key} to compare with"
-                )
-            if not isinstance(own, (int, float)) or not all(
-                own > bound if value == LARGER else own < bound for bound in bounds
-            ):
+            if not _is_beyond(own, value, [reference.curve.select.get(key) for reference in other], node, key):
                 return False
         elif own not in (value if isinstance(value, list) else [value]):
             return False
     return True
+
+
+def _is_beyond(own: Any, side: str, bounds: list[Any], node: ast.expr, key: str) -> bool:
+    """Return whether a value is larger (or smaller) than those of the curves that are compared with."""
+    if not bounds or not all(isinstance(bound, (int, float)) for bound in bounds):
+        raise UserError(f"'{ast.unparse(node)}': {key}={side} needs a curve with a number {key} to compare with")
+    if not isinstance(own, (int, float)):
+        return False
+    return bool(own > max(bounds) if side == LARGER else own < min(bounds))
 
 
 def _in_order(curves: list[Curve], values: Mapping[str, Any]) -> list[Curve]:

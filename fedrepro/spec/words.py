@@ -28,7 +28,8 @@ Choose = Callable[[str], Any]
 BEST_OF = "best_of"
 """The name for the best of several curves: ``best_of(fedmgs)``."""
 PLACES = ("end", "early", "middle")
-SPEED, SAMENESS, PERFORMANCE = "measure of speed", "measure of sameness", "measure of performance"
+SPEED, SAMENESS = "measure of speed", "measure of sameness"
+PERFORMANCE, CONVERGENCE = "measure of performance", "measure of performance in converging"
 TO_A_LEVEL, AT_THE_END = "rounds to a level", "value at the end"
 COST = "uplink_scalars"
 
@@ -56,7 +57,7 @@ def uses_words(check: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     own = {*claim_grammar.READERS, *claim_grammar.PLAIN, *claim_grammar.ALONE}
-    return any(isinstance(node, ast.Call) and claim_grammar.called(node) not in {"", *own} for node in ast.walk(tree))
+    return any(isinstance(node, ast.Name) and node.id not in own for node in ast.walk(tree))
 
 
 def words_of(check: str) -> list[str]:
@@ -74,7 +75,7 @@ def literal(check: str, scope: Scope, choose: Choose) -> str:
         tree = ast.parse(check.strip(), mode="eval")
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
-    return " and ".join(_Expander(scope, choose, check.strip()).comparisons(tree.body))
+    return " and ".join(dict.fromkeys(_Expander(scope, choose, check.strip()).comparisons(tree.body)))
 
 
 class _Expander:
@@ -126,7 +127,7 @@ class _Expander:
         open_ = place is None
         performance = word.measures == PERFORMANCE and open_ and level is None and _are_curves(among)
         if performance:
-            measure = self.choose(PERFORMANCE)
+            measure = self.choose(CONVERGENCE if among[0].scale == WAY else PERFORMANCE)
             word = replace(word, measures=SPEED, stage="middle stage") if measure != AT_THE_END else word
         speed = word.measures == SPEED and open_
         to_level = level is not None or (performance and measure == TO_A_LEVEL)
@@ -141,6 +142,8 @@ class _Expander:
             return
         if speed:
             place = self._stage(word.stage, among, axis)
+        elif place in ("early", "middle"):
+            place = self._stage(f"{place} stage", among, axis)
         less = ahead.references[0].lower_is_better if not word.direction else word.direction == "lower"
         texts = [[self._value(r, place, axis) for r in group.references] for group in (ahead, behind)]
         yield self._compare(ahead, behind, texts, less, ahead.references[0].scale, among, strength, word.reversed)
@@ -164,6 +167,8 @@ class _Expander:
             yield self._tolerate(first, second, texts, True, RATIO, among)
             return
         reference = first.references[0]
+        if place in ("early", "middle"):
+            place = self._stage(f"{place} stage", among, axis)
         stages = [place] if place is not None else [self._at_share(share, among, axis) for share in (0.5, 0.9, 0.99)]
         for stage in (*stages, *(["end"] if place is None else [])):
             texts = [[self._value(r, stage, axis) for r in group.references] for group in (first, second)]
@@ -175,11 +180,15 @@ class _Expander:
 
     def _negation(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
         (inner,) = self._arguments(node, 1)
-        if (negated := lexicon().words.get(claim_grammar.called(inner))) is None or negated.kind != "order":
+        word_of = lexicon().words.get(claim_grammar.called(inner))
+        if word_of is not None and word_of.kind == "strength" and isinstance(inner, ast.Call):
+            (inner,), strength = self._arguments(inner, 1), replace(strength, visible=True)
+            word_of = lexicon().words.get(claim_grammar.called(inner))
+        if word_of is None or word_of.kind != "order":
             raise UserError(
                 f"'{ast.unparse(node)}': not_() takes one word that orders curves, for instance not_(faster(...))"
             )
-        yield from self.comparisons(inner, Strength(negated=True), when)
+        yield from self.comparisons(inner, replace(strength, negated=True), when)
 
     def _rounds(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
         (inner,) = self._arguments(node, 1)
@@ -225,7 +234,9 @@ class _Expander:
         measured, wanted = self._arguments(node, 2)
         quantity = self._is_quantity(measured)
         if quantity:
-            texts, scale, share_sent = [self.number(measured)], POINTS, claim_grammar.called(measured) == "compression"
+            name = claim_grammar.called(measured)
+            texts, share_sent = [self.number(measured)], name == "compression"
+            scale = POINTS if name in ("compression", "saving") else RATIO
             less = True
         else:
             group = self._group(measured)
@@ -294,7 +305,7 @@ class _Expander:
             return
         if not isinstance(first, ast.Call) or not first.args:
             raise UserError(f"'{ast.unparse(first)}' has no curves to which 'same' can refer")
-        for reference in self._references_in(first)[: len(self._group(first.args[0]).references)]:
+        for reference in self._group(first.args[0]).references:
             values = {key: reference.curve.select[key] for key in keys if key in reference.curve.select}
             yield _with_values(first, values), _with_values(second, values)
 
@@ -306,7 +317,7 @@ class _Expander:
     ) -> str:  # fmt: skip
         """Return the comparison of two groups, of which the first is ahead with lower values, or else higher ones."""
         if strength.negated:
-            return self._negated(texts, less, scale, among)
+            return self._negated(texts, less, scale, among, "strength" if strength.visible else "negligible")
         firsts = [
             self._of(group, own, less, outer=k == 0)
             for k, (group, own) in enumerate(zip((ahead, behind), texts, strict=True))
@@ -320,19 +331,20 @@ class _Expander:
             return f"{low} + {self.choose('strength, in points') / 100:g} < {high}"
         return f"{low} + {self.choose('strength, as a share of the way'):g} * {self._way(among)} < {high}"
 
-    def _negated(self, texts: list[list[str]], less: bool, scale: str, among: Sequence[Reference]) -> str:
-        """Return that no curve of the first group is ahead of one of the second by more than is negligible."""
-        if less:
-            return self._beyond(self._joined(texts[0], "min"), self._joined(texts[1], "max"), scale, among)
-        return self._beyond(self._joined(texts[1], "min"), self._joined(texts[0], "max"), scale, among)
+    def _negated(self, texts: list[list[str]], less: bool, scale: str, among: Sequence[Reference], amount: str) -> str:
+        """Return that no curve of the first group is ahead of one of the second by more than an amount."""
+        ahead, behind = texts if less else texts[::-1]
+        return self._beyond(self._joined(ahead, "min"), self._joined(behind, "max"), scale, among, amount)
 
-    def _beyond(self, upper: str, lower: str, scale: str, among: Sequence[Reference]) -> str:
-        """Return that ``upper`` is at least ``lower`` less a negligible amount."""
+    def _beyond(
+        self, upper: str, lower: str, scale: str, among: Sequence[Reference], amount: str = "negligible"
+    ) -> str:
+        """Return that ``upper`` is at least ``lower`` less a negligible (or visible) amount."""
         if scale == RATIO:
-            return f"{self.choose('negligible, as a ratio'):g} * {_bracket(upper)} > {lower}"
+            return f"{self.choose(f'{amount}, as a ratio'):g} * {_bracket(upper)} > {lower}"
         if scale == POINTS:
-            return f"{upper} + {self.choose('negligible, in points') / 100:g} > {lower}"
-        return f"{upper} + {self.choose('negligible, as a share of the way'):g} * {self._way(among)} > {lower}"
+            return f"{upper} + {self.choose(f'{amount}, in points') / 100:g} > {lower}"
+        return f"{upper} + {self.choose(f'{amount}, as a share of the way'):g} * {self._way(among)} > {lower}"
 
     def _tolerate(
         self, first: Group, second: Group, texts: list[list[str]], less: bool, scale: str, among: Sequence[Reference]
@@ -489,10 +501,12 @@ class _Expander:
         return [f"({self._value(x, place)} - {self._value(z, place)})" for x, z in pairs]
 
     def _quantity_saving(self, node: ast.Call, among: Sequence[Reference]) -> list[str]:
-        first, second = self._pair(node)
         axis, level = self._keyword(node, "axis") or COST, self._keyword(node, "to")
-        texts = [self._to_a_level(group, among, axis, level) for group in (first, second)]
-        return [f"(1 - {a} / {b})" for a, b in zip(*self._product(*texts), strict=True)]
+        savings = []
+        for a, b in self._pairs(node, "than"):
+            (own,), (other,) = (self._to_a_level(Group((r,)), (a, b), axis, level) for r in (a, b))
+            savings.append(f"(1 - {own} / {other})")
+        return savings
 
     def _quantity_compression(self, node: ast.Call, among: Sequence[Reference]) -> list[str]:
         level = self.number(self._required(node, "to"))
