@@ -8,14 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 
+from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.plotting import draw_panel
 from fedrepro.plotting.provenance import read as read_record
 from fedrepro.results import load, staleness
 from fedrepro.results.frame import StaleResults
-from fedrepro.spec import find
+from fedrepro.spec import bibliography, find
 from fedrepro.spec.find import Selected
 
 from .conftest import ROOT
@@ -206,3 +208,87 @@ def test_several_stale_results_are_a_list() -> None:
         "  `fedrepro run FIGURE --tier TIER` computes the runs again, `fedrepro check FIGURE --tier TIER --whole` "
         "confirms those that did not change",
     ]
+
+
+# Citations, what a change affects, and options of one word -----------------------------------------------------------
+
+
+def test_every_paper_has_a_bibtex_entry_with_its_title() -> None:
+    entries = bibliography.entries()
+    assert list(entries) == [*registry.PAPERS, bibliography.PROGRAM]
+    for paper, title in registry.PAPERS.items():
+        assert bibliography.fields(entries[paper])["title"] == title
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for reference, paper in zip(citation["references"], registry.PAPERS, strict=True):
+        fields = bibliography.fields(entries[paper])
+        names = [f"{one['family-names']}, {one['given-names']}" for one in reference["authors"] if "name" not in one]
+        assert fields["author"] == (" and ".join(names) or "{Anonymous}")
+        assert (reference["title"], str(reference.get("year", "")), reference.get("url", "")) == (
+            fields["title"],
+            fields.get("year", ""),
+            fields.get("url", ""),
+        )
+    assert bibliography.fields(entries[bibliography.PROGRAM])["version"] == citation["version"]
+
+
+def test_cite_prints_the_entries_of_papers_and_figures(fedrepro: Call) -> None:
+    assert fedrepro("cite").output.count("@") == 6
+    assert fedrepro("cite", "gcca").output.startswith("@article{gcca,\n")
+    of_figure = fedrepro("cite", "fedc/fig5", "fedc.5a").output
+    assert of_figure.startswith("% fedc/fig5: Federated Clustering via Matrix Factorization Models")
+    assert [line for line in of_figure.splitlines() if line.startswith("@")] == ["@misc{fedc,", "@software{fedrepro,"]
+    assert fedrepro("cite", "beyond/theory_gcca").output.count("@") == 1, "only the program"
+    assert "no such figure" in fedrepro("cite", "fedx").output
+
+
+def test_affected_names_the_figures_of_methods_that_derive_from_one(fedrepro: Call) -> None:
+    lines = fedrepro("affected", "fedmgs").output.splitlines()
+    assert "fedc/fig5                    10 of 12 curves  fedcgds" in lines
+    assert not any(line.startswith("fedmc") for line in lines)
+    by_file = fedrepro("affected", "fedrepro/problems/clustering/methods/fedmgs.py").output.splitlines()
+    assert set(lines) <= set(by_file)
+    (row,) = [row for row in json.loads(fedrepro("affected", "als", "--json").output) if row["results"]]
+    assert (row["figure"], row["curves"], row["methods"]) == ("beyond/fedmc_sensitivity", 3, ["als"])
+
+
+def test_affected_refuses_other_names(fedrepro: Call, small: Path) -> None:
+    near = fedrepro("affected", "fedmg")
+    assert (
+        "fedmg: neither a Python file nor a method, problem, dataset or partition, did you mean 'fedmgs'?"
+        in near.stderr
+    )
+    assert f"{small}: is not a file of the package" in fedrepro("affected", small).stderr
+
+
+def test_what_is_affected_is_what_gets_another_identity(fedrepro: Call, tmp_path: Path) -> None:
+    """A constant in a kernel of matrix completion is part of every run of ``fedmc``, and of no other paper's."""
+    rows = json.loads(fedrepro("affected", "fedrepro/problems/completion/kernels.py", "--json").output)
+    assert {row["figure"].split("/")[0] for row in rows} - {"beyond"} == {"fedmc"}
+    assert all(row["curves"] == row["of"] for row in rows if row["figure"].startswith("fedmc"))
+
+
+def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> None:
+    refused = fedrepro("plan", small, "--curve", "fedcags")
+    assert (
+        "--curve fedcags: there is no such curve, did you mean 'fedcgds'? (methods: fedcavg, fedcgds;" in refused.stderr
+    )
+    planned = json.loads(fedrepro("plan", small, "--trials", 4, "--curve", "FedCAvg", "--json").output)
+    assert (planned["figures"][0]["settings"], planned["in_all"]["runs"]) == (2, 8)
+    planned = json.loads(fedrepro("plan", small, "--curve", "fedcgds m=2", "--curve", "Q2=5", "--json").output)
+    assert planned["in_all"]["todo"] == 4
+    ran = fedrepro("run", small, "--rounds", 1, "--trials", 1, "--curve", "Q2=5", "-j", 1)
+    assert "1 runs computed" in ran.output
+    assert "set/rounds=1/quick/beyond/small" in ran.output
+
+
+def test_plan_without_a_name_plans_every_figure_and_says_how_long_each_takes(project: Path, fedrepro: Call) -> None:
+    planned = fedrepro("plan", "--tier", "smoke").output
+    assert "beyond/other (smoke): 4 settings x 2 trials; 0 runs reused, 8 to do (about " in planned
+    assert "beyond/small (smoke)" in planned
+
+
+def test_an_option_named_like_a_key_suggests_set(small: Path, fedrepro: Call) -> None:
+    refused = fedrepro("verdict", small, "--trials", 5)
+    assert refused.exit_code == 2
+    assert "No such option: --trials; --set trials=VALUE overrides this key of a spec." in refused.stderr
+    assert "--set" not in fedrepro("verdict", small, "--tria", 5).stderr

@@ -462,7 +462,7 @@ def test_every_registered_thing_has_a_digest_and_reaches_no_module_that_only_dra
     things = [entry.cls for entry in registry.methods().values()]
     things += [entry.cls for entry in registry.datasets().values()]
     assert len({code.digest([definition]) for definition in things}) > 30
-    reached = {definition.module for thing in things for definition in code.reached(code._definition(thing))}
+    reached = {definition.module for definition in code.reached_by(things)}
     outside = ("plotting", "report", "cli", "spec", "claims", "results")
     assert not [name for name in reached if name.split(".")[1] in outside]
     assert code.libraries([registry.methods()["fedmgs"].cls]).keys() == {"numpy"}

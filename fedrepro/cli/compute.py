@@ -15,14 +15,19 @@ import click
 from fedrepro import cpu, registry
 from fedrepro.cli.options import (
     complete_panel,
+    complete_spec,
+    curve_option,
     json_option,
     memory_option,
     plots_option,
     results_option,
+    rounds_option,
     set_option,
     spec_arguments,
     stand_in_option,
     tier_option,
+    trials_option,
+    with_sizes,
 )
 from fedrepro.data.home import human
 from fedrepro.data.own_paths import label
@@ -35,8 +40,9 @@ if TYPE_CHECKING:
     from fedrepro.protocols import Dataset
     from fedrepro.runs.identity.plan import Plan
     from fedrepro.runs.predict.machine import Machine
+    from fedrepro.runs.predict.timings import Timings
     from fedrepro.runs.run import Run
-    from fedrepro.spec.model import Figure
+    from fedrepro.spec.model import Curve, Figure
 
 
 @click.command()
@@ -65,8 +71,11 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 
 
 @click.command()
-@spec_arguments
+@click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
+@curve_option
+@trials_option
+@rounds_option
 @set_option
 @stand_in_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
@@ -76,6 +85,9 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 def plan(
     specs: tuple[str, ...],
     tier: str,
+    curves: tuple[str, ...],
+    trials: int | None,
+    rounds: int | None,
     sets: tuple[str, ...],
     stand_in: bool,
     jobs: int | None,
@@ -85,8 +97,11 @@ def plan(
 ) -> None:
     """Print what `run` would compute. The output has the runs to do and reused, and the predicted time and memory.
 
+    Without a name, it plans every figure.
+
     \b
     Examples:
+      fedrepro plan --tier paper
       fedrepro plan experiments/fedc/fig5.yaml
       fedrepro plan experiments/fedc/*.yaml --tier paper
       fedrepro plan gcca/fig9 --tier paper --memory 8G
@@ -96,28 +111,30 @@ def plan(
     from fedrepro.runs.predict import timings as predict
     from fedrepro.runs.predict.calibrate import machine_for
 
-    figures = load_all(specs, tier, sets)
+    figures = load_all(specs, tier, with_sizes(sets, trials, rounds))
     planned = planning.make(figures, stand_in)
-    todo = _todo(planned, results_dir)
+    chosen = _only(figures, None, curves)
+    todo = _todo(planned, results_dir, chosen)
     missing_ids = {run.id for run in todo}
-    rows = [_figure_row(planned, number, missing_ids) for number in range(len(figures))]
-    if not as_json:
-        for figure, row in zip(figures, rows, strict=True):
-            _print_figure(figure, row)
     _print_data_doubts(figures)
     machine = machine_for(todo, _warn)
     timings = predict.Timings(runner.Folders(results_dir).store, machine)
+    rows = [_figure_row(planned, number, chosen[number], missing_ids, timings) for number in range(len(figures))]
+    if not as_json:
+        for figure, row in zip(figures, rows, strict=True):
+            _print_figure(figure, row)
     jobs = _fitting(todo, jobs or runner.default_jobs(), memory, machine)
     known = sum(timings.measured(run) for run in todo)
     seconds, bytes_ = timings.total(todo, jobs), predict.memory(todo, jobs, machine)
     wanted = sum(row["reused"] + row["todo"] for row in rows)
+    distinct = len(_chosen_runs(planned, chosen))
     if as_json:
-        total = {"runs": len(planned.runs), "wanted": wanted, "todo": len(todo), "predicted_from_earlier_runs": known}
+        total = {"runs": distinct, "wanted": wanted, "todo": len(todo), "predicted_from_earlier_runs": known}
         total |= {"workers": jobs, "seconds": round(seconds, 1), "memory_bytes": round(bytes_)}
         click.echo(json.dumps({"figures": rows, "in_all": total}, indent=1))
         return
     click.echo(
-        f"in all: {len(planned.runs)} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
+        f"in all: {distinct} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
         f"about {duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
@@ -128,10 +145,14 @@ def plan(
         )
 
 
-def _figure_row(planned: Plan, number: int, todo: set[str]) -> dict[str, Any]:
-    """Return what ``plan --json`` prints about a figure. todo : ids of the runs to compute."""
-    figure, series = planned.figures[number], planned.by_figure[number]
+def _figure_row(
+    planned: Plan, number: int, chosen: set[str] | None, todo: set[str], timings: Timings
+) -> dict[str, Any]:
+    """Return what ``plan --json`` prints about a figure. chosen : its curves. todo : ids of the runs to compute."""
+    figure = planned.figures[number]
+    series = {name: runs for name, runs in planned.by_figure[number].items() if chosen is None or name in chosen}
     left = [run.id in todo for trials in series.values() for run in trials]
+    to_do = {run.id: run for trials in series.values() for run in trials if run.id in todo}
     return {
         "figure": f"{figure.paper}/{figure.figure}",
         "tier": figure.tier,
@@ -139,6 +160,7 @@ def _figure_row(planned: Plan, number: int, todo: set[str]) -> dict[str, Any]:
         "trials": figure.trials,
         "reused": len(left) - sum(left),
         "todo": sum(left),
+        "seconds": round(timings.total(list(to_do.values()), 1), 1),
         "missing": planned.missing[number],
     }
 
@@ -147,6 +169,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     click.echo(
         f"{row['figure']} ({row['tier']}): {row['settings']} settings x {row['trials']} trials; "
         f"{row['reused']} runs reused, {row['todo']} to do"
+        + (f" (about {duration(row['seconds'])} of one core)" if row["todo"] else "")
     )
     for line in _data_lines(figure):
         click.echo(f"  {line}")
@@ -173,6 +196,9 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
 )
 @memory_option
 @click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel.")
+@curve_option
+@trials_option
+@rounds_option
 @set_option
 @stand_in_option
 @click.option("--fresh", is_flag=True, help="Delete finished runs of these figures and compute them again.")
@@ -187,6 +213,9 @@ def run(
     scheduler: str | None,
     memory: float | None,
     only: str | None,
+    curves: tuple[str, ...],
+    trials: int | None,
+    rounds: int | None,
     sets: tuple[str, ...],
     stand_in: bool,
     fresh: bool,
@@ -202,6 +231,7 @@ def run(
       fedrepro run experiments/fedc/fig5.yaml
       fedrepro run fedc/fig5 --tier paper --jobs 2
       fedrepro run fedc/fig1 --only b --set rounds=50
+      fedrepro run fedc/fig5 --curve "fedcgds m=10" --curve fedcavg --trials 20
       fedrepro run experiments/*/*.yaml --stand-in --plot
       fedrepro run gcca/fig9 --tier paper --memory 8G
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
@@ -215,8 +245,9 @@ def run(
 
     if memory is not None and scheduler is not None:
         raise UserError("--memory limits this machine, not the workers of a scheduler; give --jobs instead")
+    sets = with_sizes(sets, trials, rounds)
     figures = load_all(specs, tier, sets)
-    chosen = _only(figures, only)
+    chosen = _only(figures, only, curves)
     planned = planning.make(figures, stand_in)
     _print_missing(planned)
     _print_data_doubts(figures)
@@ -327,14 +358,19 @@ def _todo(planned: Plan, root: Path, only: Sequence[set[str] | None] = (), fresh
 
     store = Store(Folders(root).store)
     finished = {run for number in range(len(planned.figures)) for run in kept(planned, number, root)}
-    runs = {
+    runs = _chosen_runs(planned, only or [None] * len(planned.figures))
+    return [run for run in runs.values() if fresh or not (run.id in finished or store.has(run.id))]
+
+
+def _chosen_runs(planned: Plan, chosen: Sequence[set[str] | None]) -> dict[str, Run]:
+    """Return the distinct runs of the chosen series of each figure, by identity. None stands for all series."""
+    return {
         run.id: run
-        for series, chosen in zip(planned.by_figure, only or [None] * len(planned.figures), strict=True)
+        for series, names in zip(planned.by_figure, chosen, strict=True)
         for name, trials in series.items()
-        if chosen is None or name in chosen
+        if names is None or name in names
         for run in trials
     }
-    return [run for run in runs.values() if fresh or not (run.id in finished or store.has(run.id))]
 
 
 def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:
@@ -357,13 +393,38 @@ def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine |
     return fits
 
 
-def _only(figures: Sequence[Figure], panel: str | None) -> list[set[str] | None]:
-    """Return the series of one panel for each figure, or None for all series."""
-    if panel is None:
-        return [None for _ in figures]
+def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = ()) -> list[set[str] | None]:
+    """Return for each figure the series of one panel and of these curves, or None for all series."""
     known = {p.id for f in figures for p in f.panels}
-    if panel not in known:
+    if panel is not None and panel not in known:
         raise UserError(
             f"--only {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
         )
-    return [{c.setting.series for p in f.panels if p.id == panel for c in p.curves} for f in figures]
+    drawn = [curve for figure in figures for shown in figure.panels for curve in shown.curves]
+    for name in curves:
+        if not any(_is_named(curve, name) for curve in drawn):
+            methods = dict.fromkeys(curve.setting.algorithm for curve in drawn)
+            names = [*methods, *(curve.setting.series for curve in drawn)]
+            raise UserError(
+                f"--curve {name}: there is no such curve{nearest(name, names)} "
+                f"(methods: {', '.join(methods)}; `fedrepro show FIGURE` prints labels)"
+            )
+    if panel is None and not curves:
+        return [None for _ in figures]
+    return [
+        {
+            curve.setting.series
+            for shown in figure.panels
+            if panel in (None, shown.id)
+            for curve in shown.curves
+            if not curves or any(_is_named(curve, name) for name in curves)
+        }
+        for figure in figures
+    ]
+
+
+def _is_named(curve: Curve, name: str) -> bool:
+    """Return whether a name given by a user means this curve: its label, its method, or words of its series."""
+    labels = (curve.label, registry.methods()[curve.setting.algorithm].label)
+    words = curve.setting.series.casefold().split()
+    return name.casefold() in map(str.casefold, labels) or all(word in words for word in name.casefold().split())

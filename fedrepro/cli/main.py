@@ -14,7 +14,9 @@ from fedrepro import __version__, cpu
 from fedrepro.errors import UserError, nearest
 
 COMMANDS = {
+    "affected": "fedrepro.cli.affected:affected",
     "check": "fedrepro.cli.check:check",
+    "cite": "fedrepro.cli.cite:cite",
     "compare": "fedrepro.cli.report:compare",
     "completion": "fedrepro.cli.shell_completion:completion",
     "data": "fedrepro.cli.data:data",
@@ -55,6 +57,8 @@ class _Group(click.Group):
         try:
             _require_folder()
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise _with_key(error) from None
         except UserError as error:
             click.secho(f"error: {error}", fg="red", err=True)
             ctx.exit(2)
@@ -82,6 +86,18 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+
+def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Return the error of an unknown option; for one named like a key of a spec, with how to override the key."""
+    from fedrepro.spec import keys
+
+    name = error.option_name.lstrip("-").replace("-", "_")
+    takes_keys = error.ctx is not None and any("--set" in option.opts for option in error.ctx.command.params)
+    if not takes_keys or name not in keys.SPEC:
+        return error
+    text = f"No such option: {error.option_name}; --set {name}=VALUE overrides this key of a spec."
+    return click.NoSuchOption(error.option_name, text, ctx=error.ctx)
 
 
 def _require_folder() -> None:

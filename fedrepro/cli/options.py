@@ -11,6 +11,7 @@ import click
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.find import claim_ids, experiments, find_spec, names_of_specs, project, specs
+from fedrepro.spec.overrides import curve_items
 from fedrepro.spec.tiers import TIERS
 
 
@@ -40,6 +41,14 @@ def complete_panel(ctx: click.Context, _param: click.Parameter, incomplete: str)
     """Return the panels of the figure named before, for shell completion."""
     root = _root_of(ctx)
     return [name for name, _ in root.under("panels") if name.startswith(incomplete)] if root is not None else []
+
+
+def complete_curve(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the methods of the figure named before, for shell completion."""
+    root = _root_of(ctx)
+    items = [item for _, item in curve_items(root)] if root is not None else []
+    methods = (str(node.plain()) for item in items for node in item.several("algorithm"))
+    return sorted({method for method in methods if method.startswith(incomplete)})
 
 
 def complete_set(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -98,6 +107,28 @@ set_option = click.option(
     shell_complete=complete_set,
     help="Override a key of the spec, e.g. --set rounds=50.",
 )
+trials_option = click.option(
+    "--trials", type=click.IntRange(min=1), help="Number of trials; the same as --set trials=N."
+)
+rounds_option = click.option(
+    "--rounds", type=click.IntRange(min=0), help="Number of rounds; the same as --set rounds=N."
+)
+curve_option = click.option(
+    "--curve",
+    "curves",
+    multiple=True,
+    metavar="CURVE",
+    shell_complete=complete_curve,
+    help="Only these curves: a method, a label of the legend, or words of a run's name (--curve 'fedcgds m=10').",
+)
+
+
+def with_sizes(sets: tuple[str, ...], trials: int | None, rounds: int | None) -> tuple[str, ...]:
+    """Return the ``--set`` options with those that ``--trials`` and ``--rounds`` stand for."""
+    sizes = {"trials": trials, "rounds": rounds}
+    return (*sets, *(f"{key}={value}" for key, value in sizes.items() if value is not None))
+
+
 stand_in_option = click.option(
     "--stand-in/--no-stand-in", default=False, help="Use labelled surrogate data where a dataset is absent."
 )

@@ -131,12 +131,12 @@ class _Reading:
 
 def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
     """Return one hash of the code of functions, methods or classes of this package, given in any order."""
-    return _hash(sorted(_digest(_definition(thing)) for thing in objects))[:24]
+    return _hash(sorted(_digest(definition_of(thing)) for thing in objects))[:24]
 
 
 def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
     """Return the versions of the libraries that the objects compute with, and the flags of XLA."""
-    definitions = set[Definition]().union(*(reached(_definition(thing)) for thing in objects))
+    definitions = reached_by(objects)
     used = {name for definition in definitions for name in _read(definition).libraries}
     versions = {}
     for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
@@ -152,7 +152,7 @@ def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 
     They are no part of a digest, and their version is not known: they are neither installed nor of Python.
     """
-    definitions = set[Definition]().union(*(reached(_definition(thing)) for thing in objects))
+    definitions = reached_by(objects)
     used = {name for definition in definitions for name in _read(definition).libraries}
     files = {}
     for name in sorted(used - LIBRARIES.keys() - sys.stdlib_module_names):
@@ -179,7 +179,12 @@ def reached(start: Definition) -> set[Definition]:
     return seen
 
 
-def _definition(thing: Any) -> Definition:
+def reached_by(objects: Iterable[Callable[..., Any] | type]) -> set[Definition]:
+    """Return the definitions of functions, methods or classes, and all definitions that these use."""
+    return set[Definition]().union(*(reached(definition_of(thing)) for thing in objects))
+
+
+def definition_of(thing: Any) -> Definition:
     """Return the top-level definition that an object belongs to: its function, or the class of a method."""
     thing = getattr(thing, "__func__", thing)
     name = thing.__qualname__.split(".")[0]

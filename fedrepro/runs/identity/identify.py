@@ -32,9 +32,7 @@ def source_key(setting: Setting) -> str:
 def identify(setting: Setting, trial: int, source: DataSource) -> Run:
     """Return the run of one setting for one trial, on data from ``source``."""
     about_problem = _about_problem(setting, trial, source)
-    computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
-    computing += [registry.methods()[setting.algorithm].cls]
-    computing += [lockstep.Lockstep, lockstep.Member] if lockstep.joins(setting) else []
+    computing = computing_method(setting)
     facts: dict[str, Any] = {
         **about_problem,
         "problem parameters": dict(setting.problem_params),
@@ -55,13 +53,25 @@ def identify(setting: Setting, trial: int, source: DataSource) -> Run:
     )
 
 
+def computing_method(setting: Setting) -> list[Any]:
+    """Return the functions and classes that compute and record the rounds of a setting."""
+    computing: list[Any] = [execute.measured, execute.decide_status, record.contents, record.rows]
+    computing += [registry.methods()[setting.algorithm].cls]
+    return computing + ([lockstep.Lockstep, lockstep.Member] if lockstep.joins(setting) else [])
+
+
+def computing_problem(setting: Setting, stand_in: bool) -> list[Any]:
+    """Return the functions and classes that make the arrays of a setting. stand_in : on the stand-in of its data."""
+    dataset = registry.datasets()[setting.dataset]
+    made_by = dataset.stand_in if stand_in else None
+    computing: list[Any] = [execute.fill, made_by or dataset.cls, registry.problems()[setting.problem].cls]
+    return computing + ([registry.partitions()[setting.partition].cls] if setting.partition else [])
+
+
 def _about_problem(setting: Setting, trial: int, source: DataSource) -> dict[str, Any]:
     """Return what determines the arrays that a run works on; runs can share them."""
     problem = registry.problems()[setting.problem].cls
-    dataset = registry.datasets()[setting.dataset]
-    stand_in = dataset.stand_in if source.state == "stand-in" else None
-    computing: list[Any] = [execute.fill, stand_in or dataset.cls, problem]
-    computing += [registry.partitions()[setting.partition].cls] if setting.partition else []
+    computing = computing_problem(setting, source.state == "stand-in")
     reads = problem.stored_parameters
     shared = {k: v for k, v in setting.problem_params.items() if reads is None or k in reads}
     return {

@@ -1,0 +1,73 @@
+"""The command ``affected``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fedrepro import registry
+from fedrepro.cli.listing import aligned
+from fedrepro.cli.options import json_option, results_option
+from fedrepro.spec.find import experiments as folder_of_specs
+from fedrepro.spec.find import load_all, specs
+from fedrepro.spec.tiers import TIERS
+
+
+def complete_code(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the registered names that start with ``incomplete``, for shell completion."""
+    tables = (registry.methods(), registry.problems(), registry.datasets(), registry.partitions())
+    return sorted({name for table in tables for name in table if name.startswith(incomplete)})
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="METHOD|FILE...", shell_complete=complete_code)
+@click.option("--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Tier of the figures.")
+@json_option
+@results_option
+def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path) -> None:
+    """Print which figures a change of a method or a file affects.
+
+    METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package. A figure is
+    affected if the change would rename some of its runs, so that their results become stale. Comments, docstrings,
+    annotations and names of local variables can always be changed.
+
+    \b
+    Examples:
+      fedrepro affected fedmgs
+      fedrepro affected fedrepro/problems/clustering/passes.py
+      fedrepro affected two_digits mnist --json
+    """
+    from fedrepro.results.read import has_results
+    from fedrepro.runs.identity import affected_figures as affecting
+
+    targets = [affecting.target(name) for name in names]
+    figures = load_all(specs(folder_of_specs()), tier)
+    changed = affecting.affected(figures, targets)
+    kept = [has_results(Path(item.figure.path), tier, results_dir) for item in changed]
+    if as_json:
+        rows = [
+            {
+                "figure": f"{item.figure.paper}/{item.figure.figure}",
+                "curves": item.curves,
+                "of": item.total,
+                "methods": item.methods,
+                "results": has,
+            }
+            for item, has in zip(changed, kept, strict=True)
+        ]
+        click.echo(json.dumps(rows, indent=1))
+        return
+    lines = aligned(
+        (
+            f"{item.figure.paper}/{item.figure.figure}",
+            f"{item.curves} of {item.total} curves",
+            ", ".join(item.methods),
+            "" if has else "(no results)",
+        )
+        for item, has in zip(changed, kept, strict=True)
+    )
+    for line in lines:
+        click.echo(line)
+    click.echo(f"{len(changed)} of {len(figures)} figures, {sum(kept)} with results at the {tier} tier")
