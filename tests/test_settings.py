@@ -498,3 +498,13 @@ def test_claims_are_listed_with_what_decides_them(computed: Path, fedrepro: Call
     (facts,) = json.loads(run(fedrepro, "claims", "--json"))
     assert facts["tried"] == ["beyond.1.q1-3", "beyond.1.q1-4"]
     assert facts["words"] in line
+
+
+def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    assert fedrepro("report", "--tier", "quick", "--results", computed / "results", "--out", "out").exit_code == 0
+    claim, summary = (Path("out/report", name).read_text() for name in ("claims/small.1.html", "settings.html"))
+    assert "With other settings" in claim
+    assert "fedcavg with Q1 = 3" in claim
+    assert "2 other settings" in claim
+    assert 'href="claims/small.1.html#settings"' in summary

@@ -33,6 +33,13 @@ class Shift:
     strict: bool
 
     @property
+    def words(self) -> str:
+        """The margin before and after, and its change with the interval."""
+        unit = f" {self.unit}" if self.unit else ""
+        change = f"{self.change.value:+.3g} [{self.change.low:+.3g}, {self.change.high:+.3g}]"
+        return f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
+
+    @property
     def moves(self) -> bool:
         """Whether the change exceeds a share of the half width of the margin's interval before."""
         half = (self.before.high - self.before.low) / 2

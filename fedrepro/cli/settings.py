@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedrepro.alternatives.cases import Case
     from fedrepro.alternatives.deciding import Deciding
     from fedrepro.alternatives.kept import Numbers
-    from fedrepro.alternatives.paired import Effect, Shift
+    from fedrepro.alternatives.paired import Effect
     from fedrepro.alternatives.ranking import Entry
     from fedrepro.claims.intervals import Interval
     from fedrepro.spec.discrepancies import Discrepancy
@@ -173,7 +173,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_jso
         before = case
         arrow = f"{effect.before.verdict} -> {effect.after.verdict}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
-        click.echo(f"  {'':<24} {_in_words(effect.shift)}")
+        click.echo(f"  {'':<24} {effect.shift.words if effect.shift else 'its margins cannot be compared'}")
 
 
 @settings.command()
@@ -254,14 +254,6 @@ def _of_trials(entry: Entry) -> str:
 
 def _trials(entry: Entry) -> str:
     return f"{_of_trials(entry)} trial{'s' if entry.cost.wanted != 1 else ''}"
-
-
-def _in_words(shift: Shift | None) -> str:
-    if shift is None:
-        return "its margins cannot be compared"
-    unit = f" {shift.unit}" if shift.unit else ""
-    words = f"margin {shift.before.value:.3g} -> {shift.after.value:.3g}{unit}"
-    return f"{words}, change {shift.change.value:+.3g} [{shift.change.low:+.3g}, {shift.change.high:+.3g}]"
 
 
 def _facts(entry: Entry) -> dict[str, Any]:

@@ -5,6 +5,7 @@ This takes time. Each figure is prepared separately, so that several processes c
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from fedrepro.report import curve_data, end_values, gather, next_steps, pictures
 from fedrepro.report.addresses import anchor
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.gather import Effects
+from fedrepro.report.other_settings import OtherSettings, by_claim
 from fedrepro.report.pictures import Drawing
 from fedrepro.spec import axes, discrepancies, panels
 from fedrepro.spec.discrepancies import Discrepancy
@@ -84,7 +86,7 @@ class Prepared:
     """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
 
     data : the curves for interactive pictures. reads : what checks read, by claim. seconds : predicted by
-    ``next_steps``.
+    ``next_steps``. settings : what other settings change, by claim.
     """
 
     panels: tuple[DrawnPanel, ...] = ()
@@ -92,6 +94,7 @@ class Prepared:
     data: Mapping[str, Any] = field(default_factory=dict)
     reads: Mapping[str, Read] = field(default_factory=dict)
     seconds: float = 0.0
+    settings: Mapping[str, OtherSettings] = field(default_factory=dict)
 
 
 def figures(
@@ -121,7 +124,9 @@ def figure(
     root : folder of the results. pictured : with pictures.
     """
     section = gather.section(path, tier, root)
-    return section.in_short(), prepare(section, root, pictured), gather.effects_in(section, rows)
+    prepared = prepare(section, root, pictured)
+    prepared = dataclasses.replace(prepared, settings=by_claim(section.source, rows, root))
+    return section.in_short(), prepared, gather.effects_in(section, rows)
 
 
 def prepare(section: Section, root: Path, pictured: bool) -> Prepared:

@@ -116,6 +116,7 @@ class Site:
             "claims": {entry.row.claim.id: entry for entry in self.entries},
             "groups": claim_index.groups(self.entries, self.experiments),
             "totals": claim_index.totals(self.entries),
+            "settings": {name: own for one in self.prepared.values() for name, own in one.settings.items()},
             "names": {section.name for section in self.report.sections},
             "made_by": f"{program(self.made)}; {self.report.stale} of {len(self.report.sections)} figures stale.",
             "library": bool(self.library),
@@ -136,6 +137,7 @@ class Site:
         for before, entry, after in _around(self.entries):
             self._claim(entry, before, after)
         self.page("discrepancies.html", "discrepancies.html", "Discrepancies")
+        self.page("settings.html", "settings.html", "What decides the verdicts")
         self.page("summary.html", "summary.html", "Summary to print")
         return self.files
 

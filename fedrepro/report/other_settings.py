@@ -1,0 +1,67 @@
+"""What other values of open settings change for the claims of a figure, in words, for the pages of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro.alternatives import survey
+from fedrepro.alternatives.cases import SUFFIX
+from fedrepro.alternatives.deciding import Deciding, Tried
+from fedrepro.alternatives.kept import Numbers
+from fedrepro.plotting.series import FigureData
+from fedrepro.results.read import stem, with_suffix
+from fedrepro.spec.discrepancies import Discrepancy
+
+
+@dataclass(frozen=True)
+class OtherSetting:
+    """One set of other values and what it changes for a claim. turns : whether the verdict turns with it.
+
+    values : the changes in words. change : the margin before and after, and its change with the interval.
+    """
+
+    name: str
+    origins: str
+    values: str
+    trials: int
+    verdict: str
+    change: str
+    turns: bool
+
+
+@dataclass(frozen=True)
+class OtherSettings:
+    """What decides the verdict on a claim in words, and every set of other values that was run."""
+
+    words: str
+    listed: tuple[OtherSetting, ...]
+
+
+def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path) -> Mapping[str, OtherSettings]:
+    """Return what other settings change for each claim of a figure; empty if none have been run."""
+    if source is None or not with_suffix(stem(root, source.figure), SUFFIX).is_dir():
+        return {}
+    own = Numbers(source.figure, source.frame, source.sidecar, source.known)
+    cases = survey.cases_of(source.figure, rows, own, root)
+    decided = survey.decided([(own, cases)], rows, root)
+    return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one))) for one in decided if one.tried}
+
+
+def _listed(decided: Deciding) -> list[OtherSetting]:
+    turning = decided.turns
+    return [_setting(tried, tried in turning) for tried in decided.tried]
+
+
+def _setting(tried: Tried, turns: bool) -> OtherSetting:
+    case, effect = tried.case, tried.effect
+    return OtherSetting(
+        name=case.name,
+        origins=" and ".join(tried.origins),
+        values="; ".join(map(str, case.alternatives)),
+        trials=effect.trials,
+        verdict=effect.after.verdict,
+        change=effect.shift.words if effect.shift is not None else "",
+        turns=turns,
+    )
