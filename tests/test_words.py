@@ -104,7 +104,7 @@ def test_faster_reads_the_rounds_to_a_level_or_the_value_at_a_stage(lead: Callab
     level = f"0.995 * {best} + 0.005 * y(at=0, algorithm='fedcavg', Q2=1)"
     assert lead(f"faster({A}, than={B})") == (
         f"reach({level}, algorithm='fedcavg', Q2=1) < "
-        f"min(reach({level}, algorithm='fedcavg', Q2=5), total('round', algorithm='fedcavg', Q2=5))"
+        f"at_most(reach({level}, algorithm='fedcavg', Q2=5), total('round', algorithm='fedcavg', Q2=5))"
     )
     stage = f"0.9 * {best} + 0.1 * y(at=0, algorithm='fedcavg', Q2=1)"
     when = f"when=min(reach({stage}, algorithm='fedcavg', Q2=1), reach({stage}, algorithm='fedcavg', Q2=5))"
@@ -113,12 +113,45 @@ def test_faster_reads_the_rounds_to_a_level_or_the_value_at_a_stage(lead: Callab
     )
 
 
+def test_the_way_of_a_metric_that_differs_by_ratios_is_logarithmic(tmp_path: Path) -> None:
+    figure = load(Path("experiments/gcca/fig3.yaml"), "paper")
+    scope = Scope(Claim("x", "s", "w", "a", ""), {p.id: p for p in figure.panels}, {})
+    check = "faster(curve(label='CuteMaxVar, warm'), than=curve(label='CuteMaxVar, randn'))"
+    text = words.literal(check, scope, readings.leading)
+    ends = "min(y(at='end', label='CuteMaxVar, randn'), y(at='end', label='CuteMaxVar, warm'))"
+    assert text.startswith(f"reach(log_between(y(at=0, label='CuteMaxVar, randn'), {ends}, 0.995), ")
+    assert judge._log_between(100.0, 0.01, 0.5) == pytest.approx(1.0)
+    with pytest.raises(judge.NotTestable, match="no way on a logarithmic scale"):
+        judge._log_between(1.0, 0.0, 0.5)
+
+
 def test_slower_is_faster_with_both_sides_exchanged(lead: Callable[..., str]) -> None:
     for measure in lexicon().dimensions["measure of speed"].values:
         first, second = (
             lead(text, measure_of_speed=measure) for text in (f"slower({A}, than={B})", f"faster({B}, than={A})")
         )
         assert first == second
+
+
+def test_a_sentence_can_name_the_measure_itself(lead: Callable[..., str], known: Callable[..., Any]) -> None:
+    assert lead(f"no_loss({A}, than={B}, by='rounds')").startswith("1.1 * reach(")
+    assert lead(f"faster({A}, than={B}, by='value')") == lead(f"faster({A}, than={B})", **{SPEED: "value at a stage"})
+    claim, figure, *_ = known(f"faster({A}, than={B}, by='rounds')", [[9, 1], [9, 2]])
+    assert {name for reading in listed(claim, figure) for name in reading.values} == {"level"}
+    with pytest.raises(UserError, match="by='cost' must be 'rounds' or 'value'"):
+        lead(f"faster({A}, than={B}, by='cost')")
+
+
+SPEED = "measure of speed"
+
+
+def test_a_curve_that_never_arrives_counts_with_its_last_round_once(known: Callable[..., Any]) -> None:
+    values = [np.tile([9.0, 4, 1], (3, 1)), np.tile([9.0, 5, 4], (3, 1))]
+    claim, figure, results, *_ = known(f"faster({A}, than={B})", values)
+    reader = judge.Reader.of(claim, figure, results)
+    (margin,) = judge.decide(claim.check, reader).margins
+    assert 0 < margin.value < 1
+    assert len(judge.margins(next(judge.comparisons(claim_grammar.parse(claim.check).body)), reader)) == 1
 
 
 def test_strength_is_a_ratio_of_rounds_and_a_share_of_the_way_of_objectives(lead: Callable[..., str]) -> None:

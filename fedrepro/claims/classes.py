@@ -115,16 +115,20 @@ def classify(answers: Sequence[Answer], unanswered: int = 0, total: int | None =
 def _turns(answers: Sequence[Answer]) -> Iterator[Turn]:
     """Yield where the answer changes if one dimension alone leaves its leading value."""
     leading = answers[0]
-    alone: dict[tuple[str, str], list[Any]] = {}
+    first: dict[tuple[str, Any], str] = {}
     for answer in answers[1:]:
         differing = readings.differences(answer.reading.values, leading.reading.values)
-        if len(differing) == 1 and answer.outcome != leading.outcome:
-            alone.setdefault((differing[0], answer.outcome), []).append(answer.reading.values[differing[0]])
-    for (dimension, outcome), values in alone.items():
-        yield Turn(dimension, outcome, tuple(_in_order(dimension, values)))
+        if len(differing) == 1:  # of nested dimensions, the leading values come first
+            first.setdefault((differing[0], answer.reading.values[differing[0]]), answer.outcome)
+    turns: dict[tuple[str, str], list[Any]] = {}
+    for (dimension, value), outcome in first.items():
+        if outcome != leading.outcome:
+            turns.setdefault((dimension, outcome), []).append(value)
+    for (dimension, outcome), values in turns.items():
+        yield Turn(dimension, outcome, tuple(_in_order(values)))
 
 
-def _in_order(dimension: str, values: list[Any]) -> list[Any]:
+def _in_order(values: list[Any]) -> list[Any]:
     numbers = sorted(value for value in values if not isinstance(value, str))
     return [*numbers, *(value for value in values if isinstance(value, str))]
 
@@ -142,7 +146,7 @@ def _exceptions(answers: Sequence[Answer]) -> Turn | None:
         if leading.reading.values.get(dimension) in values or 2 * len(values) > len(every):
             continue
         outcome = NOISE if {answer.outcome for answer in others} == {NOISE} else OPPOSITE.get(leading.outcome, "")
-        turn = Turn(dimension, outcome, tuple(_in_order(dimension, values)))
+        turn = Turn(dimension, outcome, tuple(_in_order(values)))
         if best is None or (len(turn.values), turn.dimension) < (len(best.values), best.dimension):
             best = turn
     return best

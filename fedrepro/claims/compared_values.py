@@ -157,7 +157,7 @@ def _places(comparison: judge.Comparison, reader: judge.Reader, count: int) -> l
     calls = [call for node in (comparison.left, comparison.right) for call in claim_grammar.readers(node)]
     if all(function == "y" for _, function, _ in calls):
         for _, function, keywords in calls:
-            rounds, costs = _asked(reader.series(function, keywords), keywords, reader)
+            rounds, costs = _asked(reader.of_call(function, keywords), keywords, reader)
             named = [f"cost {c:,.0f}" for c in costs] if costs else [f"round {r:,g}" for r in rounds]
             if len(named) == count:
                 return named
@@ -168,8 +168,10 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
     """Return the rounds at which ``y`` reads a curve, and the costs if the check gives costs."""
     if "cost" in keywords:
         costs = np.ravel(judge.evaluate(keywords["cost"], reader)).tolist()
-        at = np.maximum(np.searchsorted(series.along("uplink_scalars"), costs, side="right") - 1, 0)
+        at = np.maximum(np.searchsorted(series.along(_cost_axis(keywords)), costs, side="right") - 1, 0)
         return series.rounds[at].astype(float).tolist(), costs
+    if "when" in keywords:
+        return np.ravel(judge.evaluate(keywords["when"], reader)).tolist(), []
     if "at" in keywords:
         at = claim_grammar.constant(keywords["at"])
         asked = at if isinstance(at, list) else [at]
@@ -177,6 +179,10 @@ def _asked(series: judge.Series, keywords: Any, reader: judge.Reader) -> tuple[l
         since = claim_grammar.value(keywords, "since", 0)
         asked = series.recorded[series.recorded >= since].tolist()
     return [float(series.rounds[-1] if r == "end" else r) for r in asked], []
+
+
+def _cost_axis(keywords: Any) -> str:
+    return str(claim_grammar.value(keywords, "axis", "uplink_scalars"))
 
 
 def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
@@ -189,7 +195,7 @@ def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
             continue
         panel, curve = claim_grammar.select(function, keywords, reader.claim, reader.panels)
         metric = claim_grammar.value(keywords, "metric", panel.y)
-        series = reader.series(function, keywords)
+        series = reader.of_call(function, keywords)
         alone = claim_grammar.MEDIAN if node in medians else ""
         for place in _rounds(node, function, keywords, series, reader):
             value = _value_at(place, function, keywords, reader, alone)
@@ -203,7 +209,7 @@ def _value_at(place: float, function: str, keywords: Any, reader: judge.Reader, 
     """Return the value of the curve at a round: of the average, or the median of the trials."""
 
     def read(reader: judge.Reader) -> float:
-        series = reader.series(function, keywords)
+        series = reader.of_call(function, keywords)
         return float(np.interp(place, series.rounds, series.values))
 
     values = reader.intervals(read, alone) if alone else None
@@ -221,6 +227,10 @@ def _rounds(
         kept = [min(r, last) for r in rounds]
         at = np.unique(np.linspace(0, len(kept) - 1, min(len(kept), 2 * SHOWN)).round().astype(int))
         yield from (kept[i] for i in at.tolist())
+    elif function == "tail":
+        share = claim_grammar.value(keywords, "share", 1)
+        yield float(min(series.recorded[series.recorded >= (1 - share) * series.recorded[-1]]))
+        yield float(series.rounds[-1])
     elif function == "total":
         yield float(series.rounds[-1])
     elif function in ("slope", "decay"):  # from where to where

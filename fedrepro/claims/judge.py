@@ -167,9 +167,13 @@ def _shown(claim: Claim, reader: Reader) -> bool:
     return bool(claim.figure_shows) and decide(claim.figure_shows, reader).outcome == HOLDS
 
 
-def decide(check: str, reader: Reader) -> Decision:
-    """Return the outcome of a check without words, as it is read by a reader of its claim. Raises NotTestable."""
-    return _decide(list(comparisons(claim_grammar.parse(check).body)), reader)
+def decide(check: str, reader: Reader, expanded: bool = False) -> Decision:
+    """Return the outcome of a check without words, as it is read by a reader of its claim. Raises NotTestable.
+
+    expanded : whether words stand for the check, so that its form is right.
+    """
+    tree = (claim_grammar.parse_expanded if expanded else claim_grammar.parse)(check)
+    return _decide(list(comparisons(tree.body)), reader)
 
 
 def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
@@ -228,7 +232,8 @@ class Known:
     """A figure's results as its claims read them.
 
     runs : the rows of its table. curves : those already read, by series, metric and trials; claims and readings share
-    them. averages : the same, averaged over some of the trials. values : what was read from them for parts of checks.
+    them. averages : the same, averaged over some of the trials. values, units, selected : what was read from them for
+    parts of checks, the units of parts, and the curves that parts select, by the numbers of the parts.
     """
 
     def __init__(self, frame: Any) -> None:
@@ -236,6 +241,8 @@ class Known:
         self.curves: dict[tuple[Any, ...], Series] = {}
         self.averages: dict[tuple[Any, ...], Series] = {}
         self.values: dict[tuple[Any, ...], Any] = {}
+        self.units: dict[tuple[Any, ...], str] = {}
+        self.selected: dict[tuple[Any, ...], tuple[dict[str, ast.expr], Panel, Curve]] = {}
 
 
 class Reader:
@@ -263,9 +270,20 @@ class Reader:
             return jackknife(lambda _: values(np.array([trial])), 1)
         return (median if alone else jackknife)(values, self.trials)
 
-    def series(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
-        """Return the curve that a call in a check selects, averaged over the chosen trials."""
-        panel, curve = claim_grammar.select(function, keywords, self.claim, self.panels)
+    def select(self, node: ast.Call, name: str) -> tuple[dict[str, ast.expr], Panel, Curve]:
+        """Return the arguments of a call that reads a curve, with the panel and the curve that it selects."""
+        key = (claim_grammar.part_number(node), self.claim.panel)
+        if key[0] is None or key not in self.known.selected:
+            _, _, keywords = next(claim_grammar.readers(node))
+            self.known.selected[key] = (keywords, *claim_grammar.select(name, keywords, self.claim, self.panels))
+        return self.known.selected[key]
+
+    def of_call(self, function: str, keywords: Mapping[str, ast.expr]) -> Series:
+        """Return the curve that the arguments of a call of a reader select, averaged over the chosen trials."""
+        return self.series(keywords, *claim_grammar.select(function, keywords, self.claim, self.panels))
+
+    def series(self, keywords: Mapping[str, ast.expr], panel: Panel, curve: Curve) -> Series:
+        """Return a curve as a call in a check reads it, averaged over the chosen trials."""
         metric = claim_grammar.value(keywords, "metric", panel.y)
         checks = self.claim.check + self.claim.faster + self.claim.figure_shows
         named = tuple(name for name in curve.setting.metrics if name in checks)  # they may be axes
@@ -481,10 +499,19 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "log10": np.log10,
     "mean": lambda a: np.mean(a, keepdims=True),
+    "log_between": lambda a, b, share: _log_between(a, b, float(np.asarray(share).reshape(()))),
     "quantile": lambda a, q: np.quantile(a, float(np.asarray(q).reshape(())), keepdims=True),
+    "at_most": lambda a, b: _together(np.minimum, a, b),
     "min": lambda *a: functools.reduce(functools.partial(_together, np.minimum), a),
     "max": lambda *a: functools.reduce(functools.partial(_together, np.maximum), a),
 }
+
+
+def _log_between(start: Any, end: Any, share: float) -> Any:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if np.min(start) <= 0 or np.min(end) <= 0:
+            raise NotTestable("the metric is zero or negative, so that there is no way on a logarithmic scale")
+        return np.exp((1 - share) * np.log(start) + share * np.log(end))
 
 
 def _together(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -593,15 +620,14 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _read(node: ast.Call, name: str, reader: Reader) -> np.ndarray:
-    _, _, keywords = next(claim_grammar.readers(node))
+    keywords, panel, curve = reader.select(node, name)
     if name == "parameter":
-        _, curve = claim_grammar.select(name, keywords, reader.claim, reader.panels)
         return np.array([float(curve.setting.params[claim_grammar.constant(keywords["name"])])])
     own = {k: v for k, v in keywords.items() if k in claim_grammar.READERS[name]}
     values = {
         k: evaluate(v, reader) if k in ("level", "cost", "when") else claim_grammar.constant(v) for k, v in own.items()
     }
-    return _READERS[name](reader.series(name, keywords), **values)
+    return _READERS[name](reader.series(keywords, panel, curve), **values)
 
 
 @dataclass(frozen=True)
@@ -761,7 +787,11 @@ def is_definite(margin: Interval) -> bool:
 
 def unit_of(comparison: Comparison, reader: Reader) -> str:
     """Return the unit of a comparison's margin, '' if it has none in words."""
-    return units.of(comparison.left, comparison.right, reader.claim, reader.panels)
+    sides = (comparison.left, comparison.right)
+    key = (*map(claim_grammar.part_number, sides), reader.claim.panel)
+    if None in key or key not in reader.known.units:
+        reader.known.units[key] = units.of(*sides, reader.claim, reader.panels)
+    return reader.known.units[key]
 
 
 def _words(margin: Interval, unit: str, alone: str, trial: int) -> str:

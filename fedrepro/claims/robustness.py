@@ -46,16 +46,19 @@ def of(claim: Claim, figure: Figure, known: judge.Known) -> Robustness | None:
         return None
     reader = judge.Reader.of(claim, figure, known)
     listed, total = readings.of(claim, {panel.id: panel for panel in figure.panels}, reader.trials)
-    answers = [answer for reading in listed if (answer := _answer(claim, reading, figure, known)) is not None]
+    answers = [answer for reading in listed if (answer := _answer(reading, reader, figure)) is not None]
     if not answers or answers[0].reading is not listed[0]:
         return None
     return classes.classify(answers, len(listed) - len(answers), total)
 
 
-def _answer(claim: Claim, reading: Reading, figure: Figure, known: judge.Known) -> Answer | None:
-    read = dataclasses.replace(claim, check=reading.check)
+def _answer(reading: Reading, leading: judge.Reader, figure: Figure) -> Answer | None:
+    """Return the answer of one reading. leading : a reader of the leading one, which reads the same curves."""
+    claim = dataclasses.replace(leading.claim, check=reading.check)
     try:
-        decision = judge.decide(reading.check, judge.Reader.of(read, figure, known))
+        decision = judge.decide(
+            reading.check, judge.Reader(claim, figure, leading.numbers, leading.known), bool(claim.words)
+        )
     except judge.NotTestable:
         return None
     worst = min(range(len(decision.margins)), key=lambda k: judge.rank(decision.margins[k], strict=True))

@@ -47,7 +47,7 @@ SMOOTHED = {
 """What ``y`` and ``slope`` can read instead of the metric."""
 COMMON = ("panel", "metric")
 """Keywords of every reader; all others select its curve."""
-PLAIN = ("abs", "min", "max", "log10", "mean", "quantile")
+PLAIN = ("abs", "min", "max", "log10", "mean", "quantile", "log_between", "at_most")
 EACH, MEDIAN = "each", "median"
 ALONE = (EACH, MEDIAN)
 """Functions that compare each trial alone instead of the average."""
@@ -104,6 +104,8 @@ FORMS: dict[str, str] = {
     "log10(a)": "the decimal logarithm",
     "mean(a)": "the mean over the rounds of a list or of `since`",
     "quantile(a, q)": "the value below which the share q of the values at several rounds lies",
+    "log_between(a, b, share)": "the value at a share of the way from a to b, on a logarithmic scale",
+    "at_most(a, b)": "a, or b if a is larger, as one value: `at_most(reach(0.1, Q2=1), total('round', Q2=1))`",
     "each(a < b)": "the comparison must hold in every trial, for statements about every run",
     "median(a < b)": "the comparison must hold in the median of the trials, for figures that draw the median",
 }
@@ -145,6 +147,13 @@ def parse(check: str) -> ast.Expression:
     if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
         raise UserError("the check must compare two values with <, <=, > or >=")
     _check_shape(tree.body)
+    _number_parts(tree)
+    return tree
+
+
+def parse_expanded(check: str) -> ast.Expression:
+    """Return the syntax tree of a check that words stand for, which needs no checks of its own."""
+    tree = ast.parse(check, mode="eval")
     _number_parts(tree)
     return tree
 
@@ -438,7 +447,11 @@ def _count_made(node: ast.Call, function: str) -> int | None:
             raise UserError(f"{ast.unparse(node)}: quantile() takes values and a share, as in quantile(a, 0.05)")
         _count(node.args[0])
         return 1
-    several = function in ("min", "max")
+    if function == "log_between":
+        if len(node.args) != 3 or node.keywords or not _is_number(_literal(node.args[2])):
+            raise UserError(f"{ast.unparse(node)}: log_between() takes two values and a share, as in (a, b, 0.9)")
+        return _together(node, node.args[:2])
+    several = function in ("min", "max", "at_most")
     if node.keywords or not (len(node.args) >= 2 if several else len(node.args) == 1):
         wanted = "two values or more, and compares them" if several else "one value"
         raise UserError(f"{ast.unparse(node)}: {function}() takes {wanted}")

@@ -91,12 +91,11 @@ def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) ->
             raise _Unchosen(dimension)
         return chosen[dimension]
 
-    check = words.literal(claim.words, scope, choose)
-    if trials < MEDIAN_FROM or _ALONE.search(check):
-        return check
-    if choose(AGGREGATE) == "mean":
-        return check
-    return " and ".join(f"median({comparison})" for comparison in words.conjuncts(check))
+    parts = words.comparisons(claim.words, scope, choose)
+    alone = any(map(_ALONE.search, parts))
+    if trials >= MEDIAN_FROM and not alone and choose(AGGREGATE) == "median":
+        parts = [f"median({part})" for part in parts]
+    return " and ".join(parts)
 
 
 def _sampled(readings: list[Reading]) -> list[Reading]:

@@ -13,6 +13,7 @@ for where they are used, so that a reading has a value for each dimension of its
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,8 @@ PLACES = ("end", "early", "middle")
 SPEED, SAMENESS = "measure of speed", "measure of sameness"
 PERFORMANCE, CONVERGENCE = "measure of performance", "measure of performance in converging"
 TO_A_LEVEL, AT_THE_END = "rounds to a level", "value at the end"
+ROUNDS, VALUE = "rounds", "value"
+"""What a sentence can name as the measure: ``faster(A, than=B, by='rounds')``."""
 COST = "uplink_scalars"
 
 
@@ -69,13 +72,18 @@ def words_of(check: str) -> list[str]:
 
 def literal(check: str, scope: Scope, choose: Choose) -> str:
     """Return the check without words that a check stands for in one reading. Raises UserError where it is wrong."""
+    return " and ".join(comparisons(check, scope, choose))
+
+
+def comparisons(check: str, scope: Scope, choose: Choose) -> list[str]:
+    """Return the comparisons without words that together are a check in one reading, each once."""
     if len(check) > claim_grammar.LONGEST:
         raise UserError(f"the check has {len(check):,} characters; at most {claim_grammar.LONGEST:,} are allowed")
     try:
         tree = ast.parse(check.strip(), mode="eval")
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
-    return " and ".join(dict.fromkeys(_Expander(scope, choose, check.strip()).comparisons(tree.body)))
+    return list(dict.fromkeys(_Expander(scope, choose, check.strip()).comparisons(tree.body)))
 
 
 class _Expander:
@@ -124,18 +132,18 @@ class _Expander:
         place = self._place(node, when)
         level = self._keyword(node, "to")
         axis = self._axis(node, word, ahead)
-        open_ = place is None
-        performance = word.measures == PERFORMANCE and open_ and level is None and _are_curves(among)
+        open_, by = place is None, self._by(node)
+        performance = word.measures == PERFORMANCE and open_ and level is None and not by and _are_curves(among)
         if performance:
             measure = self.choose(CONVERGENCE if among[0].scale == WAY else PERFORMANCE)
             word = replace(word, measures=SPEED, stage="middle stage") if measure != AT_THE_END else word
-        speed = word.measures == SPEED and open_
-        to_level = level is not None or (performance and measure == TO_A_LEVEL)
-        if speed and (to_level or (not performance and self.choose(SPEED) == TO_A_LEVEL)):
+        speed = open_ and (word.measures == SPEED or by == ROUNDS)
+        to_level = level is not None or by == ROUNDS or (performance and measure == TO_A_LEVEL)
+        if speed and (to_level or (not performance and not by and self.choose(SPEED) == TO_A_LEVEL)):
             texts = [self._to_a_level(group, among, axis, level) for group in (ahead, behind)]
             if level is None and not strength.negated:
                 texts[1] = [
-                    f"min({text}, total({axis!r}, {r.keywords}))"
+                    f"at_most({text}, total({axis!r}, {r.keywords}))"
                     for text, r in zip(texts[1], behind.references, strict=True)
                 ]
             yield self._compare(ahead, behind, texts, True, RATIO, among, strength, word.reversed)
@@ -162,7 +170,9 @@ class _Expander:
         among = (*first.references, *second.references)
         place, level = self._place(node, when), self._keyword(node, "to")
         axis = self._axis(node, word, first)
-        if level is not None or (place is None and self.choose(SAMENESS) == TO_A_LEVEL):
+        by = self._by(node)
+        open_ = place is None and not by
+        if level is not None or by == ROUNDS or (open_ and self.choose(SAMENESS) == TO_A_LEVEL):
             texts = [self._to_a_level(group, among, axis, level) for group in (first, second)]
             yield self._tolerate(first, second, texts, True, RATIO, among)
             return
@@ -309,6 +319,13 @@ class _Expander:
             values = {key: reference.curve.select[key] for key in keys if key in reference.curve.select}
             yield _with_values(first, values), _with_values(second, values)
 
+    def _by(self, node: ast.Call) -> str:
+        """Return the measure that the sentence names itself, ``rounds`` or ``value``; '' if it leaves it open."""
+        by = self._keyword(node, "by") or ""
+        if by not in ("", ROUNDS, VALUE):
+            raise UserError(f"'{ast.unparse(node)}': by={by!r} must be 'rounds' or 'value'")
+        return str(by)
+
     # -- amounts -------------------------------------------------------------------------------------------------------
 
     def _compare(
@@ -426,7 +443,10 @@ class _Expander:
     def _level(self, left: float, among: Sequence[Reference]) -> str:
         """Return the level at which a share of the way from the start to the best end is left."""
         left = round(left, 6)
-        return f"{round(1 - left, 6):g} * {self._best_end(among)} + {left:g} * {self._start(among)}"
+        gone, start, best = round(1 - left, 6), self._start(among), self._best_end(among)
+        if among[0].scale == RATIO:
+            return f"log_between({start}, {best}, {gone:g})"
+        return f"{gone:g} * {best} + {left:g} * {start}"
 
     def _start(self, among: Sequence[Reference]) -> str:
         return f"y(at=0, {min(r.keywords for r in among)})"
@@ -491,8 +511,8 @@ class _Expander:
         if self.choose(SPEED) == TO_A_LEVEL:
             level = self._level(self.choose("level"), among)
             return [
-                f"min({self._reach(level, b, 'round')}, total('round', {b.keywords})) / "
-                f"min({self._reach(level, a, 'round')}, total('round', {a.keywords}))"
+                f"at_most({self._reach(level, b, 'round')}, total('round', {b.keywords})) / "
+                f"at_most({self._reach(level, a, 'round')}, total('round', {a.keywords}))"
                 for a, b in self._pairs(node, "over")
             ]
         place = self._stage("early stage", among, "round")
@@ -617,16 +637,9 @@ class _Expander:
         return unique[0] if len(unique) == 1 else f"{function}({', '.join(unique)})"
 
 
-KEYWORDS = ("than", "among", "over", "to", "when", "axis", "since", "falling")
+KEYWORDS = ("than", "among", "over", "to", "by", "when", "axis", "since", "falling")
 """The named arguments of words and quantities."""
 RESERVED = (*KEYWORDS, LARGER, SMALLER, SAME, BEST_OF)
-
-
-def conjuncts(check: str) -> list[str]:
-    """Return the comparisons that are joined by ``and`` in a check without words."""
-    node = ast.parse(check, mode="eval").body
-    parts = node.values if isinstance(node, ast.BoolOp) else [node]
-    return [ast.unparse(part) for part in parts]
 
 
 def _with_values(node: ast.expr, values: dict[str, Any]) -> ast.expr:
@@ -653,10 +666,18 @@ def _are_curves(references: Sequence[Reference]) -> bool:
     return all(r.panel.kind == "curves" and not r.constant for r in references)
 
 
+_ONE_CALL = re.compile(r"\w+\(")
+
+
 def _bracket(text: str) -> str:
-    """Return an expression as a factor: in brackets unless it is one call or number."""
-    node = ast.parse(text, mode="eval").body
-    return text if isinstance(node, (ast.Call, ast.Constant, ast.Name)) else f"({text})"
+    """Return an expression as a factor: in brackets unless it is one number or one call."""
+    if _ONE_CALL.match(text):
+        depth = 0
+        for place, character in enumerate(text):
+            depth += (character == "(") - (character == ")")
+            if not depth and character == ")":
+                return text if place == len(text) - 1 else f"({text})"
+    return text if text.replace(".", "", 1).isalnum() else f"({text})"
 
 
 class _Plain(ast.NodeTransformer):
