@@ -20,6 +20,7 @@ from fedrepro.alternatives.costs import Cost
 from fedrepro.alternatives.kept import Numbers
 from fedrepro.alternatives.ranking import Entry
 from fedrepro.claims import judge
+from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.errors import UserError
 from fedrepro.results.read import frame, read_sidecar, results_file
 from fedrepro.runs.identity import plan as planning
@@ -508,3 +509,14 @@ def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, 
     assert "fedcavg with Q1 = 3" in claim
     assert "2 other settings" in claim
     assert 'href="claims/small.1.html#settings"' in summary
+
+
+def test_readings_are_judged_under_other_settings(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    (facts,) = json.loads(run(fedrepro, "show", "--readings", "--json"))
+    assert sum(facts["readings"].values()) == 1
+    assert "readings" not in run(fedrepro, "show", "--readings")
+
+
+def test_every_verdict_on_results_has_an_outcome() -> None:
+    assert {*VERDICTS} - {NOT_TESTED} == set(deciding.OUTCOME)

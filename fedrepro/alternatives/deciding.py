@@ -21,6 +21,7 @@ OUTCOME: Mapping[str, str] = {
     evidence.HOLDS: HELD,
     evidence.NOT_REPRODUCED: FAILED,
     evidence.FAILS: FAILED,
+    evidence.AGAINST_FIGURE: FAILED,
     evidence.NOISE: OPEN,
     evidence.UNDECIDED: OPEN,
 }

@@ -11,15 +11,17 @@ import dataclasses
 import hashlib
 import io
 import lzma
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrepro.alternatives.cases import Case
+from fedrepro.claims import robustness
+from fedrepro.claims.classes import Robustness
 from fedrepro.claims.judge import Known
 from fedrepro.files import atomically, writing
-from fedrepro.results.read import content, frame, place, read_sidecar, results_file, with_suffix
+from fedrepro.results.read import content, content_hash, frame, place, read_sidecar, results_file, with_suffix
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Figure
 
@@ -85,6 +87,14 @@ def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:
     changed = {setting.series for setting in case.changed.settings()}
     rows = [own.frame[own.frame["series"].isin(changed)], frame(table, sidecar.csv_sha256)]
     return Numbers.of(case.changed, pd.concat(rows, ignore_index=True), _both(own.sidecar, sidecar))
+
+
+def readings(case: Case, other: Numbers, root: Path) -> Mapping[str, Robustness]:
+    """Return the answers of all readings of the case's claims under its values, by claim, kept beside its results."""
+    path = base(root, case)
+    table = results_file(path)
+    figure = dataclasses.replace(other.figure, claims=case.claims)
+    return robustness.kept(path, figure, other.known, content_hash(table) if table is not None else "")
 
 
 def _both(own: Sidecar, other: Sidecar) -> Sidecar:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedrepro.alternatives.kept import Numbers
 from fedrepro.claims import judge
+from fedrepro.claims.classes import ONE, PLURAL, Robustness
 from fedrepro.claims.intervals import Interval, jackknife
 from fedrepro.claims.judge import Comparison, NotTestable, Reader, Row
 from fedrepro.spec import claim_grammar
@@ -48,13 +49,25 @@ class Shift:
 
 @dataclass(frozen=True)
 class Effect:
-    """The verdict on a claim before and after, over the same trials, and the shift of each of its comparisons."""
+    """The verdict on a claim before and after, over the same trials, and the shift of each of its comparisons.
+
+    readings : the answers of all readings of its words after, None where they were not judged.
+    """
 
     claim: Claim
     before: Row
     after: Row
     trials: int
     shifts: tuple[Shift, ...]
+    readings: Robustness | None = None
+
+    @property
+    def readings_in_words(self) -> str:
+        """How many readings hold, fail and are undecided after; '' for a claim with one reading."""
+        if self.readings is None or self.readings.kind == ONE:
+            return ""
+        counts = [f"{count} {PLURAL[outcome]}" for outcome, count in self.readings.counts.items() if count]
+        return f"of {len(self.readings.answers)} readings {', '.join(counts)}"
 
     @property
     def shift(self) -> Shift | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -38,12 +39,21 @@ def _moved(case: Case, own: Numbers, root: Path) -> set[str]:
     return {change.claim.id for change in effects(case, own, root) if change.moves}
 
 
-def effects(case: Case, own: Numbers, root: Path) -> list[Effect]:
-    """Return what a case changes for each of its claims that both results can answer; [] if it has no results."""
+def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False) -> list[Effect]:
+    """Return what a case changes for each of its claims that both results can answer; [] if it has no results.
+
+    readings : with the answers of all readings, where all trials were run.
+    """
     other = kept.numbers(case, own, root)
     if other is None:
         return []
-    return [change for claim in case.claims if (change := effect(claim, own, other)).trials]
+    changes = [change for claim in case.claims if (change := effect(claim, own, other)).trials]
+    judged = kept.readings(case, other, root) if readings else {}
+    whole = case.figure.trials
+    return [
+        dataclasses.replace(change, readings=judged.get(change.claim.id) if change.trials == whole else None)
+        for change in changes
+    ]
 
 
 def numbers(path: Path, tier: str, root: Path) -> Numbers | None:
@@ -90,14 +100,18 @@ def entries(
 
 
 def decided(
-    gathered: Iterable[tuple[Numbers | None, list[Case]]], rows: Sequence[Discrepancy], root: Path
+    gathered: Iterable[tuple[Numbers | None, list[Case]]],
+    rows: Sequence[Discrepancy],
+    root: Path,
+    *,
+    readings: bool = False,
 ) -> list[Deciding]:
-    """Return what decides the verdict on each claim of the figures that have results."""
+    """Return what decides the verdict on each claim of the figures that have results. readings : as in ``effects``."""
     decisions = []
     for own, listed in gathered:
         if own is None:
             continue
-        changes = [Tried(case, change) for case in listed for change in effects(case, own, root)]
+        changes = [Tried(case, change) for case in listed for change in effects(case, own, root, readings=readings)]
         for row in judge.table(own.figure, own.frame, own.sidecar, own.known):
             decisions.append(deciding(row, [one for one in changes if one.effect.claim.id == row.claim.id], rows))
     return decisions

@@ -139,8 +139,9 @@ def run(
 
 @settings.command()
 @_shared
+@click.option("--readings", is_flag=True, help="Judge every reading of the claims' words too (seconds per figure).")
 @json_option
-def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
+def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readings: bool, as_json: bool) -> None:
     """Print for each claim what other values of open settings change: its verdict, and its margin over the same trials.
 
     \b
@@ -155,7 +156,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_jso
         for own, cases in _gathered(specs, tier, only, results_dir)
         if own is not None
         for case in cases
-        for effect in survey.effects(case, own, results_dir)
+        for effect in survey.effects(case, own, results_dir, readings=readings)
     ]
     if as_json:
         click.echo(json.dumps([_changes(case, effect) for case, effect in shown], indent=1))
@@ -167,13 +168,13 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_jso
     before: Case | None = None
     for case, effect in shown:
         if case is not before:
-            click.echo(
-                ("\n" if before else "") + f"{case.of} with {case.name}: {'; '.join(map(str, case.alternatives))}"
-            )
+            click.echo(f"{case.of} with {case.name}: {'; '.join(map(str, case.alternatives))}")
         before = case
         arrow = f"{effect.before.verdict} -> {effect.after.verdict}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
         click.echo(f"  {'':<24} {effect.shift.words if effect.shift else 'its margins cannot be compared'}")
+        if effect.readings_in_words:
+            click.echo(f"  {'':<24} {effect.readings_in_words}")
 
 
 @settings.command()
@@ -277,6 +278,7 @@ def _changes(case: Case, effect: Effect) -> dict[str, Any]:
     return {
         **{"figure": case.of, "set": case.name, "claim": effect.claim.id, "trials": effect.trials},
         **{"before": effect.before.verdict, "after": effect.after.verdict, "level": effect.after.level},
+        "readings": dict(effect.readings.counts) if effect.readings is not None else None,
         "shifts": [
             {
                 **{"unit": shift.unit, "moves": shift.moves},

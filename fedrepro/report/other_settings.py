@@ -20,6 +20,7 @@ class OtherSetting:
     """One set of other values and what it changes for a claim. turns : whether the verdict turns with it.
 
     values : the changes in words. change : the margin before and after, and its change with the interval.
+    readings : how many readings hold, fail and are undecided, '' if there is one or not all trials were run.
     """
 
     name: str
@@ -28,6 +29,7 @@ class OtherSetting:
     trials: int
     verdict: str
     change: str
+    readings: str
     turns: bool
 
 
@@ -45,7 +47,7 @@ def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path)
         return {}
     own = Numbers(source.figure, source.frame, source.sidecar, source.known)
     cases = survey.cases_of(source.figure, rows, own, root)
-    decided = survey.decided([(own, cases)], rows, root)
+    decided = survey.decided([(own, cases)], rows, root, readings=True)
     return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one))) for one in decided if one.tried}
 
 
@@ -63,5 +65,6 @@ def _setting(tried: Tried, turns: bool) -> OtherSetting:
         trials=effect.trials,
         verdict=effect.after.verdict,
         change=effect.shift.words if effect.shift is not None else "",
+        readings=effect.readings_in_words,
         turns=turns,
     )
