@@ -141,7 +141,7 @@ def test_a_number_on_the_left_is_read_alike(ask: Callable[..., Row]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "word"), [(1, "condition met"), (2, "condition not met by the experiments' parameters")]
+    ("bound", "word"), [(1, "condition met"), (2, "condition not met by the parameters that were run")]
 )
 def test_a_condition_reads_the_parameters_of_a_curve(ask: Callable[..., Row], bound: int, word: str) -> None:
     row = ask(power(-1.0, -1.0, -1.0), theorem="condition", check=f"parameter('Q2', Q2=1) >= {bound}")

@@ -154,7 +154,7 @@ PROMISES = {
     ("promise", HOLDS): "as promised",
     ("promise", FAILS): "contradicted",
     ("condition", HOLDS): "condition met",
-    ("condition", FAILS): "condition not met by the experiments' parameters",
+    ("condition", FAILS): "condition not met by the parameters that were run",
 }
 FASTER, DOUBTFUL = "faster than promised", "undecided"
 """The outcomes of a theorem's promise or condition. Only *contradicted* is certain: data within a bound do not

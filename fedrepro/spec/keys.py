@@ -52,7 +52,7 @@ ROLES = {
 }
 THEOREM = {
     "promise": "as promised, faster than promised, or contradicted; a rate within the bound is no proof",
-    "condition": "the condition is met, or not met by the experiments' parameters",
+    "condition": "the condition is met, or not met by the parameters that were run",
 }
 SCALES = {"linear": "equal distances are equal differences", "log": "equal distances are equal ratios"}
 
