@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import lzma
 import shutil
@@ -444,6 +445,32 @@ def test_a_sidecar_can_be_compressed(computed: Path) -> None:
     path.with_name("small.json.xz").write_bytes(lzma.compress(path.read_bytes()))
     path.unlink()
     assert read_sidecar(path.with_suffix("")) == before
+
+
+def test_check_covers_what_is_kept(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    words = ("check", "--tier", "quick", "--seconds", "20", "--seed", "1", "--results", computed / "results")
+    same = fedrepro(*words)
+    assert same.exit_code == 0, same.output
+    assert "beyond/small.settings/beyond.1.q1-3: same bits in 4 of 4 runs, each to its last round" in same.output
+    table = computed / "results" / "quick" / "beyond" / "small.settings" / "beyond.1.q1-3.csv.xz"
+    text = lzma.decompress(table.read_bytes()).decode()
+    row = text.splitlines()[4]
+    edited = text.replace(row, row.rpartition(",")[0] + ",0.25").encode()
+    table.write_bytes(lzma.compress(edited))
+    sidecar = table.with_name("beyond.1.q1-3.json.xz")
+    facts = json.loads(lzma.decompress(sidecar.read_bytes())) | {"csv_sha256": hashlib.sha256(edited).hexdigest()}
+    sidecar.write_bytes(lzma.compress(json.dumps(facts).encode()))
+    other = fedrepro(*words)
+    assert other.exit_code == 1
+    assert "beyond/small.settings/beyond.1.q1-3: different in 1 of 4 runs compared" in other.output
+
+
+def test_cases_are_found_again_by_name(project: Path) -> None:
+    figure, rows = the_figure(), the_rows()
+    listed = [*cases.singles(figure, rows), *cases.together(figure, rows)]
+    listed += cases.pairs(figure, [case.alternatives[0] for case in cases.singles(figure, rows)])
+    assert cases.named(figure, rows, [*(case.name for case in listed), "gone", "a+b"]) == listed
 
 
 # What decides ---------------------------------------------------------------------------------------------------------

@@ -115,6 +115,19 @@ def pairs(figure: Figure, alternatives: Iterable[Alternative]) -> list[Case]:
     return _cases(figure, ((f"{one.id}+{other.id}", (one, other)) for one, other in different))
 
 
+def named(figure: Figure, rows: Sequence[Discrepancy], names: Iterable[str]) -> list[Case]:
+    """Return the cases of a figure with these names; names that are none of a case are left out."""
+    alone = singles(figure, rows)
+    by_id = {case.name: case.alternatives[0] for case in alone}
+    known = {case.name: case for case in (*alone, *together(figure, rows))}
+    chosen = []
+    for name in names:
+        parts = [by_id[part] for part in name.split("+") if part in by_id]
+        both = _cases(figure, [(name, tuple(parts))]) if "+" in name and len(parts) == 2 else []
+        chosen += [known[name]] if name in known else both
+    return chosen
+
+
 def _row(alternative: Alternative) -> list[str]:
     return alternative.id.split(".")[:2]
 

@@ -11,21 +11,24 @@ import dataclasses
 import hashlib
 import io
 import lzma
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.cases import SUFFIX, Case, named
 from fedrepro.claims import robustness
 from fedrepro.claims.classes import Robustness
 from fedrepro.claims.judge import Known
 from fedrepro.files import atomically, writing
 from fedrepro.results.read import content, content_hash, frame, place, read_sidecar, results_file, with_suffix
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec.discrepancies import Discrepancy
 from fedrepro.spec.model import Figure
 
 PRESET = 9 | lzma.PRESET_EXTREME
+ENDING = ".csv.xz"
+"""The end of the name of a case's table."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,19 @@ def base(root: Path, case: Case) -> Path:
     """Return the path of a case's results, without suffix."""
     figure = case.to_compute(1)
     return place(root, figure.tier, figure.paper, figure.figure)
+
+
+def names(figure: Figure, root: Path) -> list[str]:
+    """Return the names of the sets with results of a figure."""
+    folder = with_suffix(place(root, figure.tier, figure.paper, figure.figure), SUFFIX)
+    return sorted({path.name.removesuffix(ENDING) for path in folder.glob(f"*{ENDING}")})
+
+
+def checkable(figure: Figure, rows: Sequence[Discrepancy], root: Path) -> list[Figure]:
+    """Return the figures of the cases that have results, with the trials that these contain, for ``fedrepro check``."""
+    kept = named(figure, rows, names(figure, root))
+    sidecars = [(case, read_sidecar(base(root, case))) for case in kept]
+    return [case.to_compute(max(map(len, sidecar.runs.values()), default=0)) for case, sidecar in sidecars if sidecar]
 
 
 def thin(path: Path, metrics: set[str]) -> None:

@@ -83,6 +83,16 @@ def chosen(
         raise UserError(f"--only {only}: there is no such setting{nearest(only, known)} (`fedrepro settings plan`)")
 
 
+def computed(
+    paths: Iterable[Path], rows: Sequence[Discrepancy], tier: str, root: Path, only: str
+) -> Iterator[tuple[Numbers | None, list[Case]]]:
+    """Yield the same as ``chosen`` for the cases that have results."""
+    for path in paths:
+        own = numbers(path, tier, root)
+        names = kept.names(own.figure, root) if own is not None else []
+        yield own, cases.named(own.figure, rows, [n for n in names if matches(n, only)]) if own is not None else []
+
+
 def matches(name: str, only: str) -> bool:
     """Return whether a set has a name or begins with it: ``fedmf.16`` is the beginning of ``fedmf.16.qhat-1-tdt2``."""
     return not only or name == only or name.startswith((f"{only}.", f"{only}+"))

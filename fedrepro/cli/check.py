@@ -12,7 +12,7 @@ import click
 
 from fedrepro.cli.options import complete_spec, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import find_some
+from fedrepro.spec.find import experiments, find_some
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -107,11 +107,17 @@ def check(
 
 def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kept]:
     """Return the results that can be checked here; print why others cannot. Raises UserError if there are none."""
+    from fedrepro.alternatives import kept as settings
     from fedrepro.runs import check as checking
     from fedrepro.runs.identity import plan as planning
+    from fedrepro.spec import discrepancies
     from fedrepro.spec.read import load
 
-    plan = planning.make([load(path, tier) for path in find_some(specs)], stand_in=True)
+    figures = [load(path, tier) for path in find_some(specs)]
+    with_settings = [figure for figure in figures if settings.names(figure, results_dir)]
+    rows = discrepancies.load_all(experiments()) if with_settings else []
+    figures += [other for figure in with_settings for other in settings.checkable(figure, rows, results_dir)]
+    plan = planning.make(figures, stand_in=True)
     checkable = []
     for number in range(len(plan.figures)):
         try:

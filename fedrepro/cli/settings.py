@@ -153,7 +153,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
 
     shown = [
         (case, effect)
-        for own, cases in _gathered(specs, tier, only, results_dir)
+        for own, cases in survey.computed(find_some(specs), _rows(), tier, results_dir, only)
         if own is not None
         for case in cases
         for effect in survey.effects(case, own, results_dir, readings=readings)
@@ -190,7 +190,8 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     """
     from fedrepro.alternatives import survey
 
-    decided = survey.decided(_gathered(specs, tier, only, results_dir), _rows(), results_dir)
+    gathered = survey.computed(find_some(specs), _rows(), tier, results_dir, only)
+    decided = survey.decided(gathered, _rows(), results_dir)
     if as_json:
         click.echo(json.dumps([_decision(one) for one in decided], indent=1))
         return

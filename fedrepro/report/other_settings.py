@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.alternatives import survey
-from fedrepro.alternatives.cases import SUFFIX
+from fedrepro.alternatives import kept, survey
+from fedrepro.alternatives.cases import named
 from fedrepro.alternatives.deciding import Deciding, Tried
 from fedrepro.alternatives.kept import Numbers
 from fedrepro.plotting.series import FigureData
-from fedrepro.results.read import stem, with_suffix
 from fedrepro.spec.discrepancies import Discrepancy
 
 
@@ -43,10 +42,11 @@ class OtherSettings:
 
 def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path) -> Mapping[str, OtherSettings]:
     """Return what other settings change for each claim of a figure; empty if none have been run."""
-    if source is None or not with_suffix(stem(root, source.figure), SUFFIX).is_dir():
+    names = kept.names(source.figure, root) if source is not None else []
+    if source is None or not names:
         return {}
     own = Numbers(source.figure, source.frame, source.sidecar, source.known)
-    cases = survey.cases_of(source.figure, rows, own, root)
+    cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
     return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one))) for one in decided if one.tried}
 
