@@ -23,7 +23,7 @@ import numpy as np
 
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval
-from fedrepro.lexicon.vocabulary import lexicon
+from fedrepro.lexicon.vocabulary import value_in_words
 from fedrepro.spec import readings
 from fedrepro.spec.readings import Reading
 
@@ -217,13 +217,3 @@ def shown(turn: Turn) -> str:
     texts = [value_in_words(turn.dimension, value) for value in turn.values]
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
     return f"{turn.dimension} = {listed}"
-
-
-def value_in_words(dimension: str, value: Any) -> str:
-    """Return a value of a dimension with its unit."""
-    unit = lexicon().dimensions[dimension].unit
-    if isinstance(value, str) or not unit:
-        return str(value)
-    if unit.startswith(("share", "relative")):
-        return f"{100 * value:g} %"
-    return f"{value:g} {unit}" if unit != "times" else f"{value:g} times"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from fedrepro import docstrings, registry
 from fedrepro.data.copies import source, state
 from fedrepro.glossary.uses import Use
+from fedrepro.lexicon.vocabulary import SCALED, Word, lexicon, value_in_words
 from fedrepro.parameters import Number, Range, Whole
 from fedrepro.parameters import declared as declared_ranges
 from fedrepro.protocols import Metric
@@ -247,6 +248,49 @@ def claim_word(name: str, uses: Uses) -> Description:
     forms = {form: text for form, text in claim_grammar.FORMS.items() if re.match(rf"{name}[(=]", form)}
     summary, figures = f"a {what} of the checks of claims", {"used_by": uses.get(("claim word", name), [])}
     return _described(f"claim {what}", name, summary, {}, uses, keys={"forms": forms}, figures=figures)
+
+
+def lexicon_word(word: Word, uses: Uses) -> Description:
+    """Describe a word of the lexicon, with the dimensions in which its readings differ."""
+    facts = {"stands for": list(word.also), "compared by": word.measures, "kind": word.kind}
+    own = [name for name in dict.fromkeys((word.measures, word.stage)) if name in lexicon().dimensions]
+    dimensions = {name: _dimension_in_words(name) for name in (*own, *OF_KIND.get(word.kind, ()))}
+    figures = {"used_by": uses.get(("claim word", word.name), [])}
+    keys = {"readings": dimensions} if dimensions else {}
+    return _described("word of claims", word.name, word.means, facts, uses, keys=keys, figures=figures)
+
+
+def dimension(name: str, uses: Uses) -> Description:
+    """Describe a dimension of the lexicon: what words leave open, and the values that are tried."""
+    entry = lexicon().dimensions[name]
+    values = [value_in_words(name, value) for value in entry.values]
+    facts = {"leading": values[0], "other values": values[1:], "chosen by": entry.rule}
+    return _described("dimension of words", name, entry.means, facts, uses)
+
+
+def quantity(name: str, uses: Uses) -> Description:
+    """Describe a quantity that checks in words can compare."""
+    figures = {"used_by": uses.get(("claim word", name), [])}
+    return _described("quantity of claims", name, lexicon().quantities[name], {}, uses, figures=figures)
+
+
+OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "order": ("level", "end", "several values"),
+    "sameness": ("measure of sameness", "level", *SCALED["negligible"]),
+    "no loss": ("measure of sameness", "level", *SCALED["negligible"]),
+    "negation": SCALED["negligible"],
+    "strength": SCALED["strength"],
+    "number": ("tolerance, in points", "tolerance, as a ratio"),
+    "sequence": ("order",),
+    "rounds": ("rounds meant",),
+}
+"""The dimensions that words of a kind use, in addition to their own."""
+
+
+def _dimension_in_words(name: str) -> str:
+    entry = lexicon().dimensions[name]
+    first, *others = (value_in_words(name, value) for value in entry.values)
+    return f"{entry.means}: {first}; also {', '.join(others)}"
 
 
 # -- shared pieces -----------------------------------------------------------------------------------------------------

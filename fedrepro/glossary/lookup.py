@@ -13,6 +13,7 @@ from fedrepro.errors import UserError
 from fedrepro.glossary import entries
 from fedrepro.glossary.entries import Description, Uses
 from fedrepro.glossary.uses import uses
+from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.claim_grammar import WORDS
@@ -33,8 +34,9 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     """Return the meanings of the names, in their order and without repetition.
 
     A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels, axis, key of
-    specs, or function of claims, also ``problem.metric``, ``kind.option`` and the path of a key. Otherwise it can be a
-    class or the label of a method, or any of these in other capitals. Raises UserError for unknown names.
+    specs, function of claims, word or dimension of the lexicon, also ``problem.metric``, ``kind.option`` and the path
+    of a key. Otherwise it can be a class or the label of a method, or any of these in other capitals. Raises UserError
+    for unknown names.
     """
     known = list(_named())
     matches = {name: _matches(name, known) for name in names}
@@ -77,8 +79,14 @@ def _named() -> Iterator[_Named]:
     for path, key in keys.paths().items():
         above, _, last = path.rpartition(".")
         yield _Named(last, (path,) if above else (), (), partial(entries.spec_key, path, key))
-    for word in WORDS:
-        yield _Named(word, (f"claims.check.{word}",), (), partial(entries.claim_word, word))
+    for function in WORDS:
+        yield _Named(function, (f"claims.check.{function}",), (), partial(entries.claim_word, function))
+    for word in lexicon().words.values():
+        yield _Named(word.name, (f"lexicon.{word.name}",), word.also, partial(entries.lexicon_word, word))
+    for name in lexicon().dimensions:
+        yield _Named(name, (f"lexicon.{name}",), (), partial(entries.dimension, name))
+    for name in lexicon().quantities:
+        yield _Named(name, (f"lexicon.{name}",), (), partial(entries.quantity, name))
 
 
 def _matches(name: str, known: Iterable[_Named]) -> list[_Named]:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from fedrepro import registry
+from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.claim_grammar import WORDS
@@ -74,7 +75,7 @@ def _below(node: Any, named: bool) -> list[Any]:
 def _of_checks(root: Any) -> Iterator[Use]:
     for claim in _listed(_get(root, "claims")):
         for word in re.findall(r"(\w+) ?[(=]", str(_get(claim, "check") or "")):
-            if word in WORDS:
+            if word in WORDS or word in lexicon().words or word in lexicon().quantities:
                 yield "claim word", word
 
 

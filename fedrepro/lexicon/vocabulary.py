@@ -63,6 +63,12 @@ class Lexicon:
         return self.scales.get(f"{problem}.{metric}", self.scales.get(metric, RATIO))
 
 
+SCALED: Mapping[str, tuple[str, ...]] = {
+    amount: tuple(f"{amount}, {scale}" for scale in ("as a ratio", "as a share of the way", "in points"))
+    for amount in ("strength", "negligible")
+}
+"""The dimensions of an amount, one for each scale on which values differ."""
+
 WAY, POINTS, RATIO = "a share of the way", "points", "a ratio"
 """The scales of differences: relative to the way from the start to the best end, points of 100, a factor."""
 
@@ -83,3 +89,13 @@ def lexicon() -> Lexicon:
         loaded["quantities"],
         scales,
     )
+
+
+def value_in_words(dimension: str, value: Any) -> str:
+    """Return a value of a dimension with its unit."""
+    unit = lexicon().dimensions[dimension].unit
+    if isinstance(value, str) or not unit:
+        return str(value)
+    if unit.startswith(("share", "relative")):
+        return f"{100 * value:g} %"
+    return f"{value:g} {unit}" if unit != "times" else f"{value:g} times"

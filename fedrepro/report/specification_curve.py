@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from fedrepro.claims.classes import Answer, Robustness, value_in_words
+from fedrepro.claims.classes import Answer, Robustness
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
+from fedrepro.lexicon.vocabulary import value_in_words
 
 LEFT, WIDTH, TOP, HEIGHT, ROW, BELOW = 230, 460, 14, 150, 15, 14
 """Pixels: left of the axes, their width, above them, their height, of a row of marks, between axes and rows."""
