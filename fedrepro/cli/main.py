@@ -34,6 +34,7 @@ COMMANDS = {
     "show": "fedrepro.cli.report:show",
     "validate": "fedrepro.cli.compute:validate",
     "verdict": "fedrepro.cli.verdict:verdict",
+    "why": "fedrepro.cli.why:why",
 }
 """The module and name of each command; the module is imported when the command is called."""
 

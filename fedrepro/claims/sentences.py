@@ -1,0 +1,116 @@
+"""Say in one plain sentence what a check found, with its numbers: ``FedCAvg ends at 0.457; FedCGds m=10 at 0.456``."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+import numpy as np
+
+from fedrepro.claims import judge
+from fedrepro.claims.judge import Comparison, Reader
+from fedrepro.spec import claim_grammar
+from fedrepro.spec.model import Claim, Figure
+
+FEWER = {"min": min, "max": max}
+
+
+def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
+    """Return what both sides of the comparison that decides a check are, and what the check asks for; '' if nothing.
+
+    The numbers are those of curves averaged over trials (of the median trial for ``median(...)``).
+    """
+    reader = judge.Reader.of(claim, figure, known)
+    try:
+        compared = list(judge.comparisons(claim_grammar.parse(claim.check).body))
+        decision = judge.decide(claim.check, reader)
+        number = min(range(len(compared)), key=lambda k: judge.rank(decision.margins[k], compared[k].strict))
+        reader.chosen = np.arange(reader.trials)
+        return _compared(compared[number], reader)
+    except judge.NotTestable:
+        return ""
+
+
+def _compared(comparison: Comparison, reader: Reader) -> str:
+    left, right = _side(comparison.left, reader), _side(comparison.right, reader)
+    sign = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}[comparison.sign]
+    asked = f"the check asks for {_asked(comparison.left, reader)} {sign} {_asked(comparison.right, reader)}"
+    return f"{'; '.join(dict.fromkeys(filter(None, (left, right))))}; {asked}"
+
+
+def _asked(node: ast.expr, reader: Reader) -> str:
+    factor, _ = _factor(node)
+    value = amount(_value(node, reader))
+    return f"{value} ({factor:g} times that)" if factor != 1 and not _is_number(node) else value
+
+
+def _side(node: ast.expr, reader: Reader) -> str:
+    """Return what is read from a curve for one side, '' for a number."""
+    _, node = _factor(node)
+    if isinstance(node, ast.Call):
+        name = claim_grammar.called(node)
+        if name in FEWER:
+            values = [_value(part, reader) for part in node.args]
+            return _side(node.args[values.index(FEWER[name](values))], reader)
+        if name == "at_most":
+            arrived = math.isfinite(_value(node.args[0], reader))
+            return _side(node.args[0], reader) if arrived else _never(node.args[0], reader)
+        if name in claim_grammar.READERS:
+            return _read(node, name, reader)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        reads = [part for part in (node.left, node.right) if _first_reader(part) is not None]
+        return "; ".join(dict.fromkeys(filter(None, (_side(part, reader) for part in reads[:1]))))
+    call = _first_reader(node)
+    return _read(call, claim_grammar.called(call), reader) if call is not None else ""
+
+
+def _read(node: ast.Call, name: str, reader: Reader) -> str:
+    keywords, panel, curve = reader.select(node, name)
+    value = amount(_value(node, reader))
+    where = f" (panel {panel.id})" if panel.id != reader.claim.panel else ""
+    label = f"{curve.label}{where}"
+    unit = judge.unit_of(Comparison(node, "<", node, ""), reader)
+    if name in ("reach", "first"):
+        return f"{label} needs {value} {unit}" if value != "infinity" else _never(node, reader)
+    if (name == "y" and claim_grammar.value(keywords, "at", None) == "end") or name == "tail":
+        return f"{label} ends at {value}"
+    if name == "y" and "at" in keywords:
+        return f"{label} is at {value} at round {claim_grammar.value(keywords, 'at', '')}"
+    if name == "y" and {"when", "cost"} & set(keywords):
+        return f"{label} is at {value} at that stage"
+    if name == "total":
+        return f"{label} ends after {value} {unit}"
+    return f"{label}: {name} {value}"
+
+
+def _never(node: ast.expr, reader: Reader) -> str:
+    call = _first_reader(node)
+    assert call is not None
+    return f"{reader.select(call, claim_grammar.called(call))[2].label} never gets there"
+
+
+def _first_reader(node: ast.expr) -> ast.Call | None:
+    calls = [part for part in ast.walk(node) if claim_grammar.called(part) in claim_grammar.READERS]
+    return calls[0] if calls and isinstance(calls[0], ast.Call) else None
+
+
+def _factor(node: ast.expr) -> tuple[float, ast.expr]:
+    """Return a constant factor of an expression and the rest of it."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
+        return float(node.left.value), node.right  # type: ignore[arg-type]
+    return 1.0, node
+
+
+def _is_number(node: ast.expr) -> bool:
+    return _first_reader(node) is None
+
+
+def _value(node: ast.expr, reader: Reader) -> float:
+    return float(np.ravel(judge.evaluate(node, reader))[0])
+
+
+def amount(value: float) -> str:
+    """Return a number with four digits, whole numbers in full."""
+    if math.isinf(value):
+        return "infinity"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

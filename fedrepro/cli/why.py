@@ -1,0 +1,78 @@
+"""The command ``why``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fedrepro.claims.classes import ONE
+from fedrepro.cli.options import complete_spec, evidence_option, results_option
+from fedrepro.errors import UserError
+from fedrepro.spec.find import Selected, select_distinct
+
+
+@click.command()
+@click.argument("claim", metavar="CLAIM", shell_complete=complete_spec)
+@evidence_option("explain")
+@results_option
+def why(claim: str, tier: str, results_dir: Path) -> None:
+    """Say what decides the verdict on a claim: the numbers, other readings of its words, other settings.
+
+    CLAIM is the id of a claim as `fedrepro verdict FIGURE` prints it.
+
+    \b
+    Examples:
+      fedrepro why gcca.3d.optimal
+      fedrepro why fedc.4d
+    """
+    selected = select_distinct([claim])
+    if len(selected) != 1 or list(selected[0].claims) != [claim]:
+        raise UserError(f"'{claim}' is not the id of one claim; `fedrepro verdict PAPER` prints the ids")
+    for line in _explained(selected[0], tier, results_dir):
+        click.echo(line)
+
+
+def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
+    from fedrepro.claims import sentences
+    from fedrepro.report import gather, next_steps
+
+    (name,) = selected.claims
+    section = gather.section(selected.path, tier, root)
+    (row,) = (row for row in section.claims if row.claim.id == name)
+    source = section.read_from(row)
+    found = sentences.sentence(row.claim, source.figure, source.known) if source is not None else ""
+    lines = [
+        f"{row.claim.id}: {row.claim.says} ({row.claim.where})",
+        f"{row.verdict} ({row.level} evidence): {row.why}",
+    ]
+    if found:
+        lines.append(f"numbers: {found}")
+    if row.robustness is not None:
+        literal = row.claim.literal or "its check uses no word of the lexicon"
+        lines.append(f"readings: {row.robustness.words if row.robustness.kind != ONE else f'one; {literal}'}")
+    lines += [f"settings: {text}" for text in _settings(selected.path, name, row.tier, root)]
+    lines.append(f"check: {row.claim.words or row.claim.check}")
+    if row.claim.note:
+        lines.append(f"note: {row.claim.note}")
+    for step in next_steps.steps(section, row, next_steps.seconds(section, root)):
+        time = f" ({next_steps.duration(step.seconds)})" if step.seconds else ""
+        lines.append(f"next: {step.words}" + (f" {step.command}{time}" if step.command else ""))
+    return lines
+
+
+def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
+    """Return what other settings do to the verdict, in words; nothing if the figure has none."""
+    from fedrepro.alternatives import survey
+    from fedrepro.spec import discrepancies
+    from fedrepro.spec.find import experiments
+
+    rows = discrepancies.load_all(experiments())
+    own = survey.numbers(path, tier, root)
+    if own is None:
+        return []
+    listed = survey.cases_of(own.figure, rows, own, root)
+    if not listed:
+        return []
+    decided = survey.decided([(own, listed)], rows, root)
+    return [one.words for one in decided if one.row.claim.id == claim]

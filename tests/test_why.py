@@ -1,0 +1,122 @@
+"""``why``, the plain sentence about a verdict, and the specification curve on a claim's page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from fedrepro.claims import classes, robustness, sentences
+from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
+from fedrepro.claims.intervals import Interval
+from fedrepro.report import specification_curve
+from fedrepro.spec.readings import Reading
+from tests.test_words import figure, known  # noqa: F401
+
+
+def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F811
+    claim, figure, results, *_ = known(check, [np.tile(v, (3, 1)) for v in values])  # noqa: F811
+    return sentences.sentence(claim, figure, results)
+
+
+@pytest.mark.parametrize(
+    ("check", "sentence"),
+    [
+        ("lower(fedcavg(Q2=1), than=fedcavg(Q2=5))",
+         "FedCAvg Q2=1 ends at 1; FedCAvg Q2=5 ends at 2; the check asks for 1 less than 2"),
+        ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3)",
+         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks for 1 less than 1.415"),
+        ("considerably(faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3))",
+         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks for 1.25 (1.25 times that) less "
+         "than 1.415"),
+        ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=1.5)",
+         "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks for 1.631 less than infinity"),
+        ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks for 3 less than 5"),
+    ],
+)  # fmt: skip
+def test_a_sentence_has_the_numbers_of_both_sides(known: Callable[..., Any], check: str, sentence: str) -> None:  # noqa: F811
+    assert said(known, check, [9.0, 3, 1], [9.0, 4, 2]) == sentence
+
+
+def test_the_curve_that_decides_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
+    text = said(known, "lower(fedcavg, than=fedcgds(m=2))", [9.0, 3, 1], [9.0, 4, 2], [9.0, 4, 3])
+    assert text.startswith("FedCAvg Q2=5 ends at 2; FedCGds m=2 Q1=3 ends at 3;")
+
+
+def answers(*outcomes: str) -> classes.Robustness:
+    middle = {HOLDS: 2.0, FAILS: -2.0, NOISE: 0.1}
+    return classes.classify([
+        classes.Answer(Reading({"level": (k + 1) / 100}, ""), o, Interval(middle[o], middle[o] - 1, middle[o] + 1), "")
+        for k, o in enumerate(outcomes)
+    ])  # fmt: skip
+
+
+def test_a_specification_curve_has_a_point_and_a_mark_for_every_reading() -> None:
+    text = specification_curve.svg(answers(HOLDS, FAILS, NOISE, FAILS))
+    root = ElementTree.fromstring(text)
+    points = [e for e in root.iter("circle") if e.get("class") != "leading"]
+    assert [e.get("class") for e in points] == ["fails", "fails", "undecided", "holds"]
+    heights = [float(e.get("cy", "")) for e in points]
+    assert heights == sorted(heights, reverse=True)
+    assert len([e for e in root.iter("rect") if e.get("class") != "band"]) == 4
+    names = [e.text for e in root.iter("text")]
+    assert names[3:] == ["level = 1 %", "= 2 %", "= 3 %", "= 4 %"]
+
+
+def test_one_reading_has_no_curve() -> None:
+    assert specification_curve.svg(answers(HOLDS)) == ""
+
+
+def test_answers_are_kept_beside_the_results_until_something_changes(
+    known: Callable[..., Any],
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dataclasses
+
+    claim, own, results, *_ = known("lower(fedcavg(Q2=1), than=fedcavg(Q2=5))", [[9.0, 1], [9.0, 2]])
+    own = dataclasses.replace(own, claims=(claim,))
+    first = robustness.kept(tmp_path / "small", own, results, "hash")
+    kept = list(tmp_path.glob("*.gz"))
+    assert [path.name for path in kept] == ["small.readings.json.gz"]
+    before = kept[0].read_bytes()
+    monkeypatch.setattr(robustness, "of_figure", lambda *_: pytest.fail("judged again"))
+    again = robustness.kept(tmp_path / "small", own, results, "hash")
+    assert {name: r.words for name, r in again.items()} == {name: r.words for name, r in first.items()}
+    assert kept[0].read_bytes() == before
+    monkeypatch.setattr(robustness, "of_figure", lambda *_: {})
+    changed = dataclasses.replace(own, claims=(dataclasses.replace(claim, words="higher(fedcavg, than=fedcgds)"),))
+    assert robustness.kept(tmp_path / "small", changed, results, "hash") == {}
+    assert robustness.kept(tmp_path / "small", own, results, "another table") == {}
+    kept[0].write_bytes(b"damaged")
+    assert robustness.kept(tmp_path / "small", own, results, "hash") == {}
+
+
+def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Result], small: Any) -> None:
+    text = small.read_text(encoding="utf-8")
+    claim = (
+        "\nclaims:\n  - {id: mine.1, says: It is lower, where: ours, panel: a, check: 'lower(fedcgds, than=fedcavg)'}\n"
+    )
+    small.write_text(re.sub(r"\nclaims:.*?(?=\n\S|\Z)", "", text, flags=re.DOTALL) + claim, encoding="utf-8")
+    assert fedrepro("run", small, "--tier", "smoke", "--quiet").exit_code == 0
+    shown = fedrepro("verdict", small, "--tier", "smoke").output
+    assert "readings of 1 claim" in shown
+
+
+def test_why_asks_for_one_claim(fedrepro: Callable[..., Result]) -> None:
+    result = fedrepro("why", "fedc/fig4")
+    assert result.exit_code == 2
+    assert "'fedc/fig4' is not the id of one claim; `fedrepro verdict PAPER` prints the ids" in result.output
+
+
+def test_describe_explains_words_and_dimensions(fedrepro: Callable[..., Result]) -> None:
+    shown = fedrepro("describe", "considerably").output
+    assert "strength, in points" in shown
+    assert "5 points; also 2.5 points, 10 points" in " ".join(shown.split())
+    assert "leading       0.5 %" in fedrepro("describe", "level").output
+    assert "word of claims faster" in fedrepro("describe", "speeds up").output
