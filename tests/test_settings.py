@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import lzma
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from fedrepro.alternatives import cases, costs, deciding, kept, paired, ranking, survey
+from fedrepro.alternatives import cases, costs, deciding, execution, kept, paired, ranking, survey
 from fedrepro.alternatives.apply import changed
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
@@ -26,6 +27,7 @@ from fedrepro.errors import UserError
 from fedrepro.results.read import frame, read_sidecar, results_file
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
+from fedrepro.runs.runner import Outcome
 from fedrepro.spec import discrepancies
 from fedrepro.spec.discrepancies import Alternative, Change, Discrepancy
 from fedrepro.spec.find import specs
@@ -304,7 +306,9 @@ def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call)
     )
 
     said = run(fedrepro, "run", "--quiet", "--jobs", 1)
-    assert "small with beyond.1.q1-3, 2 trials, about" in said
+    assert re.search(
+        r"^1 of 4, about [\d.]+ s left with one worker: beyond/small with \S+, 2 trials, about [\d.]+ s$", said, re.M
+    )
     assert "  beyond/small.settings/beyond.2.outliers (quick): complete\n" in said
     folder = computed / "results" / "quick" / "beyond" / "small.settings"
     assert sorted(path.name for path in folder.iterdir() if "q1-3" in path.name and "+" not in path.name) == [
@@ -333,7 +337,7 @@ def test_pairs_that_both_move_a_claim_are_planned_once_their_parts_are_computed(
 
 
 def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Path, fedrepro: Call) -> None:
-    assert "1 of 1: " in run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
+    assert "1 of 1, about " in run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
     again = run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
     assert again == "1 sets of other values: 1 computed, 0 to do in about 0.0 h\n"
     wrong = fedrepro("settings", "plan", "--only", "beyond.1.q1-33", "--tier", "quick")
@@ -368,6 +372,25 @@ def test_a_budget_leaves_the_rest_with_its_cost(
     assert said[0].startswith("  hours")
     assert said[2:4] == ["", "left, beyond 0.11 h:"]
     assert said[-1] == "4 sets of other values: 0 computed, 4 to do in about 0.4 h"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "said"),
+    [
+        (
+            Outcome(interrupted=True),
+            130,
+            "interrupted: finished runs are kept; the same command continues from here\n",
+        ),
+        (Outcome(failed={"x": "failed: no room"}), 1, "  failed: no room\n"),
+    ],
+)
+def test_an_interruption_or_a_failed_run_ends_with_its_code(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int, said: str
+) -> None:
+    monkeypatch.setattr(execution, "compute", lambda *given, **options: outcome)
+    result = fedrepro("settings", "run", "--only", "beyond.2", "--tier", "quick", "--jobs", 1)
+    assert (result.exit_code, result.stderr) == (code, said)
 
 
 # What is kept, and what it changes ------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def run(
       fedrepro settings run fedmf/figS2 --only fedmf.16.qhat-1-tdt2
       fedrepro settings run --hours 10 --jobs 1
     """
-    from fedrepro.alternatives import execution
+    from fedrepro.alternatives import execution, ranking
     from fedrepro.runs import runner
 
     entries = _entries(specs, tier, only, results_dir)
@@ -118,8 +118,11 @@ def run(
     failed = 0
     for number, entry in enumerate(chosen, start=1):
         assert entry.cost.figure is not None
-        predicted = f"about {duration(entry.cost.hours * 3600)} with one worker"
-        click.echo(f"{number} of {len(chosen)}: {entry.case.of} with {entry.case.name}, {_trials(entry)}, {predicted}")
+        takes, rest = (duration(3600 * ranking.total(part)) for part in ([entry], chosen[number - 1 :]))
+        click.echo(
+            f"{number} of {len(chosen)}, about {rest} left with one worker: {entry.case.of} with {entry.case.name}, "
+            f"{_trials(entry)}, about {takes}"
+        )
         outcome = execution.compute(entry.case, entry.cost.figure, results_dir, jobs=jobs, quiet=quiet)
         for written in outcome.written:
             click.echo(f"  {runner.describe(written)}")
