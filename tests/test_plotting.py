@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import functools
 import graphlib
+import itertools
 import math
 import re
 from pathlib import Path
@@ -20,12 +21,12 @@ from matplotlib.text import Text
 from PIL import Image
 
 from fedrepro import registry
-from fedrepro.errors import ParameterError
-from fedrepro.plotting import lines, naming, scatter, series, style, tables, y_limits
-from fedrepro.plotting.figure import METADATA, build, draw
+from fedrepro.errors import ParameterError, UserError
+from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
+from fedrepro.plotting.figure import METADATA, build, draw, prepare
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.legend import arrange
-from fedrepro.plotting.panel_axes import Entry, Prepared
+from fedrepro.plotting.panel_axes import Entry, Prepared, Room
 from fedrepro.plotting.series import Average, FigureData, Trial
 from fedrepro.report import end_values, pictures
 from fedrepro.results.schema import Content, Sidecar, Timing
@@ -1534,6 +1535,47 @@ def test_a_malformed_formula_is_shown_as_it_is_written(bad, tmp_path):
 def test_formulas_are_broken_at_no_line_end():
     assert style.wrap("a $b c d e f g h$ i", 0.1, 9) == "a\n$b c d e f g h$\ni"
     assert style.width("$Q_1$", 9) < style.width("$Q_1", 9), "set as a formula"
+
+
+def overlaps(picture):
+    """Texts, panels and legends of a picture that leave it, and pairs of them that overlap."""
+    render = picture.canvas.get_renderer()
+    boxes = {text.get_gid(): text.get_window_extent(render) for text in picture.texts if text.get_text().strip()}
+    for place, ax in enumerate(picture.axes):
+        legend = ax.get_legend()
+        boxes[place] = legend.get_window_extent(render) if legend else ax.get_tightbbox(render)
+    inside = picture.bbox.padded(2)
+    gone = [name for name, box in boxes.items() if not (inside.contains(*box.min) and inside.contains(*box.max))]
+    return gone + [(a, b) for a, b in itertools.combinations(boxes, 2) if boxes[a].padded(-2).overlaps(boxes[b])]
+
+
+WORDS = ("A very long text that somebody wrote without thinking of the picture " * 8)[:500]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("long", [WORDS, "x" * 500], ids=["words", "one word"])
+def test_very_long_texts_get_lines_and_room(long):
+    lines = [curve("fedmavg", f"{q2} {long}", Q2=q2) for q2 in (1, 5)]
+    own = panel("p", *lines, title=long, options={"xlabel": long, "ylabel": long})
+    cells = panel("t", *lines, kind="table", title=long, options={"rows": "Q2", "columns": "metric"})
+    frame = pd.concat([part for line in lines for part in decay(line, 2, 0.1, 0.3)])
+    for panels_ in ([own], [own, panel("q", *lines)], [own, cells]):
+        picture = build(figure(*panels_, title=long, source=long, columns=len(panels_)), frame, Sidecar())
+        assert overlaps(picture) == []
+        assert all(min(ax.get_window_extent().size) > 100 for ax in picture.axes if ax.axison)
+    drawn, frame, points = scatter_figure()
+    drawn = dataclasses.replace(drawn, panels=tuple(dataclasses.replace(each, title=long) for each in drawn.panels))
+    assert overlaps(build(drawn, frame, Sidecar(), points)) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_text_that_leaves_no_room_is_named():
+    line = curve("fedmavg", "FedMAvg", Q2=1)
+    shown = panel("p", line, options={"ylabel": "word " * 4000})
+    source = FigureData(figure(shown), pd.concat(decay(line, 2, 0.1, 0.3)), Sidecar())
+    said = r"the text '(word ){12}\.\.\.' \(\d+ characters\) leaves no room for its panel; shorten it"
+    with pytest.raises(UserError, match=said):
+        single_panel._build(prepare(shown, source, Room(3.0, 2.2)), 3.0)
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedrepro.errors import ParameterError
+from fedrepro.errors import ParameterError, UserError
 from fedrepro.files import atomically
 from fedrepro.plotting import bars, curves, naming, panel_axes, scatter, style, sweep, tables
 from fedrepro.plotting.header_footer import MARGIN, Header, footer, footer_parts, tags
@@ -146,6 +147,7 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
     """Return the matplotlib figure of prepared panels; call it within ``style.context``."""
     figure = source.figure
     titles = [panel_title(source, place) for place in range(len(every))]
+    every = [panel_axes.with_room(*of) for of in zip(every, figure.panels, map(naming.symbols, titles), strict=True)]
     shown = [(panel, title) for panel, title in zip(every, titles, strict=True) if not panel.absent]
     across = min(max(figure.columns, 1), max(len(shown), 1))
     widths = [max((p.size[0] for p, _ in shown[c::across]), default=NARROWEST) for c in range(across)]
@@ -158,7 +160,8 @@ def compose(source: FigureData, every: Sequence[Prepared]) -> MplFigure:
     for row, strip in zip(rows, legends, strict=True):
         tall, decoration = max(p.size[1] for p, _ in row), max(p.decoration for p, _ in row)
         ratios += [tall - decoration, *([max(legend.height for legend in strip)] if strip else [])]
-        height += tall
+        lines = max(p.lines.above for p, _ in row) + max(p.lines.below for p, _ in row)
+        height += tall + lines * panel_axes.LINE
         height += ratios[-1] if strip else 0.0
     width = sum(widths) + 2 * MARGIN
     top = Header(source, width)
@@ -217,16 +220,30 @@ def panel_notes(source: FigureData, every: Sequence[Prepared]) -> list[str]:
 def settle(picture: MplFigure) -> None:
     """Compute the layout and fix it, rounded to ``DECIMALS``, because the solver's last digits vary between runs.
 
-    The engine is then removed; with any engine, even "none", every file would be drawn twice.
+    The engine is then removed; with any engine, even "none", every file would be drawn twice. Raises UserError if texts
+    leave no room for the axes.
     """
     engine: Any = picture.get_layout_engine()
-    if picture.axes:
-        engine.execute(picture)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            if picture.axes:
+                engine.execute(picture)
+        except UserWarning as warning:
+            raise UserError(f"the text {_longest_text(picture)} leaves no room for its panel; shorten it") from warning
     picture.set_layout_engine(None)
     for ax in picture.axes:
         ax.apply_aspect()
         x, y, width, height = (round(float(v), DECIMALS) for v in ax.get_position().bounds)
         ax.set_position((x, y, width, height))
+
+
+def _longest_text(picture: MplFigure) -> str:
+    """Return the beginning of the longest title or label of all axes, and its length."""
+    titles = [ax.get_title("left") for ax in picture.axes]
+    labels = [label for ax in picture.axes for label in (ax.get_xlabel(), ax.get_ylabel())]
+    longest = max(titles + labels, key=len).replace("\n", " ")
+    return f"'{longest[:60]}...' ({len(longest)} characters)"
 
 
 def lacking(panel: Panel, prepared: Prepared, source: FigureData) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedrepro.plotting import style
-from fedrepro.plotting.panel_axes import Entry, Prepared
+from fedrepro.plotting.panel_axes import LINE, Entry, Prepared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,17 +21,21 @@ ROW, LABELS = 0.172, 0.5
 
 @dataclass(frozen=True)
 class Legend:
-    """A legend in a strip below the panels of columns ``start`` .. ``stop - 1``."""
+    """A legend in a strip below the panels of columns ``start`` .. ``stop - 1``.
+
+    left : width in inches of the labels at the left of the first of them.
+    """
 
     start: int
     stop: int
     entries: tuple[Entry, ...]
     columns: int
     height: float
+    left: float = LABELS
 
     def paint(self, picture: MplFigure, spec: Any) -> None:
         """Draw the legend into separate axes, so that it covers no curve."""
-        self.draw(picture.add_subplot(spec), LABELS / 2)
+        self.draw(picture.add_subplot(spec), self.left / 2)
 
     def draw(self, ax: Axes, left: float = 0.0) -> None:
         """Draw the legend into the middle of empty axes, or ``left`` inches to the left of it."""
@@ -91,7 +95,8 @@ def arrange(
         starts = [k for k in range(len(row)) if k == 0 or row[k].entries != row[k - 1].entries]
         runs = [(0, len(widths))] if share(i, i - 1) else list(itertools.pairwise([*starts, len(row)]))
         spans = [(a, b) for a, b in runs if row[a].entries]
-        result.append([_legend(a, b, row[a].entries, sum(widths[a:b]), len(runs), size) for a, b in spans])
+        below = [_legend(a, b, row[a].entries, sum(widths[a:b]), len(runs), size) for a, b in spans]
+        result.append([replace(legend, left=LABELS + LINE * row[legend.start].lines.left) for legend in below])
     return result
 
 

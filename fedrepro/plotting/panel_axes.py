@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,9 @@ class Room:
 ROOM = Room()
 """The room of a panel in a figure."""
 
+LINE = 0.17
+"""Height in inches of a line of a panel's title or axis label."""
+
 LABELS = 0.75
 """Inches of a panel's width, and of its height, that the axis labels need."""
 
@@ -57,13 +60,22 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """Lines of a panel's long title and labels that its size has no room for."""
+
+    above: int = 0
+    below: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A panel that is ready to draw before the layout is known.
 
-    size : width and height in inches, with labels. decoration : the height of title and axis labels. notes : facts that
-    the footer states once for the whole figure. absent : why there is nothing to show, which a line of the figure then
-    states. draw(ax, title) draws a panel with one pair of axes, paint_all(fig, spec, title) any other into a gridspec
-    cell.
+    size : width and height in inches, with labels. decoration : the height of title and axis labels. lines : of long
+    texts, beyond the size. title_width : of the title in inches if not that of the panel. notes : facts that the footer
+    states once for the whole figure. absent : why there is nothing to show, which a line of the figure then states.
+    draw(ax, title) draws a panel with one pair of axes, paint_all(fig, spec, title) any other into a gridspec cell.
     """
 
     size: tuple[float, float]
@@ -71,6 +83,8 @@ class Prepared:
     notes: tuple[str, ...] = ()
     decoration: float = 0.8
     absent: str = ""
+    lines: Lines = Lines()
+    title_width: float = 0.0
     draw: Callable[[Axes, str], None] | None = None
     paint_all: Callable[[MplFigure, Any, str], None] | None = None
 
@@ -156,7 +170,7 @@ def finish(ax: Axes, panel: Panel, title: str, above: float = 0.0, room: Room = 
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
     ax.set_xlabel(_wrap(_x_label(panel), room.width, room))
-    ax.set_ylabel(_wrap(options_of(panel).ylabel or axes.metric_label(panel, panel.y), room.height, room))
+    ax.set_ylabel(_wrap(_y_label(panel), room.height, room))
     set_title(ax, title, room.width, above)
 
 
@@ -167,6 +181,11 @@ def _x_label(panel: Panel) -> str:
     return naming.symbols(own) or (axis.label if axis.along else naming.symbol(panels.swept(panel)))
 
 
+def _y_label(panel: Panel) -> str:
+    """Return the spec's own label, or that of the metric."""
+    return options_of(panel).ylabel or axes.metric_label(panel, panel.y)
+
+
 def _wrap(label: str, inches: float, room: Room) -> str:
     return style.wrap(label, inches - LABELS, room.font)
 
@@ -174,7 +193,23 @@ def _wrap(label: str, inches: float, room: Room) -> str:
 def set_title(ax: Axes, title: str, inches: float, above: float = 0.0) -> None:
     """Write the panel title above the left corner."""
     if title:
-        ax.set_title(style.wrap(title, inches - 0.7, 10.0), loc="left", pad=9 + 72 * above + 3 * (above > 0))
+        ax.set_title(wrapped_title(title, inches), loc="left", pad=9 + 72 * above + 3 * (above > 0))
+
+
+def wrapped_title(title: str, inches: float) -> str:
+    """Return a panel title in lines that fit above a panel of this width."""
+    return style.wrap(title, inches - 0.7, 10.0)
+
+
+def with_room(prepared: Prepared, panel: Panel, title: str) -> Prepared:
+    """Return a panel with room for the lines of its title after the second and of its labels after the first."""
+    width, height = prepared.size
+    above = max(wrapped_title(title, prepared.title_width or width).count("\n") - 1, 0)
+    left = below = 0
+    if prepared.draw is not None:
+        left = _wrap(_y_label(panel), height, ROOM).count("\n")
+        below = _wrap(_x_label(panel), width, ROOM).count("\n")
+    return replace(prepared, size=(width + LINE * left, height), lines=Lines(above, below, left))
 
 
 def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedrepro.plotting import naming, series, style
+from fedrepro.plotting import naming, panel_axes, series, style
 from fedrepro.plotting.panel_axes import Entry, Prepared
 from fedrepro.plotting.series import FigureData
 from fedrepro.spec import axes, panels
@@ -42,7 +42,8 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     titles = [_title(panel, curve, c, source) for curve, c in drawn]
 
     def paint(fig: MplFigure, spec: Any, title: str) -> None:
-        head = 0.2 if title else 0.01
+        title = panel_axes.wrapped_title(title, size[0])
+        head = 0.2 * (title.count("\n") + 1) if title else 0.01
         grid = spec.subgridspec(1 + down, across, height_ratios=[head, *[SIDE] * down])
         strip = fig.add_subplot(grid[0, :])
         strip.set_axis_off()

@@ -11,7 +11,9 @@ instead (a constant Q2, or Qhat), ``INSTEAD`` gives the first ones another hue a
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -343,16 +345,29 @@ def _extent(line: str, font: FontProperties, formula: bool) -> tuple[float, floa
     return float(width), float(height), float(descent)
 
 
+LONGEST_WORD = 30
+"""Letters of the longest word that is never broken."""
+
+
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
-    """Return ``text`` broken at spaces outside formulas into lines of at most ``inches``."""
+    """Return ``text`` in lines of at most ``inches``, broken at spaces outside formulas and inside very long words."""
     lines: list[str] = []
-    for word in _words(text):
+    for word in itertools.chain.from_iterable(_pieces(word, inches, size, bold) for word in _words(text)):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and width(longer, size, bold) <= inches:
             lines[-1] = longer
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def _pieces(word: str, inches: float, size: float, bold: bool) -> Iterator[str]:
+    """Yield a word in pieces of at most ``inches``; formulas and words of ordinary length in one piece."""
+    while "$" not in word and len(word) > LONGEST_WORD and width(word, size, bold) > inches:
+        letters = bisect.bisect(range(1, len(word) + 1), inches, key=lambda n: width(word[:n], size, bold))
+        yield word[: max(letters, 1)]
+        word = word[max(letters, 1) :]
+    yield word
 
 
 def rows_of(widths: Iterable[float], room: float) -> list[list[int]]:

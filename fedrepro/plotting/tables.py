@@ -185,10 +185,12 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     tall = [LINE * (2 if any(shown.cells[row, c][1] for c in shown.columns) else 1) + GAP for row in shown.rows]
     total = (first + sum(wide), LINE + GAP + sum(tall) + 0.05)
 
+    title_width = max(total[0], 3.0)
+
     def paint(fig: MplFigure, spec: Any, title: str) -> None:
         ax = fig.add_subplot(spec)
         ax.set_axis_off()
-        panel_axes.set_title(ax, title, max(total[0], 3.0))
+        panel_axes.set_title(ax, title, title_width)
         ax.set_xlim(0, total[0])
         ax.set_ylim(total[1], 0)
         _paint(ax, shown, first + np.cumsum([0.0, *wide]), tall)
@@ -197,7 +199,7 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     notes = (f"cells: {note}",) if (cells["trials"] > 1).any() else ()
     size = (max(total[0], 3.2) + 0.2, total[1] + 0.4)
     absent = "" if any(cells["trials"] > 0) or set(cells["status"]) != {"no results"} else "no results"
-    return Prepared(size, (), notes, 0.4, absent, paint_all=paint)
+    return Prepared(size, (), notes, 0.4, absent, title_width=title_width, paint_all=paint)
 
 
 def _column_width(shown: Grid, column: str) -> float:
