@@ -21,6 +21,7 @@ from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
 from fedrepro.glossary import entries, lookup
 from fedrepro.glossary.uses import uses
+from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import axes, claim_grammar, keys
 from fedrepro.spec.find import load_all, specs
 from fedrepro.spec.model import Figure
@@ -249,6 +250,7 @@ def test_everything_has_a_page_that_fits(width: int) -> None:
     described = lookup.describe(lookup.names(), ROOT / "experiments")
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
     count += len(KINDS) + len(entries.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
+    count += len(lexicon().words) + len(lexicon().dimensions) + len(lexicon().quantities)
     assert len(described) == count
     for entry in described:
         assert entry.summary, entry.name
@@ -366,7 +368,10 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("panels.options.lines", ["panel option lines"]),
         ("role", ["spec key panels.curves.role"]),
         ("panels.curves.role", ["spec key panels.curves.role"]),
-        ("rounds", ["spec key rounds", "spec key panels.rounds", "spec key panels.curves.rounds"]),
+        (
+            "rounds",
+            ["spec key rounds", "spec key panels.rounds", "spec key panels.curves.rounds", "quantity of claims rounds"],
+        ),
         ("per_trial", ["spec key partitions.per_trial"]),
         ("tiers.quick", ["spec key tiers.quick"]),
         ("check", ["spec key claims.check"]),

@@ -73,7 +73,7 @@ def test_one_reading_has_no_curve() -> None:
 
 
 def test_answers_are_kept_beside_the_results_until_something_changes(
-    known: Callable[..., Any],
+    known: Callable[..., Any],  # noqa: F811
     tmp_path: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
