@@ -305,6 +305,20 @@ def test_the_median_is_a_reading_from_ten_trials_on(known: Callable[..., Any]) -
     assert all("aggregate" not in r.values for r in listed(each, figure, 10))
 
 
+def test_a_second_reader_adds_readings(known: Callable[..., Any]) -> None:
+    values = [np.tile([9.0, 4, 1], (3, 1)), np.tile([9.0, 3, 2], (3, 1))]
+    claim, figure, results, *_ = known(f"lower({A}, than={B})", values, or_read=f"lower({A}, than={B}, when='early')")
+    own = listed(claim, figure)
+    assert own[0].values == {"reader": "first reader", "end": "last round"}
+    assert {r.values["early stage"] for r in own if r.values["reader"] == "second reader"} == {0.9, 0.5, 0.7}
+    found = robustness.of(claim, figure, results)
+    assert found is not None
+    assert found.kind == classes.TURNS
+    assert classes.decisive(found) == "reader"
+    literal, *_ = known("y(at=2, Q2=1) < y(at=2, Q2=5)", values, or_read=f"higher({A}, than={B})")
+    assert [r.values["reader"] for r in listed(literal, figure)][:2] == ["first reader", "second reader"]
+
+
 def test_many_readings_are_sampled_and_always_alike(known: Callable[..., Any]) -> None:
     check = f"considerably(cheaper({A}, than={B})) and same({A}, {B}) and has({A}, 0.5)"
     claim, figure, *_ = known(check, [[9, 1], [9, 2]])

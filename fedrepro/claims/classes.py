@@ -134,7 +134,10 @@ def _in_order(values: list[Any]) -> list[Any]:
 
 
 def _exceptions(answers: Sequence[Answer]) -> Turn | None:
-    """Return the fewest values of one dimension without which all answers agree, at most half of its values."""
+    """Return the fewest values of one dimension without which all answers agree.
+
+    They are fewer than half of its values, or half of them if they are within noise.
+    """
     leading = answers[0]
     others = [answer for answer in answers if answer.outcome != leading.outcome]
     best: Turn | None = None
@@ -143,9 +146,10 @@ def _exceptions(answers: Sequence[Answer]) -> Turn | None:
             continue
         values = list(dict.fromkeys(answer.reading.values[dimension] for answer in others))
         every = {answer.reading.values[dimension] for answer in answers if dimension in answer.reading.values}
-        if leading.reading.values.get(dimension) in values or 2 * len(values) > len(every):
-            continue
         outcome = NOISE if {answer.outcome for answer in others} == {NOISE} else OPPOSITE.get(leading.outcome, "")
+        most = len(every) / 2 if outcome == NOISE else (len(every) - 1) / 2
+        if leading.reading.values.get(dimension) in values or len(values) > most:
+            continue
         turn = Turn(dimension, outcome, tuple(_in_order(values)))
         if best is None or (len(turn.values), turn.dimension) < (len(best.values), best.dimension):
             best = turn

@@ -179,8 +179,9 @@ class _Claim:
     curves the check reads. check : what the results must satisfy. note : a note shown with the verdict. theorem : the
     part of a theorem that the claim measures; the verdict names it. faster : for a theorem's promise: holds in addition
     if the rate is faster than promised. literal : why the check uses no word of the lexicon. figure_shows :
-    what the paper's own figure shows, where that contradicts its text. not_on_stand_in : why the check says nothing on
-    stand-in data, whatever the method does; it is not tested there.
+    what the paper's own figure shows, where that contradicts its text. or_read : the check in words of a second
+    reader, where it is another one; it adds readings. not_on_stand_in : why the check says nothing on stand-in data,
+    whatever the method does; it is not tested there.
     """
 
     id: Text
@@ -194,6 +195,7 @@ class _Claim:
     faster: Comparison = ""
     literal: Text = ""
     figure_shows: Comparison = ""
+    or_read: Comparison = ""
     not_on_stand_in: Text = ""
 
 

@@ -82,7 +82,8 @@ class Claim:
     no words, or ''. reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from
     a figure that options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims.
     faster : the check of a rate faster than promised, or ''. figure_shows : the check of what the paper's own figure
-    shows, where that contradicts the statement, or ''. not_on_stand_in : why a stand-in decides the check whatever the
+    shows, where that contradicts the statement, or ''. or_read : the check in words by which a second reader reads the
+    statement, where it is another one, or ''. not_on_stand_in : why a stand-in decides the check whatever the
     method does, or ''.
     """
 
@@ -99,6 +100,7 @@ class Claim:
     words: str = ""
     literal: str = ""
     figure_shows: str = ""
+    or_read: str = ""
     not_on_stand_in: str = ""
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

@@ -47,11 +47,15 @@ def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
         name: words.literal(check, scope, leading) for name, check in own.items() if words.uses_words(check)
     }
     literal["words"] = claim.check if "check" in literal else ""
+    if claim.or_read:
+        words.literal(claim.or_read, scope, leading)
     return dataclasses.replace(claim, **literal)
 
 
 CHECKS = ("check", "faster", "figure_shows")
-"""The checks of a claim."""
+"""The checks of a claim that are judged at one reading."""
+READER, FIRST = "reader", "first reader"
+"""The dimension of who reads the sentence, and its leading value."""
 
 
 def leading(dimension: str) -> Any:
@@ -64,7 +68,7 @@ def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Rea
 
     trials : the number of trials, which decides whether their median is a reading too. A check without words has one.
     """
-    if not claim.words:
+    if not claim.words and not claim.or_read:
         return [Reading({}, claim.check)], 1
     distinct: dict[str, Reading] = {}
     for reading in _every(claim, panels, trials):
@@ -91,7 +95,8 @@ def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) ->
             raise _Unchosen(dimension)
         return chosen[dimension]
 
-    parts = words.comparisons(claim.words, scope, choose)
+    second = claim.or_read and choose(READER) != FIRST
+    parts = words.comparisons(claim.or_read if second else claim.words or claim.check, scope, choose)
     alone = any(map(_ALONE.search, parts))
     if trials >= MEDIAN_FROM and not alone and choose(AGGREGATE) == "median":
         parts = [f"median({part})" for part in parts]
