@@ -245,6 +245,17 @@ def test_three_trials_are_run_where_ten_take_more_than_an_hour(
     assert cost.claims == {"small.1"}
 
 
+def test_how_many_trials_are_run_is_decided_once(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    monkeypatch.setattr(costs, "HOUR", 1e-9)
+    monkeypatch.setattr(costs, "FEW", 1)
+    (case, *_) = cases.singles(the_figure(), the_rows())
+    (cost,) = costs.costs([case], Path("results"))
+    assert (cost.trials, cost.done) == (2, True)
+
+
 def entry(name: str, left: dict[str, float], claims: int, undecided: int) -> Entry:
     case = Case(name, (), the_figure(), the_figure(), ())
     ids = frozenset(str(number) for number in range(claims))
@@ -348,14 +359,18 @@ def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Pa
     )
 
 
-def test_runs_in_the_results_of_a_figure_are_reused(computed: Path, fedrepro: Call) -> None:
+def test_runs_in_the_results_of_a_figure_are_reused(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = SMALL.replace("figure: small", "figure: three").replace("Q1: 2, Q2: [1, 5]", "Q1: 3, Q2: [1, 5]")
     (computed / "experiments" / "beyond" / "three.yaml").write_text(text)
     fedrepro("run", "beyond/three", "--quiet", "--jobs", 1)
     shutil.rmtree(computed / "results" / ".runs")
     (case, *_) = cases.singles(the_figure(), the_rows())
-    (cost,) = costs.costs([case], Path("results"))
-    assert (cost.hours, cost.done) == (0.0, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Timings, "total", lambda self, runs, jobs: 1e6 * len(runs))
+        (cost,) = costs.costs([case], Path("results"))
+    assert (cost.hours, cost.done, cost.trials) == (0.0, False, 2)
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     sidecar = read_sidecar(kept.base(Path("results"), case))
     own = read_sidecar(Path("results/quick/beyond/three"))

@@ -22,7 +22,7 @@ from fedrepro.spec.model import Claim, Figure
 
 HOUR = 3600.0
 MANY, FEW = 10, 3
-"""Where ``MANY`` trials take more than an hour, ``FEW`` are run."""
+"""Where ``MANY`` trials of what no figure's results contain take more than an hour, ``FEW`` are run."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,13 @@ def costs(cases: Sequence[Case], root: Path, report: Callable[[str], None] = lam
         if not runs:
             made.append(Cost(None, 0, wanted, {}, False, absent=absent))
             continue
-        trials = wanted if timings.total(runs * MANY, 1) <= HOUR else min(FEW, wanted)
+        not_there = [run for run in runs if run.id not in there]
+        trials = wanted if timings.total(not_there * MANY, 1) <= HOUR else min(FEW, wanted)
+        kept = read_sidecar(stem(root, case.to_compute(1)))
+        trials = kept.trials_wanted or trials if kept is not None else trials  # a prediction decides once
         figure = available(case.to_compute(trials), missing)
-        done = read_sidecar(stem(root, figure)) is not None and finished(planning.make([figure], False), 0, root)
-        left = [] if done else [run for run in runs if run.id not in there and not store.has(run.id)]
+        done = kept is not None and finished(planning.make([figure], False), 0, root)
+        left = [] if done else [run for run in not_there if not store.has(run.id)]
         claims = frozenset(claim.id for claim in case.claims if not set(_series(claim, case)) & set(missing))
         made.append(Cost(figure, trials, wanted, _shares(left, trials, timings), done, claims, absent))
     return made
