@@ -13,6 +13,7 @@ for where they are used, so that a reading has a value for each dimension of its
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +44,10 @@ class Group:
 
     references: tuple[Reference, ...]
     best: bool = False
+
+    def alone(self) -> list[Group]:
+        """Return what is compared by itself: each curve, or the best of them together."""
+        return [self] if self.best else [Group((reference,)) for reference in self.references]
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,9 @@ class _Expander:
 
     def _order(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
         for first, second in self._couples(node):
-            among = (*first.references, *second.references)
-            yield from self._ordered(word, node, first, second, strength, when, among)
+            for own, other in itertools.product(first.alone(), second.alone()):
+                among = (*own.references, *other.references)
+                yield from self._ordered(word, node, own, other, strength, when, among)
 
     def _ordered(
         self, word: Word, node: ast.Call, first: Group, second: Group, strength: Strength, when: Any,
@@ -427,10 +433,16 @@ class _Expander:
         return self._at_share(self.choose(dimension), among, axis)
 
     def _at_share(self, share: float, among: Sequence[Reference], axis: str) -> str:
-        """Return the place at which the fastest of several curves has gone a share of the way."""
+        """Return the place at which the fastest of several curves has gone a share of the way.
+
+        Of costs it is at most what every curve has sent in all.
+        """
         level = self._level(1 - share, among)
-        first = self._joined(sorted(self._reach(level, r, axis) for r in among), "min")
-        return f"when={first}" if axis == "round" else f"cost={first}, axis={axis!r}"
+        first = sorted(self._reach(level, r, axis) for r in among)
+        if axis == "round":
+            return f"when={self._joined(first, 'min')}"
+        sent = sorted(f"total({axis!r}, {r.keywords})" for r in among)
+        return f"cost={self._joined([*first, *sent], 'min')}, axis={axis!r}"
 
     def _to_a_level(self, group: Group, among: Sequence[Reference], axis: str, given: Any) -> list[str]:
         level = self._level(self.choose("level"), among) if given is None else self.number(given)
