@@ -1,8 +1,9 @@
-"""The list in ``docs/verdicts.md`` of checks that are younger than the first results of their figure.
+"""The list in ``docs/verdicts.md`` of checks that were changed after their results, before there was a lexicon.
 
-``python docs/generate/reread.py`` rewrites it between its marks, from the history of the repository. A check is changed
-if its expression or panel differs from that in the commit that first stored results of the figure at the paper tier,
-and added if its claim did not exist then. Requires git and the complete history.
+``python docs/generate/reread.py`` rewrites it between its marks, from the history of the repository up to the commit
+that added the lexicon. A check is changed if its expression or panel there differs from that in the commit that first
+stored results of the figure at the paper tier, and added if its claim did not exist then. Later claims are
+"families fixed after results", or have a lock (``fedrepro lock``). Requires git and the complete history.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "verdicts.md"
+LEXICON = "fedrepro/lexicon/words.yaml"
 MARKED = re.compile(r"(<!-- reread -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Ages = dict[str, str]
@@ -32,9 +34,9 @@ def written(text: str, ages: Ages) -> str:
 def _list(ages: Ages) -> str:
     count = {age: list(ages.values()).count(age) for age in ("same", "changed", "added", "before")}
     lines = [
-        f"Of {len(ages)} checks {count['same']} stand as they did when the first results of their figure at the paper "
-        f"tier were kept, and {count['before']} are of figures without such results. {count['changed']} were written "
-        f"anew since then, some of them in other words only, and {count['added']} were added.\n"
+        f"Of {len(ages)} checks {count['same']} were as they had been when the first results of their figure at the "
+        f"paper tier were stored, and {count['before']} were of figures without such results. {count['changed']} had "
+        f"been written anew since then, some of them in other words only, and {count['added']} had been added.\n"
     ]
     for age, words in (("changed", "written anew"), ("added", "added")):
         named: dict[str, list[str]] = defaultdict(list)
@@ -45,17 +47,34 @@ def _list(ages: Ages) -> str:
 
 
 def ages() -> Ages:
-    """Return whether every claim's check is as old as the first stored results of its figure."""
+    """Return whether every claim's check was as old as the first stored results of its figure, before the lexicon."""
     known: Ages = {}
-    for spec in sorted(ROOT.glob("experiments/*/*.yaml")):
-        now = _checks(spec.read_text(encoding="utf-8"))
-        name = spec.relative_to(ROOT / "experiments").with_suffix(".json").as_posix()
-        commits = _git("log", "--diff-filter=A", "--format=%H", "--reverse", "--", f"results/paper/{name}").split()
-        then = _checks(_git("show", f"{commits[0]}:{spec.relative_to(ROOT).as_posix()}")) if commits else {}
+    last = before_lexicon()
+    for spec in _specs(last):
+        now = _checks(_git("show", f"{last}:{spec}"))
+        name = Path(spec).relative_to("experiments").with_suffix(".json").as_posix()
+        results = f"results/paper/{name}"
+        commits = _git("log", "--diff-filter=A", "--format=%H", "--reverse", last, "--", results).split()
+        then = _checks(_git("show", f"{commits[0]}:{spec}")) if commits else {}
         for claim, check in now.items():
             age = "added" if claim not in then else "same" if then[claim] == check else "changed"
             known[claim] = age if commits else "before"
     return known
+
+
+def before_lexicon() -> str:
+    """Return the last commit without the lexicon."""
+    added = _git("log", "--diff-filter=A", "--format=%H", "--reverse", "--", LEXICON).split()
+    return _git("rev-parse", f"{added[0]}^").strip()
+
+
+def _specs(commit: str) -> list[str]:
+    """Return the paths of the specs of all figures in a commit, in order."""
+    return [path for path in _git("ls-tree", "-r", "--name-only", commit, "experiments").split() if _is_spec(path)]
+
+
+def _is_spec(path: str) -> bool:
+    return Path(path).match("experiments/*/*.yaml")
 
 
 def _checks(text: str) -> dict[str, tuple[str, str]]:

@@ -26,6 +26,7 @@ from fedrepro.claims import evidence, units
 from fedrepro.claims.classes import Robustness
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import LEVEL, MOST_TRIALS, Interval, jackknife, median
+from fedrepro.claims.precedence import Precedence
 from fedrepro.errors import UserError
 from fedrepro.registry import problems
 from fedrepro.results.by_run import Rows, Runs, at_rounds
@@ -44,6 +45,7 @@ class Row:
     first comparison compares with a number, None if it compares two curves. units : of the margins.
     trials_to_decide : how many trials would decide what is within noise, ``MOST_TRIALS`` + 1 for more; None if that is
     unknown or everything is decided. robustness : how the verdict depends on the reading, None if that was not judged.
+    precedence : whether the claim was written before these results, None without results.
     """
 
     figure: str
@@ -60,6 +62,7 @@ class Row:
     units: tuple[str, ...] = ()
     trials_to_decide: int | None = None
     robustness: Robustness | None = None
+    precedence: Precedence | None = None
 
     @property
     def reason(self) -> str:

@@ -24,6 +24,7 @@ COMMANDS = {
     "failures": "fedrepro.cli.failures:failures",
     "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",
+    "lock": "fedrepro.cli.lock:lock",
     "plan": "fedrepro.cli.compute:plan",
     "plot": "fedrepro.cli.plot:plot",
     "provenance": "fedrepro.cli.provenance:provenance",

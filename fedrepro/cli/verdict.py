@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro import registry
+from fedrepro.claims import precedence
 from fedrepro.claims.classes import ONE, TURNS, in_classes
 from fedrepro.claims.evidence import NONE, PAPER, VERDICTS
+from fedrepro.claims.precedence import AFTER, LOCKED
 from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError
@@ -59,7 +61,8 @@ def verdict(
     At the paper tier, on the paper's data and with all trials, a claim is reproduced, not reproduced or within noise.
     With weaker evidence (fewer trials, a variant of the data, a smaller tier, a stand-in) it holds, fails or is
     undecided. A last line says how the verdict depends on the reading of the claim's words
-    (`fedrepro describe WORD` has the readings of a word).
+    (`fedrepro describe WORD` has the readings of a word), and whether the claim was locked before its results
+    (`fedrepro lock`).
 
     \b
     Examples:
@@ -90,11 +93,15 @@ def verdict(
         click.echo(f"{row.verdict:<19} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
         if row.robustness is not None and row.robustness.kind != ONE:
             click.echo(f"{'':<19} {row.robustness.words}")
+        if row.precedence is not None and row.precedence.kind in (LOCKED, AFTER):
+            click.echo(f"{'':<19} {row.precedence.words}")
     counts = Counter((r.verdict, r.level) for r in rows)
     by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
     click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
     if by_class := in_classes(row.robustness for row in rows):
         click.echo(by_class)
+    if by_precedence := precedence.counted(row.precedence for row in rows):
+        click.echo(by_precedence)
     if recomputed := gather.recomputed([figure.path for figure in judged], tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
     _print_stale(judged)
@@ -198,6 +205,12 @@ def _readings(row: Row) -> dict[str, Any] | None:
     }
 
 
+def _precedence(row: Row) -> dict[str, str] | None:
+    """Return whether the claim was written before its results, None without results."""
+    state = row.precedence
+    return None if state is None else {"class": state.kind, "in_words": state.words}
+
+
 def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
     claim = row.claim
     return {
@@ -212,5 +225,6 @@ def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
         "stale": list(stale),
         "words": claim.words,
         "readings": _readings(row),
+        "precedence": _precedence(row),
         **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
     }

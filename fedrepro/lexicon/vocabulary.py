@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
 import importlib.resources
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,3 +102,23 @@ def value_in_words(dimension: str, value: Any) -> str:
     if unit.startswith(("share", "relative")):
         return f"{100 * value:g} %"
     return f"{value:g} {unit}" if unit != "times" else f"{value:g} times"
+
+
+PROSE = ("means", "rule", "also")
+"""Fields of words and dimensions that explain and decide nothing."""
+
+
+def definition(entry: Word | Dimension) -> dict[str, Any]:
+    """Return what decides a word's readings, or the values of a dimension, as plain data without explanations."""
+    facts: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(entry)))
+    return {name: value for name, value in facts.items() if name not in PROSE}
+
+
+@functools.cache
+def digest() -> str:
+    """Return a hash of the lexicon without its explanations."""
+    known = lexicon()
+    everything: list[Word | Dimension] = [*known.words.values(), *known.dimensions.values()]
+    entries = [definition(entry) for entry in everything]
+    facts = [entries, sorted(known.quantities), sorted(known.scales.items())]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fedrepro.claims import evidence, judge, robustness
+from fedrepro.claims import evidence, judge, robustness, written_before
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.contents import LENT, Report, Section
@@ -180,8 +180,12 @@ def _rows(source: FigureData, root: Path) -> dict[str, judge.Row]:
     base = read.stem(root, source.figure)
     table = read.results_file(base)
     judged = robustness.kept(base, source.figure, source.known, read.content_hash(table) if table else "")
+    states = written_before.of_figure(source.figure, source.sidecar)
     return {
-        row.claim.id: dataclasses.replace(_explained(row, source), robustness=judged.get(row.claim.id)) for row in rows
+        row.claim.id: dataclasses.replace(
+            _explained(row, source), robustness=judged.get(row.claim.id), precedence=states[row.claim.id]
+        )
+        for row in rows
     }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.claims import distinct
+from fedrepro.claims import distinct, precedence
 from fedrepro.claims.evidence import LEVELS, MEANS, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.claims.verdict_words import MEANING, SHORT
@@ -173,6 +173,7 @@ class Site:
             path, "figure.html", f"{section.name}: {section.figure.title}", section=section, seconds=prepared.seconds,
             panels=[self._panel(section, panel) for panel in prepared.panels],
             own=[entry for entry in self.entries if entry.section is section],
+            precedence=precedence.counted(row.precedence for row in section.claims),
         )  # fmt: skip
 
     def _panel(self, section: Section, panel: DrawnPanel) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def doubts(figure: Figure, sidecar: Sidecar, runs: Runs, used: Iterable[Setting]
         return
     if not sidecar.csv_sha256:
         yield "with a sidecar that has no hash of the CSV"
+    if sidecar.lock and not sidecar.lexicon:
+        yield "with a sidecar that names a lock, but no lexicon"
     if not sidecar.runs:
         yield "with a sidecar that names no runs"
         return

@@ -48,6 +48,7 @@ VERSIONS: Mapping[int, str] = {
     2: "has `runs`; times are those of nodes one after another, with loading",
     3: "`timing` has `seconds` for nodes in parallel, and `serial` for nodes one after another",
     4: "`runs` has identities of scheme 2, and `former_runs` the identities of the same runs in scheme 1",
+    5: "has `lock` and `lexicon`; older results were computed before there were locks",
 }
 """Versions of the sidecar (its key ``schema``) and how they differ; all can be read."""
 
@@ -134,6 +135,8 @@ class Sidecar:
     10000``). setup_scalars : numbers sent once before round 1, by series. timing : for panels over seconds, by series
     and trial. seconds_per_run : by series, in the order of trials. seconds : the sum over all runs. made : how they
     were made. csv_sha256 : hash of the uncompressed CSV. points_sha256 : hash of the file of arrays, '' without one.
+    lock : sha256 of the spec's lock when its first run began, '' without one. lexicon : hash of the lexicon then, '' if
+    it is not known.
     """
 
     figure: str = ""
@@ -160,6 +163,8 @@ class Sidecar:
     made: Made = field(default_factory=Made)
     csv_sha256: str = ""
     points_sha256: str = ""
+    lock: str = ""
+    lexicon: str = ""
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ A run that several panels, figures or papers share is computed once (see ``ident
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fedrepro import registry
 from fedrepro.data import own_paths
@@ -16,18 +16,23 @@ from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper
 from fedrepro.runs.identity.identify import identify, source_key
 from fedrepro.runs.run import DataSource, Run
+from fedrepro.spec import lock_file
 from fedrepro.spec.model import Figure, Setting
 
 
 @dataclass
 class Plan:
-    """The runs of some figures: per figure and series the runs in trial order, and the distinct ones to compute."""
+    """The runs of some figures: per figure and series the runs in trial order, and the distinct ones to compute.
+
+    locks : for each figure the digest of its spec's lock when the plan was made, '' without one.
+    """
 
     figures: list[Figure]
     runs: dict[str, Run]
     by_figure: list[dict[str, list[Run]]]
     sources: dict[str, DataSource]
     missing: list[dict[str, str]]  # per figure: series -> why it cannot run
+    locks: list[str] = field(default_factory=list)
 
     def source(self, setting: Setting) -> DataSource:
         """Return the source of a setting's data."""
@@ -64,7 +69,7 @@ def make(figures: Iterable[Figure], stand_in: bool, recorded: Mapping[str, DataS
             series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
         by_figure.append(series)
         missing.append(lacking)
-    return Plan(figures, runs, by_figure, sources_, missing)
+    return Plan(figures, runs, by_figure, sources_, missing, [lock_file.digest(figure.path) for figure in figures])
 
 
 def _source(setting: Setting, stand_in: bool) -> DataSource:

@@ -23,6 +23,7 @@ import numpy as np
 from fedrepro import __version__, cpu, registry, snapshot
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
+from fedrepro.lexicon.vocabulary import digest as lexicon_digest
 from fedrepro.results.consistency import STAND_IN, recorded
 from fedrepro.results.read import (
     BESIDE,
@@ -61,20 +62,24 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
 
     Existing results are replaced only by results that contain at least as much: not by fewer trials, unless the
     existing ones are among them, and not by results of a stand-in if they come from real data. Otherwise the new
-    results are stored beside them, as ``<figure>.incomplete`` or ``<figure>.stand-in``.
+    results are stored beside them, as ``<figure>.incomplete`` or ``<figure>.stand-in``. The lock and the lexicon remain
+    those of the first results.
     """
     figure, series, missing = plan.figures[number], plan.by_figure[number], plan.missing[number]
     records = {name: [(run, store.read(run.id)) for run in runs] for name, runs in series.items()}
     text = _csv({s.series: s for s in figure.settings()}, records, store)
     digest = hashlib.sha256(text.encode()).hexdigest()
     points = _points(records)
+    base = stem(root, figure)
+    before = read_sidecar(base)
+    first = before or (Sidecar() if results_file(base) else Sidecar(lock=plan.locks[number], lexicon=lexicon_digest()))
     sidecar = dataclasses.replace(
         _sidecar(plan, number, records, missing, store),
         csv_sha256=digest,
         points_sha256=hashlib.sha256(points).hexdigest() if points else "",
+        lock=first.lock,
+        lexicon=first.lexicon,
     )
-    base = stem(root, figure)
-    before = read_sidecar(base)
     if before is None:
         _set_aside(base, text)
     name, why = _beside(before, sidecar) if before is not None else ("", "")
