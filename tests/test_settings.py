@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import lzma
 import re
@@ -233,14 +234,16 @@ def test_only_changed_curves_that_claims_read_are_computed(project: Path) -> Non
 # Costs and order ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seconds", "trials"), [(360.0, 20), (361.0, 3)])
-def test_three_trials_are_run_where_ten_take_more_than_an_hour(
-    project: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, trials: int
+@pytest.mark.parametrize(
+    ("seconds", "wanted", "trials"), [(360.0, 20, 20), (361.0, 20, 3), (1.0, 21, 10), (361.0, 2, 2)]
+)
+def test_three_trials_are_run_where_ten_take_more_than_an_hour_and_at_most_20(
+    project: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, wanted: int, trials: int
 ) -> None:
     monkeypatch.setattr(Timings, "total", lambda self, runs, jobs: len(runs) * seconds / 2)  # of two curves
-    (case, *_) = cases.singles(load(Path("experiments/beyond/small.yaml"), "paper", ["trials=20"]), the_rows())
+    (case, *_) = cases.singles(load(Path("experiments/beyond/small.yaml"), "paper", [f"trials={wanted}"]), the_rows())
     (cost,) = costs.costs([case], Path("results"))
-    assert (cost.trials, cost.wanted, cost.done) == (trials, 20, False)
+    assert (cost.trials, cost.wanted, cost.done) == (trials, wanted, False)
     assert cost.hours == pytest.approx(trials * seconds / 3600)
     assert cost.claims == {"small.1"}
 
@@ -437,6 +440,22 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
     assert set(own.frame["metric"]) == {"objective", "accuracy"}
     row = judge.judge(case.claims[0], other.figure, other.frame, other.sidecar, other.known)
     assert row.verdict != "not tested"
+
+
+@pytest.mark.parametrize("recorded", [list(range(101)), list(range(1001)), [0, *range(7, 4000, 3)]])
+def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorded: list[int]) -> None:
+    rounds = kept.kept_rounds(recorded, {99, 500, 5000})
+    assert rounds == sorted(set(rounds) & set(recorded))
+    assert rounds[-1] == recorded[-1]
+    assert [r for r in rounds if r <= 50] == [r for r in recorded if r <= 50]
+    assert {99, 500} & set(recorded) <= set(rounds)
+    gaps = [(one, two) for one, two in itertools.pairwise(rounds) if one > 50]
+    assert all(two < 1.1 * one + max(np.diff(recorded)) + 1 for one, two in gaps)
+    assert len(rounds) < 110
+
+
+def test_short_runs_keep_every_round() -> None:
+    assert kept.kept_rounds(range(100)) == list(range(100))
 
 
 def test_the_change_of_a_margin_is_paired_over_trials(computed: Path, fedrepro: Call) -> None:

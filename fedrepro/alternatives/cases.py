@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -65,9 +66,17 @@ class Case:
 
     def metrics(self) -> set[str]:
         """Return the metrics that the claims can read: those on axes, and those that a check names."""
-        checks = " ".join(claim.check + claim.faster for claim in self.claims)
-        named = {name for setting in self.changed.settings() for name in setting.metrics if name in checks}
+        named = {name for setting in self.changed.settings() for name in setting.metrics if name in self.checks}
         return named | {axis for panel in self.changed.panels for axis in _axes(panel)}
+
+    def rounds(self) -> set[int]:
+        """Return the numbers in the checks of the claims, rounds among them."""
+        return {int(number) for number in re.findall(r"\b\d{1,9}\b", self.checks)}
+
+    @property
+    def checks(self) -> str:
+        """The checks of the claims, one after another."""
+        return " ".join(f"{claim.check} {claim.words} {claim.faster}" for claim in self.claims)
 
 
 def _axes(panel: Panel) -> tuple[str, str]:

@@ -21,8 +21,9 @@ from fedrepro.runs.storage.validity import finished
 from fedrepro.spec.model import Claim, Figure
 
 HOUR = 3600.0
-MANY, FEW = 10, 3
-"""Where ``MANY`` trials of what no figure's results contain take more than an hour, ``FEW`` are run."""
+MOST, MANY, FEW = 20, 10, 3
+"""All trials of a figure are run up to ``MOST``, of one with more trials ``MANY``; and ``FEW`` where ``MANY`` trials of
+what no figure's results contain take more than an hour."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def costs(cases: Sequence[Case], root: Path, report: Callable[[str], None] = lam
             made.append(Cost(None, 0, wanted, {}, False, absent=absent))
             continue
         not_there = [run for run in runs if run.id not in there]
-        trials = wanted if timings.total(not_there * MANY, 1) <= HOUR else min(FEW, wanted)
+        enough = wanted if wanted <= MOST else MANY
+        trials = enough if timings.total(not_there * MANY, 1) <= HOUR else min(FEW, wanted)
         kept = read_sidecar(stem(root, case.to_compute(1)))
         trials = kept.trials_wanted or trials if kept is not None else trials  # a prediction decides once
         figure = available(case.to_compute(trials), missing)

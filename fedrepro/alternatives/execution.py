@@ -26,5 +26,5 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     outcome = runner.run(plan, folders, jobs=jobs, only=[None], quiet=quiet)
     if not outcome.interrupted:
         for written in outcome.written:
-            kept.thin(written.base, case.metrics())
+            kept.thin(written.base, case.metrics(), case.rounds())
     return outcome

@@ -10,8 +10,9 @@ import csv
 import dataclasses
 import hashlib
 import io
+import itertools
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from fedrepro.spec.model import Figure
 PRESET = 9 | lzma.PRESET_EXTREME
 ENDING = ".csv.xz"
 """The end of the name of a case's table."""
+MANY, DENSE, APART = 100, 50, 1.1
+"""Recorded rounds from which on a run is thinned, the last round of its dense part, and the ratio of later rounds."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,11 @@ def checkable(figure: Figure, rows: Sequence[Discrepancy], root: Path) -> list[F
     return [case.to_compute(max(map(len, sidecar.runs.values()), default=0)) for case, sidecar in sidecars if sidecar]
 
 
-def thin(path: Path, metrics: set[str]) -> None:
-    """Replace the CSV at ``path`` by a compressed one that has only these metrics."""
+def thin(path: Path, metrics: Container[str], named: Container[int]) -> None:
+    """Replace the files at ``path`` by compressed ones that have only these metrics, and fewer rounds of long runs.
+
+    named : rounds that are kept in any case.
+    """
     sidecar, table = read_sidecar(path), results_file(path)
     if sidecar is None or table is None:
         return
@@ -79,7 +85,11 @@ def thin(path: Path, metrics: set[str]) -> None:
     out = io.StringIO()
     writer = csv.DictWriter(out, rows.fieldnames or (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row for row in rows if row["metric"] in metrics or row["status"] == "failed")
+    for _, group in itertools.groupby(rows, key=lambda row: (row["series"], row["trial"])):
+        measured = [row for row in group if row["metric"] in metrics or row["status"] == "failed"]
+        rounds = sorted({int(row["round"]) for row in measured if row["round"]})
+        wanted = {str(number) for number in kept_rounds(rounds, named)}
+        writer.writerows(row for row in measured if row["round"] in wanted or not row["round"])
     body = out.getvalue().encode()
     thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), timing={})
     for suffix, part in ((".csv", body), (".json", thinned.text().encode())):
@@ -87,6 +97,22 @@ def thin(path: Path, metrics: set[str]) -> None:
         plain = with_suffix(path, suffix)
         with writing(plain):
             plain.unlink(missing_ok=True)
+
+
+def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:
+    """Return the recorded rounds that are kept: all of a short run.
+
+    A run with more than ``MANY`` keeps all to round ``DENSE``, then those at least ``APART`` after the one before, the
+    ``named`` ones and the last.
+    """
+    if len(rounds) <= MANY:
+        return list(rounds)
+    chosen: list[int] = []
+    for number in rounds:
+        far = not chosen or number <= DENSE or number >= APART * chosen[-1]
+        if far or number in named or number == rounds[-1]:
+            chosen.append(number)
+    return chosen
 
 
 def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:
