@@ -18,6 +18,7 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parent))
 
 import hours
+import lexicon_pages
 import papers
 import reference
 
@@ -33,6 +34,7 @@ def on_files(files: Files, config: Any) -> Files:
     made = {f"reference/{name}": text for name, text in reference.pages().items()}
     made |= {f"papers/{name}": text for name, text in papers.pages().items()}
     made |= {"hours.md": hours.page()}
+    made |= {"lexicon.md": lexicon_pages.lexicon_page(), "readers.md": lexicon_pages.readers_page()}
     made |= {name: (ROOT / path).read_text(encoding="utf-8") for name, path in COPIED.items()}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
