@@ -177,8 +177,10 @@ class _Expander:
         place, level = self._place(node, when), self._keyword(node, "to")
         axis = self._axis(node, word, first)
         by = self._by(node)
-        open_ = place is None and not by
-        if level is not None or by == ROUNDS or (open_ and self.choose(SAMENESS) == TO_A_LEVEL):
+        measure = self.choose(SAMENESS) if place is None and level is None and not by else ""
+        if measure == AT_THE_END:
+            place = "end"
+        if level is not None or by == ROUNDS or measure == TO_A_LEVEL:
             texts = [self._to_a_level(group, among, axis, level) for group in (first, second)]
             yield self._tolerate(first, second, texts, True, RATIO, among)
             return
