@@ -76,7 +76,7 @@ def checkable(figure: Figure, rows: Sequence[Discrepancy], root: Path) -> list[F
 def thin(path: Path, metrics: Container[str], named: Container[int]) -> None:
     """Replace the files at ``path`` by compressed ones that have only these metrics, and fewer rounds of long runs.
 
-    named : rounds that are kept in any case.
+    Arrays for pictures are removed. named : rounds that are kept in any case.
     """
     sidecar, table = read_sidecar(path), results_file(path)
     if sidecar is None or table is None:
@@ -91,12 +91,16 @@ def thin(path: Path, metrics: Container[str], named: Container[int]) -> None:
         wanted = {str(number) for number in kept_rounds(rounds, named)}
         writer.writerows(row for row in measured if row["round"] in wanted or not row["round"])
     body = out.getvalue().encode()
-    thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), timing={})
+    thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), points_sha256="", timing={})
     for suffix, part in ((".csv", body), (".json", thinned.text().encode())):
         atomically(with_suffix(path, f"{suffix}.xz"), lzma.compress(part, preset=PRESET))
-        plain = with_suffix(path, suffix)
-        with writing(plain):
-            plain.unlink(missing_ok=True)
+        _remove(with_suffix(path, suffix))
+    _remove(with_suffix(path, ".points.csv"))
+
+
+def _remove(path: Path) -> None:
+    with writing(path):
+        path.unlink(missing_ok=True)
 
 
 def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:
