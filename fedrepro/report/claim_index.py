@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims import classes
-from fedrepro.claims.evidence import LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
+from fedrepro.claims.evidence import FAILS, HOLDS, LEVELS, NOISE, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
 from fedrepro.report import summaries
 from fedrepro.report.addresses import file_name
@@ -126,9 +126,11 @@ def counted(rows: Sequence[Row]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
 
 
-def in_classes(rows: Sequence[Row]) -> str:
-    """Return how the verdicts at the published sizes depend on the reading of words."""
-    return classes.in_classes(row.robustness for row in rows if row.level == PAPER)
+def class_table(rows: Sequence[Row]) -> list[tuple[str, int, int, int]]:
+    """Return for each class of verdicts at the published sizes how many hold, fail and are within noise."""
+    judged = [row.robustness for row in rows if row.level == PAPER and row.robustness is not None]
+    counts = Counter((robustness.kind, robustness.leading) for robustness in judged)
+    return [(kind, counts[kind, HOLDS], counts[kind, FAILS], counts[kind, NOISE]) for kind in classes.CLASSES]
 
 
 def count_sentence(rows: Sequence[Row]) -> str:

@@ -80,7 +80,7 @@ def marks_json(marks: Iterable[Mark]) -> str:
 TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
-    "distinct": distinct.explained, "in_classes": claim_index.in_classes,
+    "distinct": distinct.explained, "class_table": claim_index.class_table,
     "specification_curve": specification_curve.svg,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
