@@ -1,10 +1,10 @@
 """How often each class of verdicts over readings is right: claims of known truth, by number of trials and skew.
 
 Two methods come down from the same start to the same end, the first one ``speedup`` times as fast; each trial has its
-own noise on both rates. The claim is ``faster(A, than=B)``, judged under every reading of the lexicon. With a speedup
 own noise on both rates. The claim is ``faster(A, than=B)``, judged under every reading of the lexicon. With a
 speedup of 1 every decision is an error; above 1 only *fails* is; curves that cross hold to some levels and fail to
 others, so that only *turns round* is right. Prints, of 100 samples of each kind, how many are in each class.
+
     python bench/reading_calibration.py --repeats 100
 """
 
