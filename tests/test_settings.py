@@ -442,7 +442,7 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
     assert row.verdict != "not tested"
 
 
-@pytest.mark.parametrize("recorded", [list(range(101)), list(range(1001)), [0, *range(7, 4000, 3)]])
+@pytest.mark.parametrize("recorded", [list(range(102)), list(range(1001)), [0, *range(7, 4000, 3)]])
 def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorded: list[int]) -> None:
     rounds = kept.kept_rounds(recorded, {99, 500, 5000})
     assert rounds == sorted(set(rounds) & set(recorded))
@@ -455,7 +455,22 @@ def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorde
 
 
 def test_short_runs_keep_every_round() -> None:
-    assert kept.kept_rounds(range(100)) == list(range(100))
+    assert kept.kept_rounds(range(101)) == list(range(101))
+
+
+def test_both_are_read_at_the_same_rounds(computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MANY", 3)
+    monkeypatch.setattr(kept, "DENSE", 1)
+    monkeypatch.setattr(kept, "APART", 3.0)
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    case, own, _ = both("beyond.1.q1-3")
+    own = kept.thinned(own, case.rounds())
+    other = kept.numbers(case, own, Path("results"))
+    assert other is not None
+    rounds = [set(rows["round"]) for numbers in (own, other) for _, rows in numbers.frame.groupby(["series", "trial"])]
+    assert rounds == [{0, 1, 3, 5}] * len(rounds)
+    (change,) = survey.effects(case, both("beyond.1.q1-3")[1], Path("results"))
+    assert change.shifts
 
 
 def test_the_change_of_a_margin_is_paired_over_trials(computed: Path, fedrepro: Call) -> None:

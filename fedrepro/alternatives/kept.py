@@ -30,7 +30,7 @@ from fedrepro.spec.model import Figure
 PRESET = 9 | lzma.PRESET_EXTREME
 ENDING = ".csv.xz"
 """The end of the name of a case's table."""
-MANY, DENSE, APART = 100, 50, 1.1
+MANY, DENSE, APART = 101, 50, 1.1
 """Recorded rounds from which on a run is thinned, the last round of its dense part, and the ratio of later rounds."""
 
 
@@ -117,6 +117,22 @@ def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:
         if far or number in named or number == rounds[-1]:
             chosen.append(number)
     return chosen
+
+
+def thinned(own: Numbers, named: Container[int]) -> Numbers:
+    """Return a figure's own numbers at the rounds that a case keeps, so that both are read at the same rounds."""
+    recorded = own.frame.groupby(["series", "trial"], observed=True)["round"].agg(lambda rounds: len(set(rounds)))
+    if not (recorded > MANY).any():
+        return own
+    parts = [_at_kept_rounds(rows, named) for _, rows in own.frame.groupby(["series", "trial"], sort=False)]
+    import pandas as pd
+
+    return Numbers.of(own.figure, pd.concat(parts, ignore_index=True), own.sidecar)
+
+
+def _at_kept_rounds(rows: Any, named: Container[int]) -> Any:
+    rounds = sorted({int(number) for number in rows["round"].dropna()})
+    return rows[rows["round"].isin(kept_rounds(rounds, named)) | rows["round"].isna()]
 
 
 def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:

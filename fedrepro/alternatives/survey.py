@@ -44,6 +44,9 @@ def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False) -> 
 
     readings : with the answers of all readings, where all trials were run.
     """
+    if case.name not in kept.names(case.figure, root):
+        return []
+    own = kept.thinned(own, case.rounds())
     other = kept.numbers(case, own, root)
     if other is None:
         return []
