@@ -548,12 +548,13 @@ def test_cases_are_found_again_by_name(project: Path) -> None:
 # What decides ---------------------------------------------------------------------------------------------------------
 
 
-def tried(name: str, verdict: str, *origins: str) -> deciding.Tried:
+def tried(name: str, verdict: str, *origins: str, before: str = "reproduced") -> deciding.Tried:
     parts = name.split("+")
     alternatives = tuple(Alternative(part, origin, ()) for part, origin in zip(parts, origins, strict=True))
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
-    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, row, row, 2, ()))
+    own = dataclasses.replace(row, verdict=before)
+    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, own, row, 2, ()))
 
 
 def decided(verdict: str, *cases_tried: deciding.Tried) -> str:
@@ -574,12 +575,16 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     )
     assert decided("reproduced", printed, same) == "fails with beyond.1.q1-3 (printed) (of 2 other settings)"
     assert decided("reproduced", released) == (
-        "fails with beyond.2.outliers (released) (of 1 other setting); under-specified: the paper does not print "
-        "outliers"
+        "fails with beyond.2.outliers (released) (of 1 other setting); under-specified, the paper leaves open: outliers"
     )
     assert decided("within noise", printed, same) == (
         "holds with beyond.3.q2-9 (ours); fails with beyond.1.q1-3 (printed) (of 2 other settings)"
     )
+
+
+def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path) -> None:
+    noise = tried("beyond.3.q2-9", "within noise", "ours", before="within noise")
+    assert decided("reproduced", noise) == "the same with 1 other setting"
 
 
 def test_a_pair_decides_only_what_neither_part_decides_alone(project: Path) -> None:

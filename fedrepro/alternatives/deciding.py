@@ -1,7 +1,7 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
 A setting is a cause only if the verdict turns with it. Where neither our value nor the one that turns the verdict is
-printed, the claim is under-specified: the paper does not print what would decide.
+printed, the claim is under-specified: the paper leaves open what would decide.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Tried:
 class Deciding:
     """The verdict on a claim under all settings that were tried.
 
-    row : with the figure's own values. tried : every case with results. topics : what the paper does not print, of the
+    row : with the figure's own values. tried : every case with results. topics : what the paper leaves open, of the
     settings that turn the verdict.
     """
 
@@ -75,19 +75,25 @@ class Deciding:
         return [t for outcome in (HELD, FAILED) if self.outcome not in (outcome, "") for t in self.where(outcome)]
 
     @property
+    def loosens(self) -> list[Tried]:
+        """The cases that leave a decided verdict within noise, which the same trials decide with our values."""
+        if self.outcome == OPEN:
+            return []
+        return [tried for tried in self.where(OPEN) if OUTCOME.get(tried.effect.before.verdict) != OPEN]
+
+    @property
     def words(self) -> str:
         """What decides the verdict, in words."""
         if not self.tried:
             return "no other setting has been run"
         settings = f"{len(self.tried)} other setting{'s' if len(self.tried) > 1 else ''}"
-        loose = self.where(OPEN) if self.outcome != OPEN else []
-        certainty = f"; within noise with {_listed(loose)}" if loose else ""
+        certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
             text = f"no setting tried turns it ({settings})" if self.outcome == FAILED else f"the same with {settings}"
             return text + certainty
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
         text = f"{'; '.join(parts)} (of {settings}){certainty}"
-        return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
+        return text + (f"; under-specified, the paper leaves open: {', '.join(self.topics)}" if self.topics else "")
 
 
 def _listed(tried: Iterable[Tried]) -> str:
