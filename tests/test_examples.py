@@ -57,7 +57,7 @@ def test_every_example_is_here() -> None:
 def test_an_example_runs_and_says_what_it_ran_on(path, tmp_path, fedrepro) -> None:
     needs(path)
     folder = own_examples.copied(path.parent.name, tmp_path)
-    assert fedrepro("run", folder / path.name, "-q").exit_code == 0
+    assert fedrepro("run", folder / path.name, "-q", "-j", 1).exit_code == 0
     (table,) = (tmp_path / "results").rglob("quick/beyond/*.csv")
     frame = pd.read_csv(table)
     assert set(frame["status"]) == {"ok"}

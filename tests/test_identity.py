@@ -57,9 +57,9 @@ def module_of(name: str) -> Path:
 class Copy:
     """A copy of the package that can be edited."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, of: Path = ROOT, *left_out: str) -> None:
         self.folder = folder
-        shutil.copytree(ROOT, folder / "fedrepro", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(of, folder / "fedrepro", ignore=shutil.ignore_patterns(*left_out))
         (folder / "probe.yaml").write_text(SPEC)
 
     def path(self, module: Path) -> Path:
@@ -88,14 +88,21 @@ class Copy:
         return {line.split()[0]: line.split()[1:] for line in answer.stdout.splitlines()}
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Copy:
-    return Copy(tmp_path)
+@pytest.fixture(scope="module")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """A copy that is not edited, with all its modules compiled by the first process that uses it."""
+    return Copy(tmp_path_factory.mktemp("before"), ROOT, "__pycache__")
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return Copy(tmp_path_factory.mktemp("before")).identities()
+def before(unedited: Copy) -> dict[str, list[str]]:
+    return unedited.identities()
+
+
+@pytest.fixture
+def copy(tmp_path: Path, unedited: Copy, before: dict[str, list[str]]) -> Copy:
+    """A copy in which only edited modules are compiled again: Python sees that they are newer than what it compiled."""
+    return Copy(tmp_path, unedited.folder / "fedrepro")
 
 
 def comment(copy: Copy) -> None:

@@ -245,7 +245,7 @@ def test_a_path_starts_in_the_folder_of_the_spec(tmp_path, monkeypatch, fedrepro
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     planned = plan.make([load(folder / "samples.yaml", "quick")], False)
-    assert fedrepro("run", folder / "samples.yaml", "-q", "--set", "rounds=2").exit_code == 0
+    assert fedrepro("run", folder / "samples.yaml", "-q", "-j", 1, "--set", "rounds=2").exit_code == 0
     shutil.move(folder, tmp_path / "moved")
     monkeypatch.chdir(tmp_path / "moved")
     assert set(plan.make([load(Path("samples.yaml"), "quick")], False).runs) == set(planned.runs), (

@@ -36,7 +36,7 @@ def test_a_project_has_the_papers_specs_and_an_example_that_runs(
     assert {path.name for path in study.iterdir()} == {"Makefile", ".gitignore", "experiments"}
     below = study / "experiments" / "mine"
     monkeypatch.chdir(below)  # from anywhere in the project
-    ran = fedrepro("run", "mine/first", "-q", "--results", study / "results")
+    ran = fedrepro("run", "mine/first", "-q", "-j", 1, "--results", study / "results")
     assert ran.exit_code == 0, ran.output
     assert find.project().resolve() == study
     from fedrepro.results import load

@@ -282,7 +282,7 @@ def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path)
     small.write_text(
         small.read_text().replace("{name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "{name: mnist, n: 100}")
     )
-    ran = fedrepro("run", small)
+    ran = fedrepro("run", small, "-j", 1)
     assert ran.exit_code == 2
     assert "fedrepro data import mnist PATH" in ran.stderr
     assert "--stand-in" in ran.stderr

@@ -103,7 +103,7 @@ def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Resul
         "\nclaims:\n  - {id: mine.1, says: It is lower, where: ours, panel: a, check: 'lower(fedcgds, than=fedcavg)'}\n"
     )
     small.write_text(re.sub(r"\nclaims:.*?(?=\n\S|\Z)", "", text, flags=re.DOTALL) + claim, encoding="utf-8")
-    assert fedrepro("run", small, "--tier", "smoke", "--quiet").exit_code == 0
+    assert fedrepro("run", small, "--tier", "smoke", "--quiet", "-j", 1).exit_code == 0
     shown = fedrepro("verdict", small, "--tier", "smoke").output
     assert "readings of 1 claim" in shown
 
