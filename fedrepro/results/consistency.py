@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fedrepro import registry
@@ -26,9 +26,13 @@ MEASURING = ("metrics", "artifacts", "record_every", "record_dense")
 
 
 def recorded(setting: Setting) -> dict[str, Any]:
-    """Return a setting as a sidecar records it: everything except the names that the spec gives to things."""
-    facts: dict[str, Any] = json.loads(json.dumps(asdict(setting), default=str))
+    """Return a setting as a sidecar records it: everything except the names that the spec gives to things.
+
+    The text of a user's own module is not recorded; the identity of a run includes what it computes.
+    """
+    facts: dict[str, Any] = json.loads(json.dumps(asdict(replace(setting, own=None)), default=str))
     facts.pop("names")
+    facts.pop("own")
     return facts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedrepro import registry
+from fedrepro import own_modules, registry
 from fedrepro.errors import nearest
 from fedrepro.spec import keys
 from fedrepro.spec.error_collector import Collector
@@ -178,6 +178,7 @@ class Expander:
             artifacts=artifacts,
             explicit=tuple(explicit),
             names=parts.names,
+            own=own_modules.of(entry.name),
         )
         select = {**params, **parts.names, **parts.problem_params, "algorithm": entry.name, "series": setting.series}
         return _Draft(setting, select, explicit)

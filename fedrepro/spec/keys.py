@@ -38,11 +38,13 @@ def _keys(section: type) -> Keys:
     """Return the keys that a class lists."""
     meanings = explained(section.__doc__ or "")
     keys = {}
-    for name, hint in get_type_hints(section, include_extras=True).items():
+    for attribute, hint in get_type_hints(section, include_extras=True).items():
+        name = attribute.rstrip("_")  # a key may be a keyword of Python
         values = get_args(hint)[1]
         words = values if isinstance(values, dict) else {}
         takes = " or ".join(words) or str(values)
-        keys[name] = Key(takes, meanings[name], getattr(section, name, None), not hasattr(section, name), words)
+        default, required = getattr(section, attribute, None), not hasattr(section, attribute)
+        keys[name] = Key(takes, meanings[name], default, required, words)
     return keys
 
 
@@ -76,7 +78,8 @@ class _Spec:
     above the figure. source : the place of the figure in the paper. note : a note for readers, shown in the report.
     queue : the place in the queue of `make answers`; places from 100 on are computed last.
 
-    problem : the problem that all curves solve. trials : how often every curve is computed, each time with other random
+    import : your own module with methods, whose names are those of their classes in lower case. problem : the problem
+    that all curves solve. trials : how often every curve is computed, each time with other random
     numbers. rounds : the number of rounds of a run. record_every : after round `record_dense`, every `record_every`-th
     round is recorded. record_dense : all rounds up to this one are recorded, and always round 0 and the last one.
     metrics : metrics recorded for all curves in addition to the problem's default ones. artifacts : arrays of the final
@@ -95,6 +98,7 @@ class _Spec:
     source: Text = ""
     note: Text = ""
     queue: Count = None
+    import_: Annotated[str, "a Python file, relative to the spec, or an installed module"] = ""
     problem: Annotated[Any, "a registered problem, or {name: ..., parameters}"]
     trials: Count
     rounds: Rounds

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedrepro.own_modules import OwnModule
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -30,6 +32,7 @@ class Setting:
     artifacts: tuple[str, ...] = ()
     explicit: tuple[str, ...] = ()  # the parameters that the spec itself sets
     names: Mapping[str, str] = field(default_factory=dict)  # the spec's names of the dataset and the partition
+    own: OwnModule | None = None  # the user's module that defines the algorithm
 
     @property
     def recorded(self) -> list[int]:

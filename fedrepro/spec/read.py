@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedrepro import registry
+from fedrepro import own_modules, registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels, readings, words
@@ -20,10 +20,13 @@ from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver
+from fedrepro.spec.tiers import TIERS
 
 MOST_TRIALS = 10_000
 MOST_RUNS = 20_000
-"""Largest numbers of trials and runs of a figure, far beyond sensible ones, so that planning stays fast."""
+FEWEST_ROUNDS = 3
+"""Largest numbers of trials and runs of a figure, far beyond sensible ones, so that planning stays fast; and the rounds
+of a spec without a tier ``smoke`` at that tier."""
 
 
 def load(path: Path, tier: str, sets: Iterable[str] = ()) -> Figure:
@@ -51,7 +54,10 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     collect.keys(root, keys.SPEC, "a spec")
     _check_tiers(collect, root)
     paper_trials, wanted_trials = (_trials(_at_tier(root, name)) for name in ("paper", tier))
-    root = overrides.apply(collect, _at_tier(root, tier), sets, tuple(keys.SPEC))
+    reduced = tier == TIERS[0] and _override(root, tier) is None
+    root = _at_tier(root, tier)
+    _import(collect, root)
+    root = overrides.apply(collect, root, sets, tuple(keys.SPEC))
     for key in keys.required(keys.SPEC):
         if root.get(key) is None:
             collect.error(root, f"the key '{key}' is missing")
@@ -77,7 +83,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         wanted_trials=trials if wanted_trials is None else wanted_trials,
         paper_trials=trials if paper_trials is None else paper_trials,
         panels=tuple(read.values()),
-        claims=tuple(_claims(collect, root, read, bool(sets))),
+        claims=tuple(_claims(collect, root, read, bool(sets) or reduced)),
         columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
@@ -105,9 +111,58 @@ def _check_tiers(collect: Collector, root: Node) -> None:
 
 def _at_tier(root: Node, tier: str) -> Node:
     """Return the spec with the tier's overrides applied."""
-    tiers = root.get("tiers")
-    override = tiers.get(tier) if tiers is not None else None
+    override = _override(root, tier)
+    if override is None and tier == TIERS[0]:
+        return _smallest(root)
     return nodes.merge(root, override) if override is not None and isinstance(override.value, dict) else root
+
+
+def _override(root: Node, tier: str) -> Node | None:
+    """Return what a spec overrides at a tier, or None if it does not have the tier."""
+    tiers = root.get("tiers")
+    return tiers.get(tier) if tiers is not None else None
+
+
+def _smallest(root: Node) -> Node:
+    """Return a spec without a tier ``smoke`` with one trial of at most ``FEWEST_ROUNDS`` rounds: it takes seconds."""
+    if not isinstance(root.value, dict):
+        return root
+    trials = {key: Node(1, node.place, node.key) for key, node in root.items() if key == "trials"}
+    panels_ = {key: _with_few_rounds(node) for key, node in root.items() if key == "panels"}
+    rounds = {key: _few(node) for key, node in root.items() if key == "rounds"}
+    return Node({**root.value, **trials, **panels_, **rounds}, root.place, root.key)
+
+
+def _with_few_rounds(node: Node) -> Node:
+    """Return a node with every value of a key ``rounds`` below it limited."""
+    if isinstance(node.value, list):
+        return Node([_with_few_rounds(item) for item in node.value], node.place, node.key)
+    if not isinstance(node.value, dict):
+        return node
+    limited = {key: _few(child) if key == "rounds" else _with_few_rounds(child) for key, child in node.items()}
+    return Node(limited, node.place, node.key)
+
+
+def _few(node: Node) -> Node:
+    """Return a number of rounds, or each of a list, limited to ``FEWEST_ROUNDS``; other values are reported later."""
+    if isinstance(node.value, list):
+        return Node([_few(item) for item in node.value], node.place, node.key)
+    is_number = isinstance(node.value, int) and not isinstance(node.value, bool)
+    return Node(min(node.value, FEWEST_ROUNDS), node.place, node.key) if is_number else node
+
+
+def _import(collect: Collector, root: Node) -> None:
+    """Register the methods of the user's own module that the spec names."""
+    named = root.get("import")
+    if named is None:
+        return
+    problem = Resolver(collect, root).problem_name(root.get("problem"))
+    text, valid = collect.clean(lambda: collect.text(named, "import"))
+    if valid and problem and text:
+        try:
+            own_modules.register(own_modules.read(text, Path(collect.path).resolve().parent, problem))
+        except UserError as error:
+            collect.error(named, str(error))
 
 
 def _trials(root: Node) -> int | None:
@@ -215,8 +270,8 @@ def _with_role(curve: Curve, along: bool) -> Curve:
 def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bool) -> list[Claim]:
     """Return the claims of a spec. valid : its panels without errors; checks of other panels are skipped.
 
-    changed : the spec is changed by options; a claim whose check reads something that no longer exists is then not
-    applicable.
+    changed : the spec is changed by options, or is reduced for the tier ``smoke``; a claim whose check reads something
+    that no longer exists is then not applicable.
     """
     listed = root.get("claims")
     if listed is None:

@@ -25,6 +25,7 @@ import contextlib
 import copy
 import functools
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -34,7 +35,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fedrepro import cpu
+from fedrepro import cpu, own_modules
 from fedrepro.nets import backend
 
 PACKAGE = __name__.split(".", maxsplit=1)[0]
@@ -218,12 +219,12 @@ def _source(module: str) -> Path | None:
 
 @functools.cache
 def _module(name: str) -> _Module:
-    path = _source(name)
-    if path is None:
+    own, path = own_modules.source(name), _source(name)
+    if own is None and path is None:
         raise ModuleNotFoundError(f"{name} has no source file")
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = ast.parse(path.read_text(encoding="utf-8") if path is not None else own or "").body
     body = [s for s in body if not _is_string(s) and not _only_for_types(s)]
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
     imported = {k: v for s in body if isinstance(s, (ast.Import, ast.ImportFrom)) for k, v in _imports(s, package)}
     body = [s for s in body if not isinstance(s, (ast.Import, ast.ImportFrom))]
     names = {bound for s in body for bound in _bound(s)}
@@ -242,7 +243,7 @@ def _role(package: str, name: str, defined: Mapping[str, list[ast.stmt]]) -> str
     for statement in defined.get("IN_RUNS", ()):
         if isinstance(statement, ast.Assign):
             return str(ast.literal_eval(statement.value))
-    above = package if package != name else name.rpartition(".")[0]
+    above = package if package not in (name, own_modules.PACKAGE) else package.rpartition(".")[0]
     return _module(above).role if above else "computes"
 
 
@@ -271,7 +272,15 @@ def resolve(module: str, name: str) -> Meaning:
 def _imported(module: str, name: str) -> Meaning:
     if module.split(".")[0] != PACKAGE:
         return Library(f"{module}.{name}" if name else module)
+    if module == PACKAGE and name and resolve(module, name) is None:
+        return _public(name)
     return resolve(module, name) if name else Own(module)
+
+
+def _public(name: str) -> Meaning:
+    """Return what ``from fedrepro import NAME`` refers to, for a name that is found on first use."""
+    thing = getattr(importlib.import_module(PACKAGE), name, None)
+    return definition_of(thing) if isinstance(thing, type) or callable(thing) else None
 
 
 def _is_string(statement: ast.stmt) -> bool:

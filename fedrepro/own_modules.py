@@ -1,0 +1,154 @@
+"""A user's own modules with methods, which a spec names with ``import: my_method.py``.
+
+The text of a module travels with its runs (``OwnModule`` in their settings), and every process executes that text: an
+edit while a command computes changes nothing, and a worker of another machine needs no copy of the file. The identity
+of a run includes the definitions of the module that the run reaches, as it does for the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedrepro import registry
+from fedrepro.errors import UserError
+from fedrepro.protocols import Method
+from fedrepro.registry import MethodEntry
+
+IN_RUNS = "says"  # see fedrepro.runs.identity.code
+
+PACKAGE = "fedrepro_own"
+"""The package in whose name the modules are executed."""
+
+_MODULES: dict[str, OwnModule] = {}
+"""The modules that this process has executed, by their names."""
+
+
+@dataclass(frozen=True)
+class OwnModule:
+    """A module of a user, as it was when the spec was read.
+
+    file : its path. source : its text. problem : the name of the problem that its methods solve. Reading it from a
+    pickle registers its methods.
+    """
+
+    file: str
+    source: str
+    problem: str
+
+    @property
+    def name(self) -> str:
+        """The name of the module; modules with other texts have other names."""
+        stem = "".join(c if c.isalnum() else "_" for c in Path(self.file).stem)
+        return f"{PACKAGE}.{stem}_{hashlib.sha256(self.source.encode()).hexdigest()[:12]}"
+
+    def __reduce__(self) -> tuple[object, tuple[str, str, str]]:
+        return _registered, (self.file, self.source, self.problem)
+
+
+def read(named: str, folder: Path, problem: str) -> OwnModule:
+    """Return a user's module: a Python file relative to ``folder``, or an installed module such as ``package.module``.
+
+    Raises UserError if there is none.
+    """
+    path = folder / Path(named).expanduser()
+    if not named.endswith(".py"):
+        path = _installed(named)
+    try:
+        return OwnModule(str(path), path.read_text(encoding="utf-8"), problem)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def _installed(named: str) -> Path:
+    try:
+        spec = importlib.util.find_spec(named)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise UserError(f"'{named}' is neither a Python file (its name ends in .py) nor an installed module")
+    return Path(spec.origin)
+
+
+def register(module: OwnModule) -> list[str]:
+    """Execute a module and register its methods under the names of their classes in lower case; return these names.
+
+    Raises UserError if it cannot be executed, has no methods, or has one with a name of the package.
+    """
+    loaded = _executed(module)
+    own = [thing for thing in vars(loaded).values() if isinstance(thing, type) and thing.__module__ == module.name]
+    methods = [cls for cls in own if Method in cls.__mro__ and not inspect.isabstract(cls)]
+    if not methods:
+        raise UserError(f"{module.file}: defines no method (a class that derives from fedrepro.Method)")
+    for cls in methods:
+        if not _is_frozen(cls):
+            raise UserError(f"{module.file}: the class {cls.__name__} needs the line @dataclass(frozen=True) above it")
+        name = cls.__name__.lower()
+        before = registry.methods().get(name)
+        if before is not None and of(name) is None:
+            raise UserError(f"{module.file}: the class {cls.__name__} has the name of the method '{name}'; rename it")
+        summary = next(iter((inspect.getdoc(cls) or "").splitlines()), "").rstrip(".")
+        registry.put_own_method(MethodEntry(name, cls, summary, module.problem, cls.__name__, ("beyond",)))
+    return [cls.__name__.lower() for cls in methods]
+
+
+def _is_frozen(cls: type) -> bool:
+    """Return whether a class is a frozen dataclass, or derives from one without fields of its own."""
+    is_own = "__dataclass_params__" in vars(cls) or not vars(cls).get("__annotations__")
+    return is_own and bool(getattr(getattr(cls, "__dataclass_params__", None), "frozen", False))
+
+
+def of(method: str) -> OwnModule | None:
+    """Return the module of a user that defines a registered method; None for a method of the package."""
+    entry = registry.methods().get(method)
+    return _MODULES.get(entry.cls.__module__) if entry is not None else None
+
+
+def source(name: str) -> str | None:
+    """Return the text of a module that this process has executed, by its name; None for other names."""
+    module = _MODULES.get(name)
+    return module.source if module is not None else None
+
+
+def file(name: str) -> str:
+    """Return the file of a module that this process has executed."""
+    return _MODULES[name].file
+
+
+def _registered(path: str, text: str, problem: str) -> OwnModule:
+    module = OwnModule(path, text, problem)
+    register(module)
+    return module
+
+
+def _executed(module: OwnModule) -> types.ModuleType:
+    if module.name in _MODULES:
+        _MODULES[module.name] = module
+        return sys.modules[module.name]
+    loaded = types.ModuleType(module.name)
+    loaded.__file__ = module.file
+    sys.modules[module.name] = loaded  # dataclasses look their module up
+    try:
+        exec(compile(module.source, module.file, "exec"), vars(loaded))
+    except Exception as error:
+        del sys.modules[module.name]
+        raise UserError(f"{module.file}{_line(error, module.file)}: {type(error).__name__}: {error}") from error
+    _MODULES[module.name] = module
+    return loaded
+
+
+def _line(error: Exception, path: str) -> str:
+    """Return ``:line`` of the last line of the file that an error passed through, or ''."""
+    if isinstance(error, SyntaxError):
+        return f":{error.lineno}" if error.filename == path else ""
+    frames = (
+        [frame.lineno for frame in inspect.getinnerframes(error.__traceback__) if frame.filename == path]
+        if (error.__traceback__)
+        else []
+    )
+    return f":{frames[-1]}" if frames else ""

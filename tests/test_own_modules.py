@@ -1,0 +1,164 @@
+"""Methods of a user's own module, which a spec names with ``import``: in sweeps, claims, workers and identities."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from fedrepro import own_modules, registry
+from fedrepro.errors import UserError
+from fedrepro.results import load
+from fedrepro.runs.identity import plan
+from fedrepro.spec.nodes import SpecErrors
+from fedrepro.spec.read import load as load_spec
+
+from .conftest import ROOT
+
+Call = Callable[..., Result]
+
+METHOD = """
+from dataclasses import dataclass
+from typing import Annotated
+
+from fedrepro import FedMGS
+from fedrepro.parameters import Whole
+
+FACTOR = 2
+
+
+@dataclass(frozen=True)
+class TwiceAsMany(FedMGS):
+    \"\"\"FedMGS with more gradient steps of the server.
+
+    extra : the number of times.
+    \"\"\"
+
+    extra: Annotated[int, Whole(1)] = FACTOR
+
+    def rounds(self, problem, rng, **given):
+        yield from FedMGS(m=self.m, Q1=self.Q1, Q2=self.Q2 * self.extra).rounds(problem, rng, **given)
+"""
+
+
+@pytest.fixture
+def own(small: Path) -> Iterator[Path]:
+    """A spec with a method of a user's module beside it; other tests do not see the method."""
+    small.with_name("my_method.py").write_text(METHOD)
+    text = small.read_text().replace("trials: 2", "import: my_method.py\ntrials: 2", 1)
+    text = text.replace(
+        "{algorithm: fedcavg, Q1: 2, Q2: [1, 5]}", "{algorithm: twiceasmany, m: 6, Q1: 2, extra: [1, 3]}"
+    )
+    text = re.sub("check: .*", "check: y(at='end', algorithm='twiceasmany', extra=3) < 10", text)
+    small.write_text(text.replace("paper: beyond", "paper: mine"))
+    yield small
+    for name in [name for name in registry.methods() if own_modules.of(name) is not None]:
+        del registry.methods()[name]
+
+
+def ids(spec: Path) -> set[str]:
+    return set(plan.make([load_spec(spec, "quick")], False).runs)
+
+
+def test_a_spec_runs_a_method_of_ones_own_file(own: Path, fedrepro: Call, tmp_path: Path) -> None:
+    assert "3 tiers" not in fedrepro("validate", own).output
+    ran = fedrepro("run", own, "-j", 2)
+    assert "8 runs computed, 0 reused, 0 failed" in ran.output, ran.output
+    assert "1 holds (quick)" in fedrepro("verdict", own).output
+    frame = load(own, results=tmp_path / "results")
+    assert set(frame["extra"].dropna()) == {1, 3}
+    assert "nothing to do" in fedrepro("run", own, "-j", 2).output
+
+
+def test_the_text_travels_with_a_run_to_a_process_without_the_file(own: Path, tmp_path: Path) -> None:
+    run = next(iter(plan.make([load_spec(own, "quick")], False).runs.values()))
+    stored = tmp_path / "run.pickle"
+    stored.write_bytes(pickle.dumps(run))
+    own.with_name("my_method.py").unlink()
+    code = (
+        "import pickle, sys; from fedrepro import registry; run = pickle.load(open(sys.argv[1], 'rb'));"
+        "print(registry.methods()[run.setting.algorithm].cls.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, stored], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "TwiceAsMany"
+
+
+def test_the_identity_is_that_of_the_code_that_a_run_reaches(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, before = own.with_name("my_method.py"), ids(own)
+    file.write_text(METHOD.replace("the number of times", "how often") + "\n\nUNUSED = 3\n# a comment\n")
+    assert ids(own) == before
+    file.rename(own.with_name("other_name.py"))
+    own.write_text(own.read_text().replace("my_method.py", "other_name.py"))
+    assert ids(own) == before
+    own.with_name("other_name.py").write_text(METHOD.replace("self.Q2 * self.extra", "self.Q2 + self.extra"))
+    assert len(ids(own) & before) == len(before) // 2, "only the runs of fedcgds stay"
+
+
+def test_the_identity_includes_the_method_of_the_package_from_which_it_derives(own: Path) -> None:
+    from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+    from fedrepro.runs.identity import code
+
+    load_spec(own, "quick")
+    reached = code.reached_by([registry.methods()["twiceasmany"].cls])
+    assert code.definition_of(FedMGS) in reached
+
+
+def test_an_edit_makes_results_stale(own: Path, fedrepro: Call) -> None:
+    fedrepro("run", own, "-j", 1)
+    own.with_name("my_method.py").write_text(METHOD.replace("* self.extra", "* self.extra * 2"))
+    assert "the code that computes it changed (2 of 4 curves: twiceasmany)" in fedrepro("verdict", own).output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "defines no method (a class that derives from fedrepro.Method)"),
+        ("x = = 1", "my_method.py:1: SyntaxError: invalid syntax"),
+        ("\nimport nowhere_at_all", "my_method.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        (METHOD.replace("TwiceAsMany", "FedPALM"), "the class FedPALM has the name of the method 'fedpalm'; rename it"),
+        (METHOD.replace("@dataclass(frozen=True)", ""), "the class TwiceAsMany needs the line @dataclass(frozen=True)"),
+    ],
+)
+def test_what_is_wrong_with_a_module_is_said_at_the_key(own: Path, text: str, message: str) -> None:
+    own.with_name("my_method.py").write_text(text)
+    with pytest.raises(SpecErrors) as error:
+        load_spec(own, "quick")
+    assert message in str(error.value)
+    assert f"{own}:5:9" in str(error.value)
+
+
+def test_a_module_that_is_absent_or_installed(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own.with_name("my_method.py").unlink()
+    with pytest.raises(SpecErrors, match=re.escape("my_method.py: cannot be read (No such file or directory)")):
+        load_spec(own, "quick")
+    own.write_text(own.read_text().replace("my_method.py", "no.such.module"))
+    with pytest.raises(SpecErrors, match=r"'no.such.module' is neither a Python file .* nor an installed module"):
+        load_spec(own, "quick")
+    (tmp_path / "installed_methods.py").write_text(METHOD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own.write_text(own.read_text().replace("no.such.module", "installed_methods"))
+    assert load_spec(own, "quick").settings()[0].own is not None
+
+
+def test_sidecars_do_not_contain_the_text(own: Path, fedrepro: Call, tmp_path: Path) -> None:
+    fedrepro("run", own, "-j", 1)
+    facts = json.loads((tmp_path / "results" / "quick" / "mine" / "small.json").read_text())
+    assert "own" not in facts["settings"][0]
+    assert "import fedrepro" not in json.dumps(facts)
+
+
+def test_only_modules_of_users_are_replaced(own: Path) -> None:
+    load_spec(own, "quick")
+    assert own_modules.of("fedmgs") is None
+    module = own_modules.of("twiceasmany")
+    assert module is not None
+    assert own_modules.source(module.name) == METHOD
+    with pytest.raises(UserError, match="defines no method"):
+        own_modules.register(own_modules.OwnModule("empty.py", "", "clustering"))
