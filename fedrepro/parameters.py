@@ -189,6 +189,18 @@ def check_sizes(parameters: Any, sizes: Mapping[str, Any]) -> None:
             at_most(name, getattr(parameters, name), sizes.get(bound.size), f"{bound.what} {bound.size}")
 
 
+def too_large(parameters: Any, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Return the size of the data for each field of a dataclass instance that exceeds the size that bounds it."""
+    cls: Any = type(parameters)
+    exceeded = {}
+    for name, (_, marks) in _annotations(cls).items():
+        value = getattr(parameters, name)
+        known = [size for mark in marks if isinstance(mark, AtMost) and (size := sizes.get(mark.size)) is not None]
+        if value is not None and known and value > min(known):
+            exceeded[name] = min(known)
+    return exceeded
+
+
 def at_most(name: str, value: int | None, size: int | None, what: str) -> None:
     """Raise ParameterError if ``value`` is more than a size of the data (None: not given, or not known yet)."""
     if value is not None and size is not None and value > size:

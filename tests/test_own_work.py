@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from fedrepro.results.read import with_results
+from fedrepro.runs.storage.validity import Validity, validity
+from fedrepro.spec import axes, panels
+from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
 Call = Callable[..., Result]
+
+COMPLETION = """\
+paper: mine
+figure: few
+problem: {name: completion}
+trials: 1
+rounds: 2
+dataset: {name: movielens-1m}
+partition: {name: users, P: 4}
+panels:
+  a: {curves: [{algorithm: fedmc-admm}]}
+"""
+
+GCCA = """\
+paper: mine
+figure: views
+problem: {name: gcca, K: 2}
+trials: 1
+rounds: 2
+dataset: {name: gcca-synthetic, J: 50, N: 10}
+panels:
+  a: {curves: [{algorithm: altmaxvar}]}
+"""
 
 
 @pytest.fixture
@@ -36,3 +64,83 @@ def test_a_tier_smoke_of_the_spec_counts_as_it_is(small: Path) -> None:
     small.write_text(small.read_text().replace("smoke: {rounds: 2}", "smoke: {rounds: 4}"))
     figure = load(small, "smoke")
     assert (figure.trials, figure.settings()[0].rounds) == (2, 4)
+
+
+def test_results_of_ones_own_study_have_no_stamp_of_a_tier(small: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    fedrepro("run", small, "-j", 1)
+    shown = fedrepro("show", small).output
+    assert "TIER" not in shown
+    assert shown.endswith("synthetic (generated) · 2 trials (paper tier: 3)\n")
+    fedrepro("run", small, "-j", 1, "--tier", "smoke")
+    assert "SMOKE TIER" in fedrepro("show", small, "--tier", "smoke").output
+
+
+# What is missing is said before anything runs -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX is not installed."""
+    find_spec = importlib.util.find_spec
+
+    def find(name: str, package: str | None = None) -> object:
+        return None if name in ("jax", "optax") else find_spec(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+
+
+NEEDS = 'needs a library that is not installed, jax and optax: pip install "fedrepro[deep]"'
+
+
+def test_a_missing_library_is_named_before_anything_runs(no_jax: None, fedrepro: Call) -> None:
+    planned = fedrepro("plan", "perfedsi/fig3", "gcca/fig12", "--tier", "smoke", "--stand-in")
+    assert f": {NEEDS}" in planned.output
+    assert "perfedsi/fig3 (smoke): 8 settings x 2 trials; 0 runs reused, 16 to do" in planned.output, "it needs no JAX"
+    refused = fedrepro("run", "gcca/fig13", "--tier", "smoke", "--stand-in")
+    assert refused.exit_code in (0, 2)
+    assert f"left out: {NEEDS}" in refused.stderr
+
+
+def test_without_the_library_kept_results_are_not_called_stale(no_jax: None) -> None:
+    figure, _, sidecar = next(with_results([Path("experiments/gcca/fig13.yaml")], "paper", Path("results")))
+    assert validity(figure, sidecar) == Validity(undecidable=(f"changes cannot be detected: it {NEEDS}",))
+
+
+# The end value against a parameter ------------------------------------------------------------------------------------
+
+
+def test_a_parameter_in_which_curves_differ_is_an_x_axis(small: Path, fedrepro: Call, tmp_path: Path) -> None:
+    text = small.read_text()
+    listed = "curves:\n      - {algorithm: fedcavg, Q1: 2, Q2: [1, 2, 5]}\n"
+    start, end = text.index("curves:"), text.index("  b: {like")
+    small.write_text(text[:start] + "x: Q2\n    " + listed + text[end:])
+    named = load(small, "quick").panels[0]
+    small.write_text(text[:start] + "x: parameter\n    options: {parameter: Q2}\n    " + listed + text[end:])
+    long = load(small, "quick").panels[0]
+    assert (axes.of(named).along, panels.swept(named)) == (axes.of(long).along, panels.swept(long)) == (False, "Q2")
+    small.write_text(text[:start] + "x: Q2\n    " + listed + text[end:])
+    fedrepro("run", small, "-j", 1)
+    assert fedrepro("plot", small, "--format", "png").exit_code == 0
+    small.write_text(text[:start] + "x: Q3\n    " + listed + text[end:])
+    with pytest.raises(SpecErrors, match="'Q3' is not a x axis, did you mean 'Q2'"):
+        load(small, "quick")
+
+
+# Defaults follow the data ---------------------------------------------------------------------------------------------
+
+
+def test_a_default_for_more_clients_than_there_are_is_all_of_them(tmp_path: Path) -> None:
+    spec = tmp_path / "few.yaml"
+    spec.write_text(COMPLETION)
+    (setting,) = load(spec, "quick").settings()
+    assert (setting.params["m"], setting.explicit) == (4, ())
+    spec.write_text(COMPLETION.replace("algorithm: fedmc-admm", "algorithm: fedmc-admm, m: 10"))
+    with pytest.raises(SpecErrors, match="m must be at most the number of clients P = 4, not 10"):
+        load(spec, "quick")
+
+
+def test_a_panel_without_y_draws_a_metric_of_the_problem(tmp_path: Path) -> None:
+    spec = tmp_path / "views.yaml"
+    spec.write_text(GCCA)
+    assert load(spec, "quick").panels[0].y == "cost"

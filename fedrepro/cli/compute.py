@@ -291,12 +291,16 @@ def run(
     for title in list(titles.values())[:1]:
         click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}", err=True)
     if outcome.interrupted:
-        click.echo("interrupted: finished runs are kept; the same command continues from here", err=True)
+        click.echo(
+            f"interrupted: finished runs are kept ({outcome.computed + outcome.reused}, and {outcome.left} are left); "
+            "the same command continues from here",
+            err=True,
+        )
         sys.exit(130)
     if outcome.failed:
         sys.exit(1)
     if not planned.runs:
-        raise UserError("nothing could be computed: every setting lacks its dataset (see above)")
+        raise UserError("nothing could be computed: every setting lacks its dataset or a library (see above)")
 
 
 def _warn(text: str) -> None:

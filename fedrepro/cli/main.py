@@ -21,6 +21,7 @@ COMMANDS = {
     "completion": "fedrepro.cli.shell_completion:completion",
     "data": "fedrepro.cli.data:data",
     "describe": "fedrepro.cli.describe:describe",
+    "duel": "fedrepro.cli.duel:duel",
     "failures": "fedrepro.cli.failures:failures",
     "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",
@@ -39,7 +40,7 @@ COMMANDS = {
 }
 """The module and name of each command; the module is imported when the command is called."""
 
-COMPUTING = (["check"], ["run"], ["settings", "run"])
+COMPUTING = (["check"], ["duel"], ["run"], ["settings", "run"])
 """Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""
 
 

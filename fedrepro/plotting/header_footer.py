@@ -9,6 +9,8 @@ from fedrepro import registry
 from fedrepro.claims import evidence
 from fedrepro.plotting import naming, style
 from fedrepro.plotting.series import FigureData
+from fedrepro.spec.model import Figure
+from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
@@ -40,9 +42,19 @@ def tags(source: FigureData) -> list[str]:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
         else:
             result.append(f"PARTIAL: {empty} curve{'s' * (empty != 1)} without results" if empty else "PARTIAL")
-    if figure.tier != "paper":
+    if _is_smaller(figure):
         result.append(f"{figure.tier.upper()} TIER")
     return result
+
+
+def _of_paper(figure: Figure) -> bool:
+    """Return whether a figure is one of this project, whose paper tier has the published sizes."""
+    return figure.paper in (*registry.PAPERS, "beyond")
+
+
+def _is_smaller(figure: Figure) -> bool:
+    """Return whether results of a figure's tier are smaller than its experiment: not in a study of the user's own."""
+    return figure.tier != "paper" and (_of_paper(figure) or figure.tier == TIERS[0])
 
 
 def _sizes(source: FigureData) -> list[str]:
@@ -92,7 +104,12 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     count = _count(*_trials(source))
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
-    parts = [f"{figure.tier} tier", *_datasets(source), count, *dict.fromkeys(notes)]
+    parts = [
+        *([f"{figure.tier} tier"] if _is_smaller(figure) or _of_paper(figure) else []),
+        *_datasets(source),
+        count,
+        *dict.fromkeys(notes),
+    ]
     parts += [f"stale: {reason}" for reason in source.stale]
     parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]

@@ -34,7 +34,10 @@ SOON = 20.0
 
 @dataclass
 class Outcome:
-    """The outcome of a command: runs computed, reused (``restored`` from results), failed (id -> why), interrupted."""
+    """The outcome of a command: runs computed, reused (``restored`` from results), failed (id -> why), interrupted.
+
+    left : runs that were not computed because the command was interrupted.
+    """
 
     computed: int = 0
     reused: int = 0
@@ -43,6 +46,7 @@ class Outcome:
     interrupted: bool = False
     seconds: float = 0.0
     restored: int = 0
+    left: int = 0
     written: list[write.Written] = field(default_factory=list)
 
 
@@ -117,7 +121,10 @@ def run(
                     written[number] = write.write(plan, number, store, folders.root)
                     on_written(number, written[number])
         outcome.written = [written[number] for number in sorted(written)]
-        if not outcome.interrupted:
+        if outcome.interrupted:  # workers had finished more runs than they had reported
+            outcome.computed = sum(store.has(run.id) for run in todo)
+            outcome.left = len(todo) - outcome.computed - len(outcome.failed)
+        else:
             discard(folders.scratch, {run.problem_id for run in todo if store.has(run.id)})
     outcome.seconds = time.perf_counter() - began
     return outcome

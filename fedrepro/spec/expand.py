@@ -11,6 +11,7 @@ from typing import Any
 
 from fedrepro import own_modules, registry
 from fedrepro.errors import nearest
+from fedrepro.parameters import too_large
 from fedrepro.spec import keys
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.model import Curve, Setting
@@ -156,6 +157,8 @@ class Expander:
         facts = self._facts(parts, item)
         if method is None:
             return None
+        fitting = {name: size for name, size in too_large(method, facts).items() if name not in values}
+        method = dataclasses.replace(method, **fitting)  # a default for more clients than there are
         self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
         self._check_problem(panel, item, parts, facts)
         params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}

@@ -98,7 +98,7 @@ class _Spec:
     source: Text = ""
     note: Text = ""
     queue: Count = None
-    import_: Annotated[str, "a Python file, relative to the spec, or an installed module"] = ""
+    import_: Annotated[str | None, "a Python file, relative to the spec, or an installed module"] = None
     problem: Annotated[Any, "a registered problem, or {name: ..., parameters}"]
     trials: Count
     rounds: Rounds
@@ -121,9 +121,9 @@ class _Panel:
     """The keys of a panel.
 
     title : the title above the panel, after its name. kind : how the panel is drawn: `curves`, `scatter`, `table` or
-    `bars`. x : the x axis. y : the metric that is drawn. xscale : the scale of the x axis. yscale : the scale of the y
-    axis. xlim : the limits of the x axis. ylim : the limits of the y axis. like : copies that panel; the keys given
-    here override its keys.
+    `bars`. x : the x axis. y : the metric that is drawn; without it the first metric of a problem without an objective.
+    xscale : the scale of the x axis. yscale : the scale of the y axis. xlim : the limits of the x axis. ylim : the
+    limits of the y axis. like : copies that panel; the keys given here override its keys.
 
     dataset : the data of the panel's curves, instead of the spec's. partition : the partition of the panel's curves,
     instead of the spec's. problem : overrides the spec's problem. rounds : the rounds of the panel's curves, instead of

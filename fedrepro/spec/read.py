@@ -227,7 +227,10 @@ class _Panels:
         collect = self.collect
         problem = self.resolve.problem_name(self.root.get("problem"), node.get("problem"))
         metrics = registry.problems()[problem].metrics if problem else {}
-        y = collect.text(node.get("y"), "y", "objective")
+        usual = (
+            "objective" if not problem or "objective" in metrics else registry.problems()[problem].default_metrics[0]
+        )
+        y = collect.text(node.get("y"), "y", usual)
         if problem and y not in metrics:
             collect.unknown(node.get("y") or node, y, metrics, f"a metric of the problem '{problem}'", "metrics")
         curves, valid = collect.clean(lambda: self.expand.curves(node, y))
@@ -237,7 +240,9 @@ class _Panels:
             id=name,
             title=collect.text(node.get("title"), "title"),
             kind=collect.choice(node.get("kind"), panels.KINDS, "panel kind", "curves"),
-            x=collect.choice(node.get("x"), [*axes.AXES, *metrics], "x axis", "round") if problem else "round",
+            x=collect.choice(node.get("x"), [*axes.AXES, *metrics, *_swept(curves)], "x axis", "round")
+            if problem and curves
+            else "round",
             y=y,
             xscale=collect.choice(node.get("xscale"), keys.SCALES, "scale", "linear"),
             yscale=collect.choice(node.get("yscale"), keys.SCALES, "scale", "linear"),
@@ -256,6 +261,12 @@ class _Panels:
         for error in panels.problems(panel):
             own = options.get(error.name) if options is not None else None
             self.collect.error(own or node.get(error.name) or node, str(error))
+
+
+def _swept(curves: Sequence[Curve]) -> list[str]:
+    """Return the parameters in which curves differ: each can be an x axis, with the end value of every curve."""
+    names = dict.fromkeys(name for curve in curves for name in curve.select if name not in ("label", "series"))
+    return [name for name in names if len({str(curve.select.get(name)) for curve in curves}) > 1]
 
 
 def _with_role(curve: Curve, along: bool) -> Curve:

@@ -51,6 +51,9 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 }
 """Libraries whose version is part of the identity of a run: import name -> distributions."""
 
+EXTRAS: Mapping[str, str] = {"jax": "deep", "optax": "deep"}
+"""Libraries that an extra of this package installs: import name -> extra."""
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _PREDICTING = {
@@ -146,6 +149,12 @@ def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
     if "jax" in used and (flags := xla_flags()):
         versions["XLA_FLAGS"] = flags
     return versions
+
+
+def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:
+    """Return the libraries of an extra that the objects compute with and that are not installed."""
+    used = {name for definition in reached_by(objects) for name in _read(definition).libraries}
+    return [name for name in EXTRAS if name in used and importlib.util.find_spec(name) is None]
 
 
 def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:

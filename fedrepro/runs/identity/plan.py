@@ -14,10 +14,14 @@ from fedrepro.data.content import fingerprint as data_fingerprint
 from fedrepro.data.copies import state as data_state
 from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper
-from fedrepro.runs.identity.identify import identify, source_key
+from fedrepro.runs.identity import code
+from fedrepro.runs.identity.identify import computing_method, computing_problem, identify, source_key
 from fedrepro.runs.run import DataSource, Run
 from fedrepro.spec import lock_file
 from fedrepro.spec.model import Figure, Setting
+
+LACKING = "needs a library that is not installed, "
+"""The beginning of the reason why a setting cannot run without a library."""
 
 
 @dataclass
@@ -62,14 +66,25 @@ def make(figures: Iterable[Figure], stand_in: bool, recorded: Mapping[str, DataS
             source = sources_.setdefault(key, _source(setting, stand_in))
             if source.state in ("absent", "damaged", "stand-in"):
                 source = sources_[key] = (recorded or {}).get(key, source)
-            if not source.usable:
-                lacking[setting.series] = source.note
+            reason = source.note if not source.usable else _lacks_library(setting, source)
+            if reason:
+                lacking[setting.series] = reason
                 continue
             trials = (identify(setting, trial, source) for trial in range(1, figure.trials + 1))
             series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
         by_figure.append(series)
         missing.append(lacking)
     return Plan(figures, runs, by_figure, sources_, missing, [lock_file.digest(figure.path) for figure in figures])
+
+
+def _lacks_library(setting: Setting, source: DataSource) -> str:
+    """Return why a setting cannot be computed without a library of an extra; '' if it can."""
+    computing = [*computing_method(setting), *computing_problem(setting, source.state == "stand-in")]
+    names = code.uninstalled(computing)
+    if not names:
+        return ""
+    extra = code.EXTRAS[names[0]]
+    return f'{LACKING}{" and ".join(names)}: pip install "fedrepro[{extra}]"'
 
 
 def _source(setting: Setting, stand_in: bool) -> DataSource:

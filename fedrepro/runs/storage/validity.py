@@ -41,6 +41,8 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     plan = planning.make([figure], stand_in=bool(sidecar.stand_ins), recorded=_recorded_data(figure, sidecar))
     if plan_id(plan, 0) == sidecar.plan:
         return Validity()
+    if libraries := [reason for reason in plan.missing[0].values() if reason.startswith(planning.LACKING)]:
+        return Validity(undecidable=(f"changes cannot be detected: it {libraries[0]}",))
     used = {dataset.dataset for dataset in sidecar.datasets if dataset.state in ("present", "variant")}
     absent = used & {s.dataset for s in plan.sources.values() if s.state in ("absent", "damaged", "stand-in")}
     changed = [*_changed_spec(figure, sidecar), *_changed_data(plan, sidecar, absent)]

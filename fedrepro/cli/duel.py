@@ -1,0 +1,245 @@
+"""The command ``duel``."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from fedrepro import own_modules, registry
+from fedrepro.cli.options import results_option, set_option
+from fedrepro.errors import UserError, nearest
+from fedrepro.files import atomically
+from fedrepro.registry import MethodEntry, ProblemEntry
+from fedrepro.spec import nodes
+
+FILES = {
+    "samples": "file",
+    "ratings": "ratings-file",
+    "split-ratings": "ratings-file",
+    "views": "views-file",
+    "images": "images-file",
+    "entries": "entries-file",
+    "regression": "regression-file",
+}
+"""The dataset that reads a user's file, by the kind of data."""
+
+PARTITIONS = {"samples": "uniform", "ratings": "users", "images": "iid_images"}
+"""The usual partition, by the kind of data; data of other kinds name their clients."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two methods. file : the user's file that defines it, '' for a registered method."""
+
+    entry: MethodEntry
+    file: str = ""
+
+
+def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the methods that start with ``incomplete``, for shell completion."""
+    return sorted(name for name in registry.methods() if name.startswith(incomplete))
+
+
+@click.command()
+@click.argument("a", metavar="A", shell_complete=complete_method)
+@click.argument("b", metavar="B", shell_complete=complete_method)
+@click.option("--data", required=True, metavar="DATASET|FILE", help="A dataset, or a file of your own.")
+@click.option("--partition", metavar="PARTITION", help="Distribution to clients (default: the usual one of the data).")
+@click.option("--clients", type=click.IntRange(min=1), default=10, show_default=True, help="Number of clients.")
+@click.option("--rounds", type=click.IntRange(min=0), default=50, show_default=True, help="Number of rounds.")
+@click.option("--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Number of paired trials.")
+@click.option("--metric", help="The metric that decides (default: the problem's first one).")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@set_option
+@results_option
+@click.option(
+    "--plots",
+    "plots_dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the pictures (default: plots of the project).",
+)
+@click.pass_context
+def duel(
+    ctx: click.Context,
+    a: str,
+    b: str,
+    data: str,
+    partition: str | None,
+    clients: int,
+    rounds: int,
+    trials: int,
+    metric: str | None,
+    jobs: int | None,
+    sets: tuple[str, ...],
+    results_dir: Path,
+    plots_dir: Path | None,
+) -> None:
+    """Compare two methods on a dataset: which one ends better, by how much, and at which cost.
+
+    A and B are registered methods, or FILE.py:CLASS for a method of your own. Both have the same data, initial points
+    and client draws in each trial. The command writes a spec to the current folder, runs it, draws it, and prints the
+    end values and the paired 95 % interval of the difference. Edit the spec for more curves or other parameters.
+
+    \b
+    Examples:
+      fedrepro duel fedmgs fedmavg --data digits
+      fedrepro duel my_method.py:FedLloyd fedmgs --data digits --clients 20
+      fedrepro duel fedmgs fedpalm --data my.npz --set problem.K=5 --set dataset.labels=y
+    """
+    from fedrepro.cli.compute import run
+    from fedrepro.cli.report import show
+
+    sides = _sides(a, b)
+    problem = registry.problems()[sides[0].entry.problem]
+    metric = _metric(problem, metric)
+    spec = _spec(sides, problem, metric, data, partition, clients, {"trials": trials, "rounds": rounds})
+    for option in sets:
+        path, node = nodes.setting(option)
+        _put(spec, path, node.plain())
+    file = _write(spec)
+    plots = {} if plots_dir is None else {"plots_dir": plots_dir}
+    ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, results_dir=results_dir, **plots)
+    ctx.invoke(show, figure=str(file), results_dir=results_dir)
+    click.echo(_outcome(file, results_dir, sides, metric))
+
+
+def _sides(a: str, b: str) -> tuple[Side, Side]:
+    """Return both methods. Raises UserError if there is none with a name, or they solve different problems."""
+    problems = [registry.methods()[name].problem for name in (a, b) if name in registry.methods()]
+    if not problems:
+        raise UserError(f"{a} and {b}: one of the two must be a registered method (`fedrepro list algorithms`)")
+    sides = _side(a, problems[0]), _side(b, problems[0])
+    if sides[0].entry.problem != sides[1].entry.problem:
+        solved = " and ".join(f"{side.entry.name} solves {side.entry.problem}" for side in sides)
+        raise UserError(f"{solved}; name two methods of one problem")
+    if sides[0].entry.name == sides[1].entry.name:
+        raise UserError(f"{a} and {b} are the same method; write a spec to compare its parameters")
+    return sides
+
+
+def _side(name: str, problem: str) -> Side:
+    file, colon, wanted = name.rpartition(":")
+    if name in registry.methods():
+        return Side(registry.methods()[name])
+    if not (colon and file.endswith(".py")) and not name.endswith(".py"):
+        raise UserError(f"{name}: not a registered method{nearest(name, registry.methods())} (your own: FILE.py:CLASS)")
+    file = file if colon else name
+    defined = own_modules.register(own_modules.read(file, Path.cwd(), problem))
+    chosen = [method for method in defined if not colon or method == wanted.lower()]
+    if len(chosen) != 1:
+        raise UserError(f"{file}: defines {', '.join(defined)}; name one of them as {file}:CLASS")
+    return Side(registry.methods()[chosen[0]], file)
+
+
+def _metric(problem: ProblemEntry, metric: str | None) -> str:
+    if metric is not None and metric not in problem.metrics:
+        raise UserError(
+            f"--metric {metric}: not a metric of {problem.name}{nearest(metric, problem.metrics)} "
+            f"(metrics: {', '.join(problem.metrics)})"
+        )
+    return metric or problem.default_metrics[0]
+
+
+def _spec(
+    sides: tuple[Side, Side],
+    problem: ProblemEntry,
+    metric: str,
+    data: str,
+    partition: str | None,
+    clients: int,
+    sizes: dict[str, int],
+) -> dict[str, Any]:
+    """Return the spec of the comparison."""
+    (a, b), kind = sides, problem.data_kind
+    dataset = {"name": data}
+    if data not in registry.datasets():
+        if not Path(data).is_file() or kind not in FILES:
+            raise UserError(f"--data {data}: neither a dataset{nearest(data, registry.datasets())} nor a file")
+        dataset = {"name": FILES[kind], "path": data}
+    spread = partition or PARTITIONS.get(kind)
+    files = dict.fromkeys(side.file for side in sides if side.file)
+    if len(files) > 1:
+        raise UserError("put both methods into one file")
+    names = [side.entry.name for side in sides]
+    better, sign = ("lower", "<") if problem.metrics[metric].better == "lower" else ("higher", ">")
+    spec: dict[str, Any] = {"paper": "mine", "figure": "-".join([*names, Path(data).stem])}
+    spec |= {"title": f"{a.entry.label} and {b.entry.label} on {Path(data).name}"}
+    spec |= {"import": next(iter(files))} if files else {}
+    spec |= {"problem": {"name": problem.name}, **sizes, "dataset": dataset}
+    if spread is not None:
+        has_clients = spread in registry.partitions() and "P" in registry.partitions()[spread].parameters()
+        spec["partition"] = {"name": spread, "P": clients} if has_clients else {"name": spread}
+    panels: dict[str, Any] = {"a": {"y": metric, "curves": [{"algorithm": name} for name in names]}}
+    if not any(side.entry.cls.silent or side.entry.cls.one_shot for side in sides):
+        panels["b"] = {"like": "a", "x": "uplink_scalars"}
+    claim = {"id": "mine.duel", "says": f"{a.entry.label} ends {better} than {b.entry.label}", "where": "ours"}
+    check = f"y(at='end', algorithm='{names[0]}') {sign} y(at='end', algorithm='{names[1]}')"
+    return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
+
+
+def _put(spec: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a key of the spec by its path; a parameter of a method by its name alone."""
+    if len(path) == 1 and path[0] not in spec:
+        curves = [
+            c for c in spec["panels"]["a"]["curves"] if path[0] in registry.methods()[c["algorithm"]].parameters()
+        ]
+        if not curves:
+            raise UserError(f"--set {path[0]}: neither a key of the spec nor a parameter of one of the methods")
+        for curve in curves:
+            curve[path[0]] = value
+        return
+    for key in path[:-1]:
+        spec = spec.setdefault(key, {})
+        if not isinstance(spec, dict):
+            raise UserError(f"--set {'.'.join(path)}: '{key}' has no keys below it")
+    spec[path[-1]] = value
+
+
+def _write(spec: dict[str, Any]) -> Path:
+    """Write the spec to the current folder. Raises UserError instead of replacing a file that was edited."""
+    file = Path(f"{spec['figure']}.yaml")
+    command = shlex.join(["fedrepro", *sys.argv[1:]]) if sys.argv[1:2] == ["duel"] else "fedrepro duel"
+    body = yaml.safe_dump(spec, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
+    marks = ("# Written by `", f"# {_short_hash(body)}\n")
+    if file.exists():
+        present = file.read_text(encoding="utf-8")
+        first, second, rest = [*present.split("\n", 2), "", ""][:3]
+        if not first.startswith(marks[0]) or second != f"# {_short_hash(rest)}":
+            raise UserError(
+                f"{file}: was written or edited by hand, so it is not replaced; `fedrepro run {file}` computes it, or "
+                "move it away"
+            )
+    atomically(file, f"{marks[0]}{command}`; edit it, and use `fedrepro run {file}`.\n{marks[1]}{body}".encode())
+    return file
+
+
+def _short_hash(text: str) -> str:
+    """Return a short hash of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> str:
+    """Return in one sentence which method ends better, with the paired interval of the difference."""
+    from fedrepro.report import gather
+    from fedrepro.spec.find import Selected
+
+    (row,) = gather.verdicts(Selected(file), "quick", results_dir).rows
+    a, b = (side.entry.label for side in sides)
+    if not row.margins:
+        return f"{a} and {b} cannot be compared: {row.why}"
+    margin = row.margins[0]
+    value, low, high = margin.value, margin.low, margin.high  # positive if A is better
+    better = row.claim.says.removeprefix(f"{a} ends ").removesuffix(f" than {b}")
+    words = {"holds": f"{a} ends {better} than {b}", "fails": f"{b} ends {better} than {a}"}
+    if row.verdict == "fails":
+        value, low, high = -value, -high, -low
+    outcome = words.get(row.verdict, f"within noise: {a} is ahead of {b}")
+    trials = f"{row.trials} paired trial" + "s" * (row.trials != 1)
+    return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {trials})"

@@ -1,0 +1,99 @@
+"""The command ``duel``: a method of one's own against a registered one, on a dataset, in one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from fedrepro import own_modules, registry
+from fedrepro.cli import duel as dueling
+
+from .test_own_modules import METHOD
+
+Duel = Callable[..., Result]
+SYNTHETIC = ("--data", "synthetic", "--clients", "4", "--rounds", "8", "--trials", "6")
+SMALL = tuple(word for size in ("M=12", "N=60", "K=3") for word in ("--set", f"dataset.{size}"))
+
+
+@pytest.fixture
+def duel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Duel]:
+    """Call the command in an empty folder; methods that it registers are removed."""
+    from fedrepro.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    yield lambda *words: CliRunner().invoke(main, ["duel", *map(str, words), "-j", "1"])
+    for name in [name for name in registry.methods() if own_modules.of(name) is not None]:
+        del registry.methods()[name]
+
+
+def test_a_method_of_ones_own_is_compared_with_a_registered_one(duel: Duel, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(METHOD)
+    done = duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
+    assert done.exit_code == 0, done.output
+    assert "plots/quick/mine/twiceasmany-fedcavg-synthetic.png" in done.output
+    assert "TwiceAsMany  0." in done.output, "the table"
+    last = done.output.splitlines()[-1]
+    assert last.startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
+    assert last.endswith("in objective (95 %, 6 paired trials)")
+    again = duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
+    assert "nothing to do" in again.output
+    assert again.output.splitlines()[-1] == last
+
+
+def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(METHOD)
+    done = duel("fedcavg", "mine.py", *SYNTHETIC, *SMALL)
+    assert done.output.splitlines()[-1].startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
+
+
+def test_parameters_metrics_and_files_of_ones_own(duel: Duel, tmp_path: Path) -> None:
+    np.savez(tmp_path / "my.npz", X=np.random.default_rng(0).random((6, 40)), y=np.arange(40) % 2)
+    words = ("--data", "my.npz", "--set", "dataset.labels=y", "--clients", 4, "--rounds", 2, "--trials", 2)
+    done = duel("fedcgds", "fedcavg", *words, "--metric", "accuracy", "--set", "Q1=2")
+    assert done.exit_code == 0, done.output
+    spec = yaml.safe_load((tmp_path / "fedcgds-fedcavg-my.yaml").read_text())
+    assert spec["dataset"] == {"name": "file", "path": "my.npz", "labels": "y"}
+    assert [curve["Q1"] for curve in spec["panels"]["a"]["curves"]] == [2, 2]
+    assert " > " in spec["claims"][0]["check"], "more accuracy is better"
+
+
+def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> None:
+    words = ("fedcgds", "fedcavg", *SYNTHETIC, *SMALL)
+    assert duel(*words).exit_code == 0
+    file = tmp_path / "fedcgds-fedcavg-synthetic.yaml"
+    file.write_text(file.read_text().replace("rounds: 8", "rounds: 9"))
+    refused = duel(*words)
+    assert refused.exit_code == 2
+    assert f"{file.name}: was written or edited by hand, so it is not replaced" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("fedmg", "fedmgs"), "fedmg: not a registered method, did you mean 'fedmgs'? (your own: FILE.py:CLASS)"),
+        (("x", "y"), "x and y: one of the two must be a registered method"),
+        (("fedmgs", "fedmgs"), "fedmgs and fedmgs are the same method"),
+        (("fedmgs", "fedmc-admm"), "fedmgs solves clustering and fedmc-admm solves completion; name two methods"),
+        (("fedmgs", "fedpalm", "--metric", "accurcy"), "--metric accurcy: not a metric of clustering, did you mean"),
+        (
+            ("fedmgs", "fedpalm", "--data", "digit"),
+            "--data digit: neither a dataset, did you mean 'digits'? nor a file",
+        ),
+        (("mine.py:Other", "fedmgs"), "mine.py: defines twiceasmany; name one of them as mine.py:CLASS"),
+    ],
+)
+def test_what_cannot_be_compared(duel: Duel, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    (tmp_path / "mine.py").write_text(METHOD)
+    refused = duel(*words, *(() if "--data" in words else ("--data", "digits")))
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+
+
+def test_every_kind_of_data_has_a_loader_and_a_partition_that_exist() -> None:
+    assert set(dueling.FILES.values()) <= set(registry.datasets())
+    assert set(dueling.PARTITIONS.values()) <= set(registry.partitions())
