@@ -23,12 +23,13 @@ from fedrepro.glossary import entries, lookup
 from fedrepro.glossary.uses import uses
 from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import axes, claim_grammar, keys
-from fedrepro.spec.find import load_all, specs
+from fedrepro.spec.find import specs
 from fedrepro.spec.model import Figure
 from fedrepro.spec.panels import KINDS
 from fedrepro.spec.tiers import TIERS
 from tests import data_copies
 
+from . import project_specs
 from .conftest import ROOT
 
 TABLES: dict[str, dict[str, Any]] = {
@@ -151,7 +152,7 @@ def test_the_quick_look_at_specs_sees_what_reading_them_in_full_does() -> None:
         figure = f"{path.parent.name}/{path.stem}"
         seen = {use for use, figures in quick.items() if figure in figures}
         seen |= {("measures", name) for what, name in seen if what in ("draws", "records")}
-        full = set().union(*(used(*load_all([path], tier)) for tier in TIERS))
+        full = set().union(*(used(project_specs.figure(path, tier)) for tier in TIERS))
         assert {use for use in seen if use[0] not in TOLD_BY_TEXT} == full, figure
 
 

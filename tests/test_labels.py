@@ -15,6 +15,7 @@ from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
 
+from . import project_specs
 from .conftest import ROOT, SMALL
 
 FIRST, SECOND = (
@@ -44,7 +45,10 @@ def doubled(figure: Figure) -> list[str]:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_two_curves_and_no_two_methods_of_the_project_share_a_name(tier: str) -> None:
-    found = {f"{path.parent.name}/{path.stem}": doubled(load(path, tier)) for path in specs(ROOT / "experiments")}
+    found = {
+        f"{path.parent.name}/{path.stem}": doubled(project_specs.figure(path, tier))
+        for path in specs(ROOT / "experiments")
+    }
     assert {name: said for name, said in found.items() if said} == {}
 
 

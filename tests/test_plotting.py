@@ -35,6 +35,7 @@ from fedrepro.spec.find import specs
 from fedrepro.spec.model import Curve, Figure
 from fedrepro.spec.read import load
 
+from . import project_specs
 from .conftest import ROOT
 from .panel_cases import curve, figure, panel, rows
 
@@ -952,7 +953,7 @@ def test_inside_a_paper_methods_differ_in_colour_and_variants_share_a_look(paper
 
 @pytest.mark.parametrize("spec", specs(ROOT / "experiments"), ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_no_two_curves_of_a_panel_look_the_same(spec):
-    for shown in load(spec, "smoke").panels:
+    for shown in project_specs.figure(spec, "smoke").panels:
         looks = style.looks(shown.curves)
         assert len({repr(look) for look in looks}) == len(looks), shown.id
 

@@ -21,6 +21,7 @@ from fedrepro.spec.find import specs
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
+from . import project_specs
 from .conftest import ROOT
 
 Call = Callable[..., Result]
@@ -37,7 +38,7 @@ def errors_of(path: Path, text: str, *sets: str, tier: str = "quick") -> list[st
 @pytest.mark.parametrize("tier", ["smoke", "quick", "paper"])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_every_spec_of_the_project_is_valid(spec: Path, tier: str) -> None:
-    figure = load(spec, tier)
+    figure = project_specs.figure(spec, tier)
     assert (figure.paper, figure.figure) == (spec.parent.name, spec.stem)
     assert figure.claims or figure.paper == "beyond"
     assert figure.source
@@ -586,6 +587,6 @@ def test_a_file_among_the_experiments_is_the_figure_that_its_place_says(
 
 
 def test_every_claim_has_an_id_of_its_own() -> None:
-    ids = [claim.id for path in SPECS for claim in load(path, "paper").claims]
+    ids = [claim.id for path in SPECS for claim in project_specs.figure(path, "paper").claims]
     assert len(ids) > 200
     assert [one for one in dict.fromkeys(ids) if ids.count(one) > 1] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from fedrepro.spec import layout
 from fedrepro.spec.find import specs
 from fedrepro.spec.model import Curve, Figure, Panel
-from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
 
+from . import project_specs
 from .conftest import ROOT
 from .panel_cases import curve, figure, panel
 
@@ -95,15 +94,10 @@ def contradictions(shown: Figure) -> list[str]:
     return list(dict.fromkeys(wrong))
 
 
-@functools.cache
-def loaded(spec: Path, tier: str) -> Figure:
-    return load(spec, tier)
-
-
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("spec", specs(ROOT / "experiments"), ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_the_numbers_in_titles_are_those_of_the_runs(spec: Path, tier: str):
-    assert contradictions(loaded(spec, tier)) == []
+    assert contradictions(project_specs.figure(spec, tier)) == []
 
 
 @pytest.mark.parametrize(
