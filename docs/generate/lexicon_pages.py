@@ -59,9 +59,7 @@ def _lexicon() -> Iterator[str]:
     ]
     yield table(["dimension", "values, leading first", "meaning", "how its values were chosen"], rows)
     yield "## Words\n"
-    rows = [
-        [f"`{word.name}`", ", ".join(word.also), word.measures, word.means] for word in lexicon().words.values()
-    ]
+    rows = [[f"`{word.name}`", ", ".join(word.also), word.measures, word.means] for word in lexicon().words.values()]
     yield table(["word", "stands for", "measured by", "meaning"], rows)
     yield "## Quantities\n"
     yield table(["quantity", "meaning"], ([f"`{name}`", text] for name, text in lexicon().quantities.items()))
@@ -140,15 +138,15 @@ def _readers() -> Iterator[str]:
     yield "# Two readers\n"
     yield (
         "The checks of the claims were written by somebody who knew the results. A second reader was given the papers, "
-        "the sentences of the claims and the lexicon, and none of the checks, readings or results, and wrote each check "
-        "again. Not all of it is independent: the sentences are the claims' own, the ids of claims hint at readings, and "
-        "the description of the language has three checks as examples (`fedc.4b`, `fedc.4d`, half of "
+        "the sentences of the claims and the lexicon, and none of the checks, readings or results, and wrote each "
+        "check again. Not all of it is independent: the sentences are the claims' own, the ids of claims hint at readings, "
+        "and the description of the language has three checks as examples (`fedc.4b`, `fedc.4d`, half of "
         "`fedmf.t1.syn.value`).\n"
     )
     yield summary() + "\n"
     yield (
-        "Where the readers differ, the second reader's check is a reading of the claim like any other (`or_read` in its "
-        "spec; the dimension *reader*), so that a verdict that hangs on it turns round, and says so. Claims without "
+        "Where the readers differ, the second reader's check is a reading of the claim like any other (`or_read` in "
+        "its spec; the dimension *reader*), so that a verdict that hangs on it turns round, and says so. Claims without "
         "words for one of the readers have no such reading.\n"
     )
     for kind in (OTHER, SAME_WORDS, ONE_LITERAL):
