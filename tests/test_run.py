@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,6 +124,19 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     wrong = fedrepro("run", small, "--only", "c")
     assert wrong.exit_code == 2
     assert "there is no panel 'c'" in wrong.stderr
+
+
+def test_results_whose_runs_are_not_those_of_their_plan_are_computed_again(
+    small: Path, fedrepro: Callable[..., Result], tmp_path: Path
+) -> None:
+    assert fedrepro("run", small, "--jobs", 1).exit_code == 0
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    (path,) = [p for p in (tmp_path / "results").rglob("*.json") if not p.name.endswith(".check.json")]
+    sidecar = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**sidecar, "plan": "0" * 64}), encoding="utf-8")
+    again = fedrepro("run", small, "--jobs", 1)
+    assert "8 runs computed, 0 reused" in again.output
+    assert json.loads(path.read_text(encoding="utf-8"))["plan"] == sidecar["plan"]
 
 
 def test_plan_counts_what_is_there_and_what_is_not(fedrepro: Call, small: Path) -> None:

@@ -139,14 +139,14 @@ def _readers() -> Iterator[str]:
     yield (
         "The checks of the claims were written by somebody who knew the results. A second reader was given the papers, "
         "the sentences of the claims and the lexicon, and none of the checks, readings or results, and wrote each "
-        "check again. Not all of it is independent: the sentences are the claims' own, the ids of claims hint at readings, "
+        "check again. Not all of it is independent: the sentences are those of the claims, the ids hint at readings, "
         "and the description of the language has three checks as examples (`fedc.4b`, `fedc.4d`, half of "
         "`fedmf.t1.syn.value`).\n"
     )
     yield summary() + "\n"
     yield (
         "Where the readers differ, the second reader's check is a reading of the claim like any other (`or_read` in "
-        "its spec; the dimension *reader*), so that a verdict that hangs on it turns round, and says so. Claims without "
+        "its spec; the dimension *reader*), so that a verdict that hangs on it says so. Claims without "
         "words for one of the readers have no such reading.\n"
     )
     for kind in (OTHER, SAME_WORDS, ONE_LITERAL):

@@ -66,7 +66,7 @@ def doubts(figure: Figure, sidecar: Sidecar, runs: Runs, used: Iterable[Setting]
         return
     if (sidecar.figure, sidecar.tier) != (f"{figure.paper}/{figure.figure}", figure.tier):
         yield f"with the sidecar of {sidecar.figure or 'an unknown figure'} at the {sidecar.tier or 'unknown'} tier"
-    if sidecar.complete and not _planned(figure, sidecar):
+    if not _planned(figure, sidecar):
         yield "with a sidecar whose runs are not those of its plan"
     before = {str(facts.get("series")): facts for facts in sidecar.settings}
     for setting in used:
@@ -81,9 +81,17 @@ def doubts(figure: Figure, sidecar: Sidecar, runs: Runs, used: Iterable[Setting]
 
 def _planned(figure: Figure, sidecar: Sidecar) -> bool:
     """Return whether the runs, in this scheme of identities or a former one, have the hash of the plan."""
-    order = [setting.series for setting in figure.settings()]
-    ordered = ({name: runs.get(name, ()) for name in order} for runs in (sidecar.runs, sidecar.former_runs))
-    return any(plan_hash(runs) == sidecar.plan for runs in ordered)
+    return follows_plan(sidecar, [setting.series for setting in figure.settings()])
+
+
+def follows_plan(sidecar: Sidecar, order: Iterable[str] = ()) -> bool:
+    """Return whether the runs of complete results have the hash of their plan; others need not.
+
+    order : the series in the order of the plan, by default that of the sidecar's settings.
+    """
+    series = list(order) or [str(facts.get("series")) for facts in sidecar.settings]
+    ordered = ({name: runs.get(name, ()) for name in series} for runs in (sidecar.runs, sidecar.former_runs))
+    return not sidecar.complete or any(plan_hash(runs) == sidecar.plan for runs in ordered)
 
 
 def _numbers_of(facts: Mapping[str, Any]) -> dict[str, Any]:

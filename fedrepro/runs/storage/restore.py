@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.ledger import COUNTS
+from fedrepro.results.consistency import follows_plan
 from fedrepro.results.read import (
     as_written,
     content,
@@ -34,7 +35,7 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
     """Copy the runs in a figure's results into the store if it lacks them; return how many were copied.
 
     only : identities of the runs to copy (None: all). Results that differ from what was written (an edited or reordered
-    CSV) are ignored.
+    CSV, runs that are not those of the plan) are ignored.
     """
     wanted = {run: base for run, base in kept(plan, number, root).items() if only is None or run in only}
     lacking = {run: base for run, base in wanted.items() if not store.has(run)}
@@ -42,7 +43,7 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
     restored = 0
     for base in dict.fromkeys(lacking.values()):
         sidecar, table = read_sidecar(base), results_file(base)
-        if sidecar is None or table is None or not as_written(base, sidecar):
+        if sidecar is None or table is None or not (as_written(base, sidecar) and follows_plan(sidecar)):
             continue
         names = runs_in(base, sidecar, plan, number)
         for series, trial, record in _records(sidecar, table, base, aliases):
