@@ -547,6 +547,8 @@ class Plain:
             "abs": np.abs, "log10": np.log10, "mean": np.mean, "__builtins__": {},
             "min": lambda *each: functools.reduce(np.minimum, map(np.asarray, each)),
             "max": lambda *each: functools.reduce(np.maximum, map(np.asarray, each)),
+            "at_most": np.minimum, "quantile": np.quantile,
+            "log_between": lambda a, b, share: np.asarray(a) ** (1 - share) * np.asarray(b) ** share,
         }  # fmt: skip
 
     def holds(self, left: ast.expr, sign: ast.cmpop, right: ast.expr) -> bool:
@@ -565,17 +567,33 @@ class Plain:
         lower = registry.problems()[curve.setting.problem].metrics[metric].better == "lower"
         return made.rounds, made.values[metric].mean(axis=0), axes, curve, lower
 
-    def y(self, at: Any = None, cost: Any = None, since: Any = None, of: str = "value", **keys: Any) -> Any:
-        """The values at rounds, or at costs: the last that were recorded by then."""
+    def y(
+        self, at: Any = None, cost: Any = None, since: Any = None, of: str = "value", when: Any = None,
+        axis: str = "uplink_scalars", **keys: Any,
+    ) -> Any:  # fmt: skip
+        """The values at rounds, at costs (the last that were recorded by then), or at a computed round."""
         rounds, values, axes, curve, _ = self.curve(keys)
         values = self.smoothed(rounds, values, of)
+        if when is not None:
+            return self.between(rounds, values, float(np.ravel(when)[0]))
         if cost is not None:
-            return values[
-                [max(k for k, sent in enumerate(axes["uplink_scalars"]) if sent <= c) for c in np.ravel(cost)]
-            ]
+            return values[[max(k for k, sent in enumerate(axes[axis]) if sent <= c) for c in np.ravel(cost)]]
         asked = [r for r in curve.setting.recorded if r >= since] if since is not None else np.ravel(at).tolist()
         asked = [rounds[-1] if r == "end" else float(r) for r in asked]
         return values[[max(k for k, there in enumerate(rounds) if there <= r) for r in asked]]
+
+    def between(self, rounds: np.ndarray, values: np.ndarray, when: float) -> float:
+        """The value at a round between two recorded ones, on a logarithmic scale if both are positive."""
+        k = max(k for k, there in enumerate(rounds) if there <= when)
+        if k + 1 == len(rounds):
+            return float(values[k])
+        pair, scale = values[k : k + 2], (np.log, np.exp) if min(values[k : k + 2]) > 0 else (np.asarray, np.asarray)
+        return float(scale[1](np.interp(when, rounds[k : k + 2], scale[0](pair))))
+
+    def tail(self, share: float, **keys: Any) -> Any:
+        """The mean over the last share of the recorded rounds."""
+        recorded = self.curve(dict(keys))[3].setting.recorded
+        return np.mean(self.y(at=[r for r in recorded if r >= (1 - share) * recorded[-1]], **keys))
 
     def smoothed(self, rounds: np.ndarray, values: np.ndarray, of: str) -> np.ndarray:
         """The values, the mean or mean square over the rounds so far (trapezoids), or the least so far."""

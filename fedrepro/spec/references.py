@@ -25,6 +25,9 @@ ANY = "curve"
 LARGER, SMALLER, SAME = "larger", "smaller", "same"
 """Values of an argument that stand for all drawn values on one side of the other curve's, and for its own value."""
 
+MOST_CURVES = 50
+"""The most curves that one reference may name: the text of a check without words grows with their square."""
+
 Names = Mapping[str, Mapping[str, Any]]
 """Short names of curves, with the values that they select."""
 
@@ -104,6 +107,8 @@ def resolve(node: ast.expr, scope: Scope, other: Sequence[Reference] = ()) -> tu
     if not matching:
         labels = _list(curve.label for curve in panel.curves)
         raise UserError(f"'{ast.unparse(node)}' selects no curve of panel '{panel_name}' (curves: {labels})")
+    if len(matching) > MOST_CURVES:
+        raise UserError(f"'{ast.unparse(node)}' names {len(matching):,} curves; at most {MOST_CURVES} can be compared")
     return [_reference(curve, panel, metric, scope, values) for curve in _in_order(matching, values)], relative
 
 
