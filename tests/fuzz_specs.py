@@ -501,6 +501,8 @@ class Made:
 def judged(claim: Claim, figure: Figure) -> None:
     """Judge a claim on made-up results; raise Wrong if a plain reading of the averages gives another verdict."""
     made = {c.setting.series: _results(c) for c in judge.curves(claim, figure)}
+    if not made:  # options have made the claim inapplicable
+        return
     frame = pd.concat([results.frame(series) for series, results in made.items()])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

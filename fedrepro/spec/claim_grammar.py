@@ -121,13 +121,18 @@ LONGEST, DEEPEST = 4000, 60
 """Largest numbers of characters of a check as written, and of nested expressions."""
 
 
+def quietly_parsed(check: str) -> ast.Expression:
+    """Return the syntax tree of a text, without warnings about texts that look like mistakes in a program."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(check.strip(), mode="eval")
+
+
 @functools.lru_cache(maxsize=1024)
 def parse(check: str) -> ast.Expression:
     """Return the syntax tree of a check (cached). Raises UserError if it is not an expression of this grammar."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about texts that look like mistakes in a program
-            tree = ast.parse(check.strip(), mode="eval")
+        tree = quietly_parsed(check)
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
     except ValueError as error:

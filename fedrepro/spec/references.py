@@ -98,7 +98,7 @@ def resolve(node: ast.expr, scope: Scope, other: Sequence[Reference] = ()) -> tu
     given = {keyword.arg or "**": keyword.value for keyword in node.keywords} if isinstance(node, ast.Call) else {}
     values = {**known[name], **{key: _value(value) for key, value in given.items()}}
     panel_name = values.pop("panel", scope.claim.panel)
-    if panel_name not in scope.panels:
+    if panel_name not in list(scope.panels):
         raise UserError(f"there is no panel '{panel_name}'{nearest(str(panel_name), scope.panels)}")
     panel = scope.panels[panel_name]
     metric = values.pop("metric", panel.y)
@@ -107,6 +107,9 @@ def resolve(node: ast.expr, scope: Scope, other: Sequence[Reference] = ()) -> tu
     if not matching:
         labels = _list(curve.label for curve in panel.curves)
         raise UserError(f"'{ast.unparse(node)}' selects no curve of panel '{panel_name}' (curves: {labels})")
+    recorded = [name for name in matching[0].setting.metrics if all(name in c.setting.metrics for c in matching)]
+    if metric not in recorded:
+        raise UserError(f"'{ast.unparse(node)}': the metric '{metric}' is not recorded{nearest(str(metric), recorded)}")
     if len(matching) > MOST_CURVES:
         raise UserError(f"'{ast.unparse(node)}' names {len(matching):,} curves; at most {MOST_CURVES} can be compared")
     return [_reference(curve, panel, metric, scope, values) for curve in _in_order(matching, values)], relative

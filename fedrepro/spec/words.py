@@ -27,6 +27,8 @@ from fedrepro.spec.references import LARGER, SAME, SMALLER, Reference, Scope, ha
 Choose = Callable[[str], Any]
 """Returns the value of a dimension in the reading."""
 
+MOST_CHARACTERS = 100_000
+"""The most characters of a check without words that words stand for."""
 BEST_OF = "best_of"
 """The name for the best of several curves: ``best_of(fedmgs)``."""
 PLACES = ("end", "early", "middle")
@@ -61,7 +63,7 @@ class Strength:
 def uses_words(check: str) -> bool:
     """Return whether a check uses a word of the lexicon, or a name of curves, and has to be expanded."""
     try:
-        tree = ast.parse(check.strip(), mode="eval")
+        tree = claim_grammar.quietly_parsed(check)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     own = {*claim_grammar.READERS, *claim_grammar.PLAIN, *claim_grammar.ALONE}
@@ -85,10 +87,20 @@ def comparisons(check: str, scope: Scope, choose: Choose) -> list[str]:
     if len(check) > claim_grammar.LONGEST:
         raise UserError(f"the check has {len(check):,} characters; at most {claim_grammar.LONGEST:,} are allowed")
     try:
-        tree = ast.parse(check.strip(), mode="eval")
+        tree = claim_grammar.quietly_parsed(check)
     except SyntaxError as error:
         raise UserError(f"the check is not an expression: {error.msg} at character {error.offset}") from None
-    return list(dict.fromkeys(_Expander(scope, choose, check.strip()).comparisons(tree.body)))
+    found: dict[str, None] = {}
+    length = 0
+    for text in _Expander(scope, choose, check.strip()).comparisons(tree.body):
+        found[text] = None
+        length += len(text)
+        if length > MOST_CHARACTERS:
+            raise UserError(
+                f"'{check.strip()[:80]}' compares so many curves that it stands for more than {MOST_CHARACTERS:,} "
+                "characters; name fewer of them"
+            )
+    return list(found)
 
 
 class _Expander:
