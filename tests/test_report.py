@@ -24,12 +24,13 @@ from click.testing import Result
 from jinja2 import UndefinedError
 from scipy import stats
 
-from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED
+from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED, VERDICTS
 from fedrepro.plotting import series, style
 from fedrepro.plotting.figure import build
 from fedrepro.report import gather, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
+from fedrepro.results.consistency import recorded
 from fedrepro.results.schema import COLUMNS
 from fedrepro.spec import discrepancies
 from fedrepro.spec.nodes import SpecErrors
@@ -214,8 +215,7 @@ def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:
         spec.read_text().replace("name: synthetic, variant: clean, M: 12, N: 60, K: 3", "name: mnist, n: 60")
     )
     figure = section().figure
-    facts = json.loads(json.dumps([vars(s) for s in figure.settings()], default=str))
-    sidecar["settings"] = [{k: v for k, v in fact.items() if k != "names"} for fact in facts]
+    sidecar["settings"] = json.loads(json.dumps([recorded(s) for s in figure.settings()], default=str))
     path.write_text(json.dumps(sidecar))
     assert section().stale == ("the code that computes it changed",)  # its runs are not those of the recorded data
     sidecar["datasets"] = [
@@ -435,13 +435,14 @@ def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path,
     for claim, (verdict, why) in whys.items():
         (line,) = (line for line in text.splitlines() if f"| `{claim}` |" in line)
         assert line.startswith(f"| {verdict} |")
-        assert line.endswith(f"{why} |")
-    counted = "0 reproduced; 0 not reproduced; 0 within noise; 2 holds; 1 fails; 1 undecided; 1 not tested"
+        assert line.endswith(f"{why} | {'one reading' if verdict != NOT_TESTED else ''} |")
+    none = "; ".join(f"0 {verdict}" for verdict in VERDICTS[:4])
+    counted = f"{none}; 2 holds; 1 fails; 1 undecided; 1 not tested"
     assert (counted in text, counted in ran.output) == (True, True)
     assert f"{counted}; 5 claims\n" in ran.output
     assert "\n5 claims.\n" in text
     assert "| quick | 4 | 2 holds, 1 fails, 1 undecided |" in text
-    assert "| beyond | small | quick |  |  |  | 2 | 1 | 1 | 1 |" in text
+    assert "| beyond | small | quick |  |  |  |  | 2 | 1 | 1 | 1 |" in text
 
     page = words_of("out/report/claims/small.1.html")
     sides = f"{bracketed(many, '.4g')} < {bracketed(few, '.4g')} {bracketed(better, '.4g')}"
@@ -551,7 +552,8 @@ def test_a_report_of_another_process_is_the_same_file(computed: Path) -> None:
 def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedrepro: Call) -> None:
     fedrepro("report", "--no-pictures", "--out", "out", "--single", "out/report.html")
     text = Path("out/REPORT.md").read_text(encoding="utf-8")
-    counts = "0 reproduced; 0 not reproduced; 0 within noise; 0 holds; 0 fails; 1 undecided; 1 not tested."
+    none = "; ".join(f"0 {verdict}" for verdict in VERDICTS[:-2])
+    counts = f"{none}; 1 undecided; 1 not tested."
     assert text.startswith(f"# Which claims held\n\n{counts}\n")
     assert "| quick | 1 | 1 undecided | smaller data, fewer rounds and trials |" in text
     assert "| undecided | quick | `small.1` | more local steps help (nowhere) | at the quick tier: margin " in text
