@@ -20,7 +20,16 @@ from fedrepro.spec import discrepancies
 ROOT = Path(__file__).parents[2]
 BY_HAND = Path(__file__).parent / "papers"
 REPORT = ROOT / "results" / "paper" / "REPORT.md"
-ORDER = ("reproduced", "not reproduced", "within noise", "holds", "fails", "undecided", "not tested")
+ORDER = (
+    "reproduced",
+    "not reproduced",
+    "within noise",
+    "text against figure",
+    "holds",
+    "fails",
+    "undecided",
+    "not tested",
+)
 
 
 def pages() -> dict[str, str]:
@@ -30,14 +39,15 @@ def pages() -> dict[str, str]:
 
 
 def figures(report: str) -> dict[str, tuple[str, list[list[str]]]]:
-    """Return by ``paper/figure`` its title, and verdict, evidence, id, sentence and reason of each claim."""
+    """Return by ``paper/figure`` its title, and verdict, evidence, id, sentence, reason and readings of each claim."""
     shown = {}
     for part in re.split(r"^## ", report, flags=re.MULTILINE)[1:]:
         head, _, body = part.partition("\n")
         name, colon, title = head.partition(": ")
         if colon and "/" in name:
             lines = [line for line in body.splitlines() if line.startswith("| ")][2:]
-            shown[name] = title, [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines]
+            cells = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in lines]
+            shown[name] = title, [line + [""] * (6 - len(line)) for line in cells]
     return shown
 
 
@@ -57,8 +67,8 @@ def _page(key: str, shown: dict[str, tuple[str, list[list[str]]]]) -> Iterator[s
         yield f"`fedrepro run {name}`, `fedrepro verdict {name}`\n"
         if claims:
             yield table(
-                ["verdict", "evidence", "claim", "why"],
-                ([c[0], c[1], _claim_text(c[3]), _starred(c[4])] for c in claims),
+                ["verdict", "evidence", "claim", "why", "readings"],
+                ([c[0], c[1], _claim_text(c[3]), _starred(c[4]), _starred(c[5])] for c in claims),
             )
     if key in registry.PAPERS:
         yield from _equations(key)
