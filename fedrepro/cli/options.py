@@ -76,24 +76,17 @@ spec_arguments = click.argument(
 
 def evidence_option(verb: str) -> Any:
     """Return the option ``--tier`` of commands that can use the strongest evidence for each claim."""
-    return click.option(
-        "--tier",
-        type=click.Choice(["best", *TIERS]),
-        default="best",
-        show_default=True,
-        help=f"Tier of the results to {verb}; best: the strongest evidence for each claim, paper tier or quick.",
-    )
+    return _best_tier_option(f"results to {verb}; best: the strongest evidence for each claim, paper tier or quick.")
 
 
 def largest_tier_option(what: str) -> Any:
     """Return the option ``--tier`` of commands that use the largest tier with results."""
-    return click.option(
-        "--tier",
-        type=click.Choice(["best", *TIERS]),
-        default="best",
-        show_default=True,
-        help=f"Tier of the {what}; best: the first of paper, quick and smoke that has results.",
-    )
+    return _best_tier_option(f"{what}; best: the first of paper, quick and smoke that has results.")
+
+
+def _best_tier_option(of: str) -> Any:
+    choice = click.Choice(["best", *TIERS])
+    return click.option("--tier", type=choice, default="best", show_default=True, help=f"Tier of the {of}")
 
 
 tier_option = click.option(
