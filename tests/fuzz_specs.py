@@ -384,9 +384,22 @@ def overlay(base: Any, over: Any) -> Any:
     return over
 
 
+def smallest(tree: Any) -> Any:
+    """The tree with at most three rounds everywhere, as the tier smoke has it if the spec does not say otherwise."""
+    if isinstance(tree, list):
+        return [smallest(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    few = {k: [min(r, 3) for r in v] if isinstance(v, list) else min(v, 3) for k, v in tree.items() if k == "rounds"}
+    return {k: smallest(v) for k, v in tree.items()} | few
+
+
 def same(figure: Figure, tree: Any, tier: str) -> None:
     """Raise Wrong if the figure differs from the tree of plain values."""
-    tree = overlay(tree, (tree.get("tiers") or {}).get(tier) or {})
+    tiers = tree.get("tiers") or {}
+    if tier == "smoke" and tiers.get(tier) is None:
+        tree = smallest(tree) | {"trials": 1}
+    tree = overlay(tree, tiers.get(tier) or {})
     _equal("trials", figure.trials, tree["trials"])
     _equal("title", figure.title, tree.get("title") or "")
     _equal("panels", [p.id for p in figure.panels], list(tree["panels"]))

@@ -162,7 +162,7 @@ def figure_of(name: str, metrics: tuple[str, ...]) -> Figure:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tiny.yaml"
         path.write_text(yaml.safe_dump(made.spec(name, metrics)), encoding="utf-8")
-        return load(path, "smoke")
+        return load(path, "quick")
 
 
 @functools.cache

@@ -121,6 +121,7 @@ def test_lists_for_programs_name_every_cell(fedrepro: Call) -> None:
 def test_a_plan_for_programs_says_what_the_text_does(fedrepro: Call, small: Path) -> None:
     said = json.loads(fedrepro("plan", small, "--json", "--jobs", 1).stdout)
     (figure,) = said["figures"]
+    assert 0 < figure.pop("seconds") < 60
     assert figure == {"figure": "beyond/small", "tier": "quick", "settings": 4, "trials": 2, "reused": 0, "todo": 8} | {
         "missing": {}
     }

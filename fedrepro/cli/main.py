@@ -71,7 +71,7 @@ class _Group(click.Group):
         except OSError as error:  # of a user's disk, folder or file, without a message of its own
             if error.errno == errno.EPIPE or error.filename is None:
                 raise
-            click.secho(f"error: {error.filename}: {error.strerror}", fg="red", err=True)
+            click.secho(f"error: {_reason(error)}", fg="red", err=True)
             ctx.exit(2)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -89,6 +89,17 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+
+def _reason(error: OSError) -> str:
+    """Return what to say about a file that could not be read or written: which, or that the program itself is gone."""
+    from fedrepro import snapshot
+
+    try:
+        snapshot.require()
+    except UserError as lost:
+        return str(lost)
+    return f"{error.filename}: {error.strerror}"
 
 
 def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
