@@ -8,43 +8,91 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import Result
 
 from fedrepro.report import table_formats
 
+from .conftest import ROOT
+
 Call = Callable[..., Result]
 
 
 @pytest.fixture
-def shown(small: Path, tmp_path: Path, fedrepro: Call) -> Callable[[str], str]:
+def shown(small: Path, tmp_path: Path, fedrepro: Call) -> Callable[..., str]:
     small.write_text(small.read_text().replace('title: "left"', 'title: "left & right, $Q_1$ < 3_000"'))
     assert fedrepro("run", small, "-j", 1, "-q").exit_code == 0
 
-    def show(form: str) -> str:
-        found = fedrepro("show", small, "--results", tmp_path / "results", "--format", form)
+    def show(form: str, *options: str) -> str:
+        found = fedrepro("show", small, "--results", tmp_path / "results", "--format", form, *options)
         assert found.exit_code == 0, found.output
         return found.output
 
     return show
 
 
-def test_every_format_has_the_same_numbers(shown: Callable[[str], str]) -> None:
+def test_every_format_has_the_same_numbers(shown: Callable[..., str]) -> None:
     panels = json.loads(shown("json"))["panels"]
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     assert [row["panel"] for row in rows] == ["a"] * 4 + ["b"] * 4
-    assert [row["objective"] for row in rows] == [row["objective"] for panel in panels for row in panel["rows"]]
-    value = rows[0]["objective"]
+    texts = [row["objective"] for panel in panels for row in panel["rows"]]
+    assert [f"{float(row['mean']):.6g}" for row in rows] == texts
+    assert [row["uplink_scalars"] for row in rows] == [
+        row["numbers sent up"] for panel in panels for row in panel["rows"]
+    ]
+    value = texts[0]
     assert 0.0 < float(value) < 1.0
     assert f"| {value} |" in shown("md")
     assert f"& {value} &" in shown("latex")
 
 
-def test_latex_is_set_with_booktabs(shown: Callable[[str], str]) -> None:
+def test_latex_is_set_with_booktabs(shown: Callable[..., str]) -> None:
     text = shown("latex")
     assert text.count("\\begin{table}") == text.count("\\toprule") == text.count("\\bottomrule") == 2
     assert "\\caption{left \\& right, $Q_1$ $<$ 3\\_000. beyond/small: QUICK TIER. quick tier" in text
     assert "\\begin{tabular}{lrrrrrr}" in text
+
+
+def test_a_program_reads_one_table_of_plain_numbers(shown: Callable[..., str]) -> None:
+    frame = pd.read_csv(io.StringIO(shown("csv")))
+    assert set(frame["panel"]) == {"a", "b"}
+    for name in ("mean", "sd", "trials", "round_min", "round_max", "uplink_scalars"):
+        assert pd.api.types.is_numeric_dtype(frame[name]), name
+    assert "," in shown("md")
+    assert not any("," in row["numbers sent up"] for row in json.loads(shown("json"))["panels"][0]["rows"])
+
+
+def test_the_best_values_are_bold_on_request(shown: Callable[..., str], small: Path, fedrepro: Call) -> None:
+    best = min(float(row["objective"]) for row in json.loads(shown("json"))["panels"][0]["rows"])
+    assert f"\\textbf{{{best:.6g}}}" in shown("latex", "--bold")
+    assert f"| **{best:.6g}** |" in shown("md", "--bold")
+    assert "textbf" not in shown("latex")
+    refused = fedrepro("show", small, "--bold")
+    assert "--bold needs --format latex or md; text has no bold letters" in refused.stderr
+
+
+def test_tables_of_methods_have_a_best_cell_per_column_and_can_omit_the_papers_numbers(fedrepro: Call) -> None:
+    table = fedrepro(
+        "show", "fedmf/table1", "--results", ROOT / "results", "--format", "latex", "--panel", "accuracy", "--bold"
+    ).output
+    best = {row.split(" & ")[0]: row.count("textbf") for row in table.splitlines() if "textbf" in row}
+    assert best == {"FedMAvg, m = 100": 2, "FedMGS, m = 100": 2}
+    assert "; paper 49.1" in table
+    table = fedrepro(
+        "show",
+        "fedmf/table1",
+        "--results",
+        ROOT / "results",
+        "--format",
+        "latex",
+        "--panel",
+        "accuracy",
+        "--no-published",
+    ).output
+    assert "paper 4" not in table
+    assert "`" not in table, "a caption has no commands"
+    assert "KM$|$$|$" in table
 
 
 def test_text_for_latex_keeps_its_mathematics() -> None:

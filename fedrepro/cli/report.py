@@ -16,6 +16,7 @@ from fedrepro.cli.options import (
     results_option,
     set_option,
 )
+from fedrepro.errors import UserError
 from fedrepro.spec.find import experiments, find_panel, find_some, project
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
@@ -162,6 +163,8 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     help="latex: tables for the package booktabs.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--bold", is_flag=True, help="Print the best values in bold (latex and md).")
+@click.option("--no-published", is_flag=True, help="Leave out the paper's numbers in tables (text, latex and md).")
 @set_option
 @results_option
 def show(
@@ -171,15 +174,19 @@ def show(
     at: int | None,
     form: str,
     as_json: bool,
+    bold: bool,
+    no_published: bool,
     sets: tuple[str, ...],
     results_dir: Path,
 ) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
+    With `--format csv`, each curve or cell of a table is a row of plain numbers in full precision.
+
     \b
     Examples:
       fedrepro show fedc/fig5
-      fedrepro show fedmf/table1 --tier paper --format latex
+      fedrepro show fedmf/table1 --tier paper --format latex --bold --no-published
       fedrepro show fedc/fig5 --panel a --at 50
     """
     from fedrepro.plotting.header_footer import footer, tags
@@ -187,21 +194,28 @@ def show(
     from fedrepro.report import end_values, table_formats
     from fedrepro.results.read import largest_tier
 
+    form = "json" if as_json else form
+    if bold and form not in ("latex", "md"):
+        raise UserError(f"--bold needs --format latex or md; {form} has no bold letters")
     path, panel = find_panel(figure, panel)
     source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)
     name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
-    tables = list(end_values.panels(source, panel, at))
-    if as_json or form != "text":
+    if form == "csv":
+        rows = [row for shown in end_values.chosen(source, panel) for row in end_values.numbers(source, shown, at)]
+        click.echo(table_formats.numbers_csv(rows), nl=False)
+        return
+    tables = list(end_values.panels(source, panel, at, bold=bold, published=not no_published))
+    if form != "text":
         caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
-        click.echo(table_formats.FORMATS["json" if as_json else form](tables, " ".join(caption.split())), nl=False)
+        click.echo(table_formats.FORMATS[form](tables, " ".join(caption.split())), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:
         click.secho(caveats, fg="yellow")
-    for shown, rows in tables:
+    for shown, lines in tables:
         click.echo()
         click.secho(f"({shown.id}) {shown.title}".strip(), bold=True)
-        for line in listing.aligned(tuple(row) for row in rows):
+        for line in listing.aligned(tuple(row) for row in lines):
             click.echo(f"  {line}")
     click.echo()
     for data, sizes in source.sidecar.sizes.items():

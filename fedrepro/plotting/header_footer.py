@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +115,21 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)
-    missing = sidecar.missing
+    missing = [without_command(text) for text in sidecar.missing]
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
         parts.append("missing: " + "; ".join(missing[:3]) + more)
     return parts
+
+
+def without_command(reason: str) -> str:
+    """Return why something is missing, without the commands that would mend it, which belong on a terminal."""
+    return re.sub(r"(: |; | \()`fedrepro .*$", "", reason)
+
+
+def caption(source: FigureData) -> str:
+    """Return the caption of a figure's tables: title, tags and footer."""
+    return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
 
 
 def _datasets(source: FigureData) -> list[str]:

@@ -144,11 +144,20 @@ class Grid(NamedTuple):
     rows: list[str]
     columns: list[str]
     cells: Mapping[tuple[str, str], tuple[str, str]]
+    best: frozenset[tuple[str, str]] = frozenset()
 
-    def lines(self) -> list[list[str]]:
-        """Return the head and every row, a cell as ``ours ± sd; paper ... (difference)``."""
-        body = [[row, *("; ".join(filter(None, self.cells[row, c])) for c in self.columns)] for row in self.rows]
-        return [["", *self.columns], *body]
+    def lines(self, bold: bool = False, published: bool = True) -> list[list[str]]:
+        """Return the head and every row, a cell as ``ours ± sd; paper ... (difference)``.
+
+        bold : with ``**`` around the best of each column. published : with the paper's numbers.
+        """
+
+        def text(row: str, column: str) -> str:
+            ours, paper = self.cells[row, column]
+            shown = f"**{ours}**" if bold and (row, column) in self.best else ours
+            return "; ".join(filter(None, (shown, paper if published else "")))
+
+        return [["", *self.columns], *([row, *(text(row, c) for c in self.columns)] for row in self.rows)]
 
 
 def grid(panel: Panel, cells: pd.DataFrame) -> Grid:
@@ -161,8 +170,31 @@ def grid(panel: Panel, cells: pd.DataFrame) -> Grid:
     rows, columns = named(cells["row"], keys.rows), named(cells["column"], keys.columns)
     every = dict.fromkeys(itertools.product(rows, columns), ("", ""))
     texts = (cell_texts(panel, cell) for cell in cells.itertuples())
-    filled = dict(zip(zip(rows, columns, strict=True), texts, strict=True))
-    return Grid(list(dict.fromkeys(rows)), list(dict.fromkeys(columns)), every | filled)
+    places = list(zip(rows, columns, strict=True))
+    filled = dict(zip(places, texts, strict=True))
+    best = frozenset(place for place, is_best in zip(places, _best(panel, cells), strict=True) if is_best)
+    return Grid(list(dict.fromkeys(rows)), list(dict.fromkeys(columns)), every | filled, best)
+
+
+def _best(panel: Panel, cells: pd.DataFrame) -> list[bool]:
+    """Return for each cell whether no other of its column is better as printed, if the rows are methods."""
+    options = TableOptions.of(panel)
+    if not {"algorithm", "label"} & set(options.rows) or len({curve.setting.algorithm for curve in panel.curves}) == 1:
+        return [False] * len(cells)
+    digits = 3 if options.digits is None else options.digits
+    signs = [_sign(panel, metric) for _, metric in panels.table(panel).cells().values()]
+    scores = (cells["mean"].round(digits) * signs).where(cells["status"] == "ok")
+    by_column = scores.groupby(cells["column"], sort=False)
+    return list((scores == by_column.transform("max")) & (by_column.transform("count") > 1))
+
+
+def _sign(panel: Panel, metric: str) -> int:
+    """Return 1 if larger cells are better, else -1."""
+    options = TableOptions.of(panel)
+    if options.reach is not None:
+        return 1 if options.saving_from is not None or options.ratio_from is not None else -1
+    entry = axes.metrics(panel).get(metric)
+    return (1 if entry is not None and entry.better == "higher" else -1) * (1 if options.scale > 0 else -1)
 
 
 def markdown(panel: Panel, cells: pd.DataFrame) -> str:
@@ -171,6 +203,8 @@ def markdown(panel: Panel, cells: pd.DataFrame) -> str:
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(t.replace("|", "\\|") for t in line) + " |" for line in lines) + "\n"
 
+
+SECOND_LINE = "second line of a cell: the paper's number, in brackets ours minus the paper's"
 
 SIZES = (style.FONT, style.SMALL)
 """Sizes in points of the two lines of a cell."""
@@ -196,15 +230,18 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
         _paint(ax, shown, first + np.cumsum([0.0, *wide]), tall)
 
     note = "read off curves averaged over trials" if TableOptions.of(panel).ratio_from else "mean ± sd over trials"
-    notes = (f"cells: {note}",) if (cells["trials"] > 1).any() else ()
+    notes: tuple[str, ...] = (f"cells: {note}",) if (cells["trials"] > 1).any() else ()
+    notes += ("bold: the best of a column",) if shown.best else ()
+    notes += (SECOND_LINE,) if cells["published"].notna().any() else ()
     size = (max(total[0], 3.2) + 0.2, total[1] + 0.4)
     absent = "" if any(cells["trials"] > 0) or set(cells["status"]) != {"no results"} else "no results"
     return Prepared(size, (), notes, 0.4, absent, title_width=title_width, paint_all=paint)
 
 
 def _column_width(shown: Grid, column: str) -> float:
-    lines = [(text, size) for row in shown.rows for text, size in zip(shown.cells[row, column], SIZES, strict=True)]
-    return max(style.width(column, style.FONT, True), *(style.width(text, size) for text, size in lines))
+    cells = [(shown.cells[row, column], (row, column) in shown.best) for row in shown.rows]
+    ours = [style.width(text, SIZES[0], is_best) for (text, _), is_best in cells]
+    return max(style.width(column, style.FONT, True), *ours, *(style.width(paper, SIZES[1]) for (_, paper), _ in cells))
 
 
 def _paint(ax: Axes, shown: Grid, ends: np.ndarray, tall: list[float]) -> None:
@@ -221,7 +258,8 @@ def _paint(ax: Axes, shown: Grid, ends: np.ndarray, tall: list[float]) -> None:
         ax.text(0.08, y + LINE, row, ha="left", va="baseline", fontsize=style.FONT)
         for column, end in columns:
             ours, paper = shown.cells[row, column]
-            ax.text(end - 0.1, y + LINE, ours, ha="right", va="baseline", fontsize=SIZES[0])
+            weight = "bold" if (row, column) in shown.best else "normal"
+            ax.text(end - 0.1, y + LINE, ours, ha="right", va="baseline", fontsize=SIZES[0], weight=weight)
             if paper:
                 ax.text(end - 0.1, y + 2 * LINE, paper, ha="right", va="baseline", fontsize=SIZES[1], color=style.FAINT)
         y += height

@@ -1,58 +1,145 @@
-"""The end values of a figure's panels as terminal tables."""
+"""The end values of a figure's panels: as tables to read, and as plain numbers for other programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
 from fedrepro.plotting import series, tables
 from fedrepro.plotting.series import FigureData, Trial
+from fedrepro.spec import axes
+from fedrepro.spec import panels as spec_panels
 from fedrepro.spec.model import Curve, Panel
 
-COSTS = ("round", "uplink_scalars")
+NUMBERS = (
+    "panel", "curve", "column", "metric", "mean", "sd", "trials", "round_min", "round_max", "uplink_scalars",
+    "published", "difference", "note",
+)  # fmt: skip
+"""The columns of ``numbers``."""
+
+
+class End(NamedTuple):
+    """Where a curve ends: the values of its healthy trials, their last rounds, and the mean cost.
+
+    note : what became of the other trials.
+    """
+
+    curve: Curve
+    values: np.ndarray
+    rounds: np.ndarray
+    uplink_scalars: float
+    note: str
 
 
 def panels(
-    source: FigureData, only: str | None = None, at: int | None = None
+    source: FigureData, only: str | None = None, at: int | None = None, *, bold: bool = False, published: bool = True
 ) -> Iterator[tuple[Panel, list[list[str]]]]:
     """Yield each panel (or only the one with this name) with the rows of its table, the header first.
 
-    at : read the curves at this round instead of at their ends. Raises UserError if there is no such panel.
+    at : read the curves at this round instead of at their ends. bold : put ``**`` around the best of each column of a
+    table and the best end of the curves. published : include the paper's numbers in tables. Raises UserError if there
+    is no such panel.
     """
+    for panel in chosen(source, only):
+        is_table = panel.kind == "table"
+        yield panel, cells(source, panel, bold, published) if is_table else ends(source, panel, at, bold)
+
+
+def chosen(source: FigureData, only: str | None) -> list[Panel]:
+    """Return the panels of a figure, or the one with this name. Raises UserError if there is none."""
     known = [p.id for p in source.figure.panels]
     if only is not None and only not in known:
         raise UserError(f"--panel {only}: no such panel{nearest(only, known)} (panels: {', '.join(known)})")
-    for panel in source.figure.panels:
-        if only in (None, panel.id):
-            yield panel, cells(source, panel) if panel.kind == "table" else ends(source, panel, at)
+    return [panel for panel in source.figure.panels if only in (None, panel.id)]
 
 
-def cells(source: FigureData, panel: Panel) -> list[list[str]]:
+def cells(source: FigureData, panel: Panel, bold: bool = False, published: bool = True) -> list[list[str]]:
     """Return a table panel as it is drawn: ours, and the paper's number with the difference."""
-    return tables.grid(panel, tables.cells_of(source, panel)).lines()
+    return tables.grid(panel, tables.cells_of(source, panel)).lines(bold, published)
 
 
-def ends(source: FigureData, panel: Panel, at: int | None = None) -> list[list[str]]:
+def ends(source: FigureData, panel: Panel, at: int | None = None, bold: bool = False) -> list[list[str]]:
     """Return every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
-    metric = panel.y
-    header = ["curve", metric, "± sd", "trials", "round", "numbers sent up", "note"]
-    return [header, *(_row(source, panel, curve, metric, at) for curve in panel.curves)]
+    header = ["curve", panel.y, "± sd", "trials", "round", "numbers sent up", "note"]
+    read = [_end(source, panel, curve, at) for curve in panel.curves]
+    means = [f"{end.values.mean():.6g}" if end.values.size else "" for end in read]
+    best = _best(panel, means) if bold else ""
+    return [
+        header,
+        *(_row(end, f"**{mean}**" if mean and mean == best else mean) for end, mean in zip(read, means, strict=True)),
+    ]
 
 
-def _row(source: FigureData, panel: Panel, curve: Curve, metric: str, at: int | None) -> list[str]:
-    runs = series.trials(source, curve, panel, metric=metric)
+def numbers(source: FigureData, panel: Panel, at: int | None = None) -> list[dict[str, Any]]:
+    """Return the cells of a table panel, or the ends of its curves, as numbers: a row each, with the keys ``NUMBERS``.
+
+    What does not apply is None.
+    """
+    given: list[dict[Any, Any]]
+    if panel.kind == "table":
+        metrics = [metric for _, metric in spec_panels.table(panel).cells().values()]
+        cells_of = tables.cells_of(source, panel).rename(columns={"row": "curve", "status": "note"})
+        given = [{**row, "metric": metric} for row, metric in zip(cells_of.to_dict("records"), metrics, strict=True)]
+    else:
+        given = [_number_row(panel, _end(source, panel, curve, at)) for curve in panel.curves]
+    return [{name: _plain({"panel": panel.id, **row}.get(name)) for name in NUMBERS} for row in given]
+
+
+def _number_row(panel: Panel, end: End) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "curve": end.curve.label,
+        "metric": panel.y,
+        "trials": end.values.size,
+        "note": end.note or "ok",
+    }
+    if end.values.size:
+        row |= {"mean": end.values.mean(), "uplink_scalars": end.uplink_scalars}
+        row |= {"round_min": end.rounds.min(), "round_max": end.rounds.max()}
+    if end.values.size > 1:
+        row["sd"] = end.values.std(ddof=1)
+    return row
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a Python object: None for nan, a whole number as int."""
+    if not isinstance(value, (int, float, np.number)):
+        return value
+    number = float(value)
+    if np.isnan(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _best(panel: Panel, means: list[str]) -> str:
+    """Return the best of the printed means, or '' if there are fewer than two."""
+    entry = axes.metrics(panel).get(panel.y)
+    present = [mean for mean in means if mean]
+    if len(present) < 2 or entry is None:
+        return ""
+    return max(present, key=float) if entry.better == "higher" else min(present, key=float)
+
+
+def _end(source: FigureData, panel: Panel, curve: Curve, at: int | None) -> End:
+    runs = series.trials(source, curve, panel, metric=panel.y)
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
-    bad = series.lost(runs)
+    note = ", ".join(series.lost(runs))
     if not healthy:
-        return [curve.label, "", "", "0", "", "", ", ".join(bad) or "no results"]
-    values = np.array([_read(t, at) for t in healthy])
-    sd = f"{values.std(ddof=1):.2g}" if values.size > 1 else ""
+        return End(curve, np.array([]), np.array([]), float("nan"), note or "no results")
     rounds = [float(t.x[-1]) if at is None else float(at) for t in healthy]
     cost = np.mean([_cost(source, curve, t.number, at) for t in healthy])
-    shown = f"{rounds[0]:g}" if len(set(rounds)) == 1 else f"{min(rounds):g} to {max(rounds):g}"
-    return [curve.label, f"{values.mean():.6g}", sd, str(values.size), shown, f"{cost:,.0f}", ", ".join(bad)]
+    return End(curve, np.array([_read(t, at) for t in healthy]), np.array(rounds), float(cost), note)
+
+
+def _row(end: End, mean: str) -> list[str]:
+    if not end.values.size:
+        return [end.curve.label, "", "", "0", "", "", end.note]
+    sd = f"{end.values.std(ddof=1):.2g}" if end.values.size > 1 else ""
+    first, last = end.rounds.min(), end.rounds.max()
+    rounds = f"{first:g}" if first == last else f"{first:g} to {last:g}"
+    return [end.curve.label, mean, sd, str(end.values.size), rounds, f"{end.uplink_scalars:,.0f}", end.note]
 
 
 def _read(trial: Trial, at: int | None) -> float:

@@ -22,8 +22,7 @@ from fedrepro.claims.compared_values import Read, Spot
 from fedrepro.claims.evidence import NONE
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
-from fedrepro.plotting import naming
-from fedrepro.plotting.header_footer import footer, tags
+from fedrepro.plotting import header_footer, naming
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
 from fedrepro.report import curve_data, end_values, gather, next_steps, pictures, table_formats
@@ -171,10 +170,12 @@ def _shown(
         rows = []
     files = dict(drawn.files)
     if main and rows:
-        files["tex"] = table_formats.as_latex([(panel, rows)], _caption(source)).encode()
+        files["tex"] = table_formats.as_latex([(panel, rows)], header_footer.caption(source)).encode()
         points = curve_data.table(data[panel.id]) if panel.id in data else None
         files["csv"] = (
-            table_formats.as_csv([(panel, rows)], "") if points is None else table_formats.csv_text(points)
+            table_formats.numbers_csv(end_values.numbers(source, panel))
+            if points is None
+            else table_formats.csv_text(points)
         ).encode()
     own = {row.claim.id for row in section.claims if section.read_from(row) is source}
     marks = {name: _marks(source, panel, drawn, reads[name].spots, data) for name in own if name in reads}
@@ -182,11 +183,6 @@ def _shown(
         panel.id, source.figure.tier, pictures.titled(panel), panel.kind, drawn.markup, files, drawn.size, rows,
         {name: points for name, points in marks.items() if points},
     )  # fmt: skip
-
-
-def _caption(source: FigureData) -> str:
-    """Return the caption of a table: title, tags and footer of the figure."""
-    return ". ".join(filter(None, (source.figure.title, "; ".join(tags(source)), footer(source, ()))))
 
 
 def _marks(

@@ -250,6 +250,9 @@ def lighter(color: str) -> str:
 
 def table(source: FigureData, panel: Panel) -> Markup:
     """Return a table panel: ours with its spread, and below it the paper's number with the difference."""
-    rows, columns, texts = tables.grid(panel, tables.cells_of(source, panel))
-    filled = [(row, [texts.get((row, column), ("", "")) for column in columns]) for row in rows]
-    return render("numbers.html", caption=titled(panel), columns=columns, rows=filled)
+    shown = tables.grid(panel, tables.cells_of(source, panel))
+    filled = [
+        (row, [(*shown.cells[row, column], (row, column) in shown.best) for column in shown.columns])
+        for row in shown.rows
+    ]
+    return render("numbers.html", caption=titled(panel), columns=shown.columns, rows=filled)

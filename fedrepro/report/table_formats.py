@@ -1,11 +1,12 @@
-"""The numbers of a figure's panels as text for other programs: CSV, Markdown, LaTeX (booktabs), JSON."""
+"""The numbers of a figure's panels as text for papers and programs: CSV, Markdown, LaTeX (booktabs), JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedrepro.report.render import cell
@@ -14,16 +15,9 @@ from fedrepro.spec.model import Panel
 Tables = Sequence[tuple[Panel, list[list[str]]]]
 
 
-def as_csv(tables: Tables, caption: str) -> str:
-    """Return one table with the panel's letter in each row, and a new header for panels with other columns."""
-    lines: list[list[str]] = []
-    header: list[str] = []
-    for panel, rows in tables:
-        if rows[0] != header:
-            header = rows[0]
-            lines.append(["panel", *header])
-        lines += [[panel.id, *row] for row in rows[1:]]
-    return csv_text(lines)
+def numbers_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows of numbers (``end_values.numbers``) as a CSV with one header; an empty field where there is none."""
+    return csv_text([list(rows[0]), *(["" if v is None else str(v) for v in row.values()] for row in rows)])
 
 
 def csv_text(rows: Sequence[Sequence[str]]) -> str:
@@ -45,9 +39,13 @@ def as_latex(tables: Tables, caption: str) -> str:
 
 
 def as_json(tables: Tables, caption: str) -> str:
-    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``."""
+    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``; digits have no groups."""
     panels = [
-        {"panel": panel.id, "title": panel.title, "rows": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]}
+        {
+            "panel": panel.id,
+            "title": panel.title,
+            "rows": [dict(zip(rows[0], map(_ungrouped, row), strict=True)) for row in rows[1:]],
+        }
         for panel, rows in tables
     ]
     facts: dict[str, Any] = {"caption": caption, "panels": panels}
@@ -55,7 +53,6 @@ def as_json(tables: Tables, caption: str) -> str:
 
 
 FORMATS: dict[str, Callable[[Tables, str], str]] = {
-    "csv": as_csv,
     "md": as_markdown,
     "latex": as_latex,
     "json": as_json,
@@ -72,7 +69,7 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:
 
     header, *body = rows
     numbers = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
-    frame = pd.DataFrame([[_tex(cell) for cell in row] for row in body], columns=[_tex(name) for name in header])
+    frame = pd.DataFrame([[_tex_cell(cell) for cell in row] for row in body], columns=[_tex(name) for name in header])
     text: str = frame.to_latex(
         index=False,
         escape=False,
@@ -84,9 +81,13 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:
     return text
 
 
+def _ungrouped(text: str) -> str:
+    return text.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", text) else text
+
+
 def _is_number(text: str) -> bool:
     try:
-        float(text.replace(",", "") or 0)
+        float(text.replace(",", "").strip("*") or 0)
     except ValueError:
         return False
     return True
@@ -95,9 +96,24 @@ def _is_number(text: str) -> bool:
 _TEX = str.maketrans(
     {char: f"\\{char}" for char in "&%#_{}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "²": "$^2$", "−": "$-$"}
-    | {"±": r"$\pm$", "·": r"$\cdot$", "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "<": "$<$", ">": "$>$"}
+    | {
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "×": r"$\times$",
+        "≥": r"$\ge$",
+        "≤": r"$\le$",
+        "<": "$<$",
+        ">": "$>$",
+        "|": "$|$",
+    }
 )
 """LaTeX of characters that have a meaning there, or that its fonts lack."""
+
+
+def _tex_cell(text: str) -> str:
+    """Return a cell for LaTeX; text between double asterisks is bold."""
+    bold = re.fullmatch(r"\*\*(.*)\*\*(.*)", text)
+    return f"\\textbf{{{_tex(bold[1])}}}{_tex(bold[2])}" if bold else _tex(text)
 
 
 def _tex(text: str) -> str:
