@@ -166,7 +166,7 @@ def _taken(package: Path) -> Iterator[Program]:
 
 def _roots(stack: contextlib.ExitStack) -> Iterator[Path]:
     """Yield folders that can contain snapshots: in the data home, in the user's cache, a temporary one."""
-    if home := os.environ.get("FEDREPRO_DATA", "").strip():  # see fedrepro.data.home
+    if home := os.environ.get("FEDREPRO_DATA", "").strip():  # see fedrepro.data.data_home
         yield Path(home).expanduser() / ".programs"
     import pooch
 

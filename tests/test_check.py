@@ -424,22 +424,22 @@ def test_files_of_version_1_have_one_finding(tmp_path: Path) -> None:
 def test_the_report_shows_the_last_check_and_what_it_confirms(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedrepro.report import gather
+    from fedrepro.report import gather_contents
 
     fedrepro("run", small, "-j", 1)
     digest = code.digest
     monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed")
     root = tmp_path / "results"
-    before = gather.section(small, "quick", root)
+    before = gather_contents.section(small, "quick", root)
     assert before.stale == ("the code that computes it changed",)
     assert before.check is None
     checked(tmp_path, fedrepro, small)
-    after = gather.section(small, "quick", root)
+    after = gather_contents.section(small, "quick", root)
     assert after.stale == ()
     assert after.check is not None
     assert after.check.words.startswith("same bits in 8 of 8 runs, each to its last round, on 20")
     monkeypatch.setattr(code, "digest", lambda computing: digest(computing) + " changed once more")
-    assert gather.section(small, "quick", root).stale == ("the code that computes it changed",)
+    assert gather_contents.section(small, "quick", root).stale == ("the code that computes it changed",)
 
 
 def test_the_queue_of_the_paper_tier_names_every_figure_once() -> None:

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from fedrepro import files
 from fedrepro.cli.main import main
-from fedrepro.data.content import fingerprint
+from fedrepro.data.content_fingerprint import fingerprint
 from fedrepro.data.copies import folder
 from fedrepro.data.imports import adopt
 from fedrepro.errors import Unwritable, UserError, is_full

@@ -10,8 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
-from fedrepro.data import content, copies, imports, loading, parsed
-from fedrepro.data.home import home as data_home
+from fedrepro.data import content_fingerprint, copies, imports, loading, npy_parts
+from fedrepro.data.data_home import home as data_home
 from fedrepro.data.source import sources
 from fedrepro.errors import DataAbsent, UserError
 from tests import data_copies
@@ -87,13 +87,13 @@ def test_where_the_published_arrays_are_known_they_tell_a_copy_from_a_variant(tm
 def test_adding_a_part_leaves_the_other_parts_fingerprint_alone(tmp_path):
     folder = data_copies.mnist(tmp_path / "copy")
     imports.adopt("mnist", [folder])
-    test_only = content.fingerprint("mnist", {"split": "test"})
+    test_only = content_fingerprint.fingerprint("mnist", {"split": "test"})
     with pytest.raises(DataAbsent, match="the copy of mnist lacks train"):
-        content.fingerprint("mnist", {"split": "train"})
+        content_fingerprint.fingerprint("mnist", {"split": "train"})
     whole = imports.adopt("mnist", [data_copies.mnist(folder, train=True, n=50)])
-    assert content.fingerprint("mnist", {"split": "test"}) == test_only
-    assert content.fingerprint("mnist", {"split": "train"}) != test_only
-    assert whole.fingerprint not in (test_only, content.fingerprint("mnist", {"split": "train"}))
+    assert content_fingerprint.fingerprint("mnist", {"split": "test"}) == test_only
+    assert content_fingerprint.fingerprint("mnist", {"split": "train"}) != test_only
+    assert whole.fingerprint not in (test_only, content_fingerprint.fingerprint("mnist", {"split": "train"}))
 
 
 def test_absent_says_which_commands_to_try(home):
@@ -159,15 +159,15 @@ def test_a_newer_parser_reads_the_copy_again(tmp_path, home, monkeypatch):
     assert after.name == "parsed-99"
     assert not before.exists()
     assert json.loads((home / "mnist" / "manifest.json").read_text())["parser"] == 99
-    assert content.fingerprint("mnist", {"split": "test"}) == parsed.parts(after)["test"]
+    assert content_fingerprint.fingerprint("mnist", {"split": "test"}) == npy_parts.parts(after)["test"]
 
 
 def test_lost_arrays_are_made_again(tmp_path):
     imports.adopt("mnist", [data_copies.mnist(tmp_path / "copy")])
-    print_before = content.fingerprint("mnist", {"split": "test"})
+    print_before = content_fingerprint.fingerprint("mnist", {"split": "test"})
     shutil.rmtree(copies.folder("mnist"))
     assert loading.load("mnist", {"n": 20, "split": "test"}).X.shape == (784, 20)
-    assert content.fingerprint("mnist", {"split": "test"}) == print_before
+    assert content_fingerprint.fingerprint("mnist", {"split": "test"}) == print_before
 
 
 def test_a_refused_copy_leaves_the_earlier_one_and_nothing_else(tmp_path, home):

@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fedrepro.data import content, loading
+from fedrepro.data import content_fingerprint, loading
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import ParameterError
@@ -151,12 +151,12 @@ def test_parameters_are_checked_before_reading(folder):
 def test_fingerprint_follows_the_bytes_of_matrix_and_labels(folder):
     np.save("x.npy", X)
     (folder / "y.txt").write_text("1\n2\n1\n2\n")
-    alone = content.fingerprint("file", {"path": "x.npy"})
-    both = content.fingerprint("file", {"path": "x.npy", "labels": "y.txt"})
+    alone = content_fingerprint.fingerprint("file", {"path": "x.npy"})
+    both = content_fingerprint.fingerprint("file", {"path": "x.npy", "labels": "y.txt"})
     assert alone == hashlib.sha256(hashlib.sha256((folder / "x.npy").read_bytes()).hexdigest().encode()).hexdigest()
     assert alone != both
     (folder / "y.txt").write_text("1\n2\n1\n1\n0\n")
-    assert content.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both
+    assert content_fingerprint.fingerprint("file", {"path": "x.npy", "labels": "y.txt"}) != both
 
 
 def test_how_a_matlab_file_is_read_is_part_of_a_run():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedrepro import registry
-from fedrepro.data import content, copies, imports, loading
+from fedrepro.data import content_fingerprint, copies, imports, loading
 from fedrepro.data.sources import mnist
 from fedrepro.datasets.mnist import COUNTS, select
 from fedrepro.datasets.sizes import size
@@ -204,8 +204,8 @@ def test_the_real_images():
         "train": "afbe4a9c40347015f13e90e4017fe71d2201ab1ee684ab2f1e76f529f26ebbe1",
     }
     for split, fingerprint in prints.items():
-        assert content.fingerprint("mnist", {"split": split}) == fingerprint
-    assert content.fingerprint("mnist", {}) == prints["train"]
+        assert content_fingerprint.fingerprint("mnist", {"split": split}) == fingerprint
+    assert content_fingerprint.fingerprint("mnist", {}) == prints["train"]
     loaded = loading.load("mnist", {"split": "test"})
     assert loaded.X.shape == (784, 10_000)
     assert np.bincount(loaded.labels).tolist() == COUNTS["test"].tolist()

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from fedrepro.data import content, loading
+from fedrepro.data import content_fingerprint, loading
 from fedrepro.datasets import synthetic
 from fedrepro.datasets.synthetic import Synthetic
 from fedrepro.errors import ParameterError
@@ -127,7 +127,7 @@ def test_bad_parameters(params, message):
 
 
 def test_reads_no_file():
-    assert content.fingerprint("synthetic", {}) == ""
+    assert content_fingerprint.fingerprint("synthetic", {}) == ""
     params = {"variant": "clean", "M": 5, "N": 20, "K": 2}
     direct, dispatched = load(**params), loading.load("synthetic", params, stand_in=True)
     assert direct.X.tobytes() == dispatched.X.tobytes()

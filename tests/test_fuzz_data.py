@@ -26,7 +26,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from fedrepro.data import copies, imports, isolated, parsed
+from fedrepro.data import copies, imports, isolated, npy_parts
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import UserError
 from fedrepro.problems.clustering.problem import Clustering
@@ -350,7 +350,7 @@ def _taken(original: Original, folder: Path) -> str:
     now = imports.adopt(original.dataset, [whole], variant=True)
     assert now.state == "variant", "a damaged copy passes for the published one"
     if original.inside in ("ratings.dat", "ratings.csv"):
-        arrays = parsed.read(copies.folder(original.dataset), "all")
+        arrays = npy_parts.read(copies.folder(original.dataset), "all")
         user, item, value = _naive_ratings(whole.read_bytes()).T
         np.testing.assert_array_equal(arrays["user_id"][arrays["user"]], user)
         np.testing.assert_array_equal(arrays["item_id"][arrays["item"]], item)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.data import parsed
+from fedrepro.data import npy_parts
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering.labels import from_rows
 from fedrepro.problems.clustering.problem import Clustering
@@ -332,7 +332,7 @@ PARTITIONS: dict[str, dict[str, Any]] = {
 
 
 def test_datasets_are_given_arrays_that_cannot_be_written_to(tmp_path: Path) -> None:
-    parsed.Writer(tmp_path).save("all", "pixels", np.arange(6))
-    (array,) = parsed.read(tmp_path, "all").values()
+    npy_parts.Writer(tmp_path).save("all", "pixels", np.arange(6))
+    (array,) = npy_parts.read(tmp_path, "all").values()
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1

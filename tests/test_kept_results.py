@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro.errors import UserError
-from fedrepro.report import gather, next_steps
+from fedrepro.report import gather_contents, next_steps
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import VERSION, Sidecar
 from fedrepro.runs.compute import execute
@@ -308,7 +308,7 @@ def test_of_numbers_of_unknown_origin_the_report_names_the_command_that_ends_the
     sidecar = tmp_path / "results" / "paper" / "beyond" / "small.json"
     sidecar.write_text(json.dumps(json.loads(sidecar.read_text()) | recorded))
     assert "finished, nothing to do" in fedrepro("run", spec, "-j", 1, "--tier", "paper").output
-    section = gather.section(spec, "paper", tmp_path / "results")
+    section = gather_contents.section(spec, "paper", tmp_path / "results")
     (row,) = section.claims
     assert row.level == "unknown"
     took = next_steps.seconds(section, tmp_path / "results")
@@ -318,7 +318,7 @@ def test_of_numbers_of_unknown_origin_the_report_names_the_command_that_ends_the
     program, *words = step.command.split()
     assert program == "fedrepro"
     assert "12 runs computed, 0 reused" in fedrepro(*words, "-j", 1).output
-    assert {row.level for row in gather.section(spec, "paper", tmp_path / "results").claims} == {"paper"}
+    assert {row.level for row in gather_contents.section(spec, "paper", tmp_path / "results").claims} == {"paper"}
 
 
 @pytest.mark.parametrize("packed", [".xz", ".gz"])

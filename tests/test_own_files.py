@@ -13,7 +13,7 @@ from PIL import Image
 
 import fedrepro as package
 from fedrepro import registry
-from fedrepro.data import content, loading, own_paths
+from fedrepro.data import content_fingerprint, loading, own_paths
 from fedrepro.errors import ParameterError
 from fedrepro.runs.identity import plan
 from fedrepro.spec.read import load
@@ -217,9 +217,9 @@ def test_images_in_folders(folder):
     np.testing.assert_array_equal(loaded.side, np.eye(2))
     known = registry.datasets()["images-file"].make(path="p").shape()
     assert (known["size"], known["P"], known["side"]) == (20, 2, 2)
-    before = content.fingerprint("images-file", {"path": "p"})
+    before = content_fingerprint.fingerprint("images-file", {"path": "p"})
     Image.new("L", (20, 20)).save(folder / "p" / "bob" / "dog" / "1.png")
-    assert content.fingerprint("images-file", {"path": "p"}) != before
+    assert content_fingerprint.fingerprint("images-file", {"path": "p"}) != before
     Image.new("L", (30, 20)).save(folder / "p" / "bob" / "dog" / "1.png")
     refused("images-file", r"images differ in size \(0.png 20 x 20, 1.png 30 x 20 pixels\)", path="p")
     (folder / "p" / "bob" / "dog" / "1.png").write_bytes(b"no image")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 
 from fedrepro.errors import UserError
-from fedrepro.report import gather
+from fedrepro.report import gather_contents
 from fedrepro.results import receipts
 from fedrepro.results.receipts import Merged, Receipt, Recomputed
 
@@ -108,5 +108,5 @@ def test_verdict_and_report_say_what_receipts_say(small: Path, tmp_path: Path, f
     after = fedrepro("verdict", small, "--results", results).output
     phrase = "recomputed on 1 CPU model, 8 runs to the end, same bits"
     assert after == before + f"{phrase} (receipts are not signed; `fedrepro receipts` lists them)\n"
-    section = gather.section(small, "quick", results)
+    section = gather_contents.section(small, "quick", results)
     assert section.origin["receipts"] == f"{phrase} (receipts are not signed)"

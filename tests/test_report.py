@@ -27,7 +27,7 @@ from scipy import stats
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED, VERDICTS
 from fedrepro.plotting import series, style
 from fedrepro.plotting.figure import build
-from fedrepro.report import gather, pictures, render
+from fedrepro.report import gather_contents, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
 from fedrepro.results.consistency import recorded
@@ -92,21 +92,23 @@ def computed(project: Path, fedrepro: Call) -> Path:
 
 
 def section(tier: str = "quick") -> Section:
-    return gather.section(Path("experiments/beyond/small.yaml"), tier, Path("results"))
+    return gather_contents.section(Path("experiments/beyond/small.yaml"), tier, Path("results"))
 
 
-def gathered(paths: list[Path], tier: str = gather.BEST, results: Path = Path("results")) -> Report:
+def gathered(paths: list[Path], tier: str = gather_contents.BEST, results: Path = Path("results")) -> Report:
     """The report on these specs with all that was measured."""
     rows = discrepancies.load_all(Path("experiments"))
-    sections = [gather.section(path, tier, results) for path in paths]
-    return gather.report(sections, rows, [effect for part in sections for effect in gather.effects_in(part, rows)])
+    sections = [gather_contents.section(path, tier, results) for path in paths]
+    return gather_contents.report(
+        sections, rows, [effect for part in sections for effect in gather_contents.effects_in(part, rows)]
+    )
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
 
 
 def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> None:
-    figure_section = section(gather.BEST)
+    figure_section = section(gather_contents.BEST)
     assert figure_section.source is None
     assert [(row.verdict, row.why) for row in figure_section.claims] == [
         (NOT_TESTED, "no results at the paper or the quick tier")
@@ -114,9 +116,9 @@ def test_a_figure_without_results_is_not_tested_and_says_so(project: Path) -> No
 
 
 def test_best_takes_the_paper_tier_where_it_has_results(computed: Path, fedrepro: Call) -> None:
-    assert section(gather.BEST).figure.tier == "quick"
+    assert section(gather_contents.BEST).figure.tier == "quick"
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
-    best = section(gather.BEST)
+    best = section(gather_contents.BEST)
     assert (best.figure.tier, best.tiers) == ("paper", ("paper", "quick"))
     assert best.claims[0].verdict in FULL
 
@@ -139,7 +141,7 @@ def test_of_every_claim_the_best_evidence_is_taken(computed: Path, fedrepro: Cal
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     path = Path("results/paper/beyond/small.csv")
     edit(path, lambda text: without(text, "Q1=2 Q2=5"))
-    best = section(gather.BEST)
+    best = section(gather_contents.BEST)
     assert best.figure.tier == "paper"
     (row,) = best.claims
     assert (row.tier, row.level, row.evidence) == ("quick", "quick", "at the quick tier")
@@ -157,10 +159,10 @@ def of_other_code(sidecar: Path) -> None:
 def test_stale_results_of_another_tier_that_lend_a_verdict_are_stale(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
     of_other_code(Path("results/quick/beyond/small.json"))
-    assert section(gather.BEST).stale == ()  # every verdict is that of the paper tier
+    assert section(gather_contents.BEST).stale == ()  # every verdict is that of the paper tier
     path = Path("results/paper/beyond/small.csv")
     edit(path, lambda text: without(text, "Q1=2 Q2=5"))
-    assert section(gather.BEST).stale == (
+    assert section(gather_contents.BEST).stale == (
         "the quick tier, whose verdicts are shown: the code that computes it changed",
     )
 
@@ -179,7 +181,7 @@ def test_a_changed_spec_makes_results_stale_and_a_changed_title_does_not(compute
 
 def test_results_with_options_are_compared_with_the_same_options(computed: Path, fedrepro: Call) -> None:
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--set", "rounds=3")
-    found = gather.section(Path("experiments/beyond/small.yaml"), "quick", Path("results/set/rounds=3"))
+    found = gather_contents.section(Path("experiments/beyond/small.yaml"), "quick", Path("results/set/rounds=3"))
     assert found.stale == ()
     assert found.claims[0].evidence == "at the quick tier; changed by --set rounds=3"
 
@@ -195,10 +197,10 @@ def test_changed_code_makes_results_stale_and_an_edited_csv_is_not_used(computed
     said += " git, or compute it again with `fedrepro run`"
     figure_section = section()
     assert (figure_section.source, figure_section.stale, figure_section.claims[0].why) == (None, (said,), said)
-    assert (figure_section.claims[0].verdict, section(gather.BEST).stale) == (NOT_TESTED, (said,))
+    assert (figure_section.claims[0].verdict, section(gather_contents.BEST).stale) == (NOT_TESTED, (said,))
     fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1, "--tier", "paper")
-    assert section(gather.BEST).claims[0].tier == "paper"
-    assert said in section(gather.BEST).stale
+    assert section(gather_contents.BEST).claims[0].tier == "paper"
+    assert said in section(gather_contents.BEST).stale
 
 
 def test_data_that_changed_or_are_absent_are_named(computed: Path) -> None:

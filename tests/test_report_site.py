@@ -24,7 +24,7 @@ from fedrepro.claims import evidence
 from fedrepro.cli.main import main
 from fedrepro.errors import UserError
 from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.report import addresses, claim_index, curve_data, gather, next_steps, page_data, site, summaries
+from fedrepro.report import addresses, claim_index, curve_data, gather_contents, next_steps, page_data, site, summaries
 from fedrepro.report.contents import Report
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import experiments
@@ -494,7 +494,7 @@ def test_a_spec_that_cannot_be_read_says_so_from_another_process() -> None:
 
 def test_nothing_measured_goes_from_a_worker_to_the_pages(computed: Path) -> None:
     path = Path("experiments/beyond/small.yaml")
-    done, _, _ = page_data.figure(path, gather.BEST, Path("results"), False, ())
+    done, _, _ = page_data.figure(path, gather_contents.BEST, Path("results"), False, ())
     (whole,) = (s for s in gathered().sections if s.name == "beyond/small")
     assert whole.source is not None
     assert done.source is not None

@@ -22,7 +22,7 @@ from click.testing import Result
 
 from fedrepro import __version__, cpu
 from fedrepro.data import imports
-from fedrepro.data.home import home
+from fedrepro.data.data_home import home
 from fedrepro.errors import UserError
 from fedrepro.runs.compute import execute
 from fedrepro.runs.identity import plan as planning

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from fedrepro.alternatives import cases, costs, deciding, execution, kept, paired, ranking, survey
+from fedrepro.alternatives import cases, costs, deciding, execution, kept_results, paired, ranking, survey
 from fedrepro.alternatives.apply import changed
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
-from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
 from fedrepro.claims import judge
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
@@ -375,7 +375,7 @@ def test_runs_in_the_results_of_a_figure_are_reused(
         (cost,) = costs.costs([case], Path("results"))
     assert (cost.hours, cost.done, cost.trials) == (0.0, False, 2)
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
-    sidecar = read_sidecar(kept.base(Path("results"), case))
+    sidecar = read_sidecar(kept_results.base(Path("results"), case))
     own = read_sidecar(Path("results/quick/beyond/three"))
     assert sidecar is not None
     assert own is not None
@@ -418,7 +418,7 @@ def both(name: str) -> tuple[Case, Numbers, Numbers]:
     case = next(case for case in cases.singles(the_figure(), the_rows()) if case.name == name)
     own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
     assert own is not None
-    other = kept.numbers(case, own, Path("results"))
+    other = kept_results.numbers(case, own, Path("results"))
     assert other is not None
     return case, own, other
 
@@ -429,7 +429,7 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
     fedrepro("run", "beyond/small", "--quiet", "--jobs", 1)
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     (case, *_) = cases.singles(the_figure(), the_rows())
-    path = kept.base(Path("results"), case)
+    path = kept_results.base(Path("results"), case)
     sidecar, table = read_sidecar(path), results_file(path)
     assert sidecar is not None
     assert table is not None
@@ -444,7 +444,7 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
 
 @pytest.mark.parametrize("recorded", [list(range(102)), list(range(1001)), [0, *range(7, 4000, 3)]])
 def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorded: list[int]) -> None:
-    rounds = kept.kept_rounds(recorded, {99, 500, 5000})
+    rounds = kept_results.kept_rounds(recorded, {99, 500, 5000})
     assert rounds == sorted(set(rounds) & set(recorded))
     assert rounds[-1] == recorded[-1]
     assert [r for r in rounds if r <= 50] == [r for r in recorded if r <= 50]
@@ -455,17 +455,17 @@ def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorde
 
 
 def test_short_runs_keep_every_round() -> None:
-    assert kept.kept_rounds(range(101)) == list(range(101))
+    assert kept_results.kept_rounds(range(101)) == list(range(101))
 
 
 def test_both_are_read_at_the_same_rounds(computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MANY", 3)
-    monkeypatch.setattr(kept, "DENSE", 1)
-    monkeypatch.setattr(kept, "APART", 3.0)
+    monkeypatch.setattr(kept_results, "MANY", 3)
+    monkeypatch.setattr(kept_results, "DENSE", 1)
+    monkeypatch.setattr(kept_results, "APART", 3.0)
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     case, own, _ = both("beyond.1.q1-3")
-    own = kept.thinned(own, case.rounds())
-    other = kept.numbers(case, own, Path("results"))
+    own = kept_results.thinned(own, case.rounds())
+    other = kept_results.numbers(case, own, Path("results"))
     assert other is not None
     rounds = [set(rows["round"]) for numbers in (own, other) for _, rows in numbers.frame.groupby(["series", "trial"])]
     assert rounds == [{0, 1, 3, 5}] * len(rounds)

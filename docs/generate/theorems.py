@@ -14,7 +14,7 @@ from reference import table
 
 from fedrepro.claims.intervals import Interval
 from fedrepro.claims.judge import Row
-from fedrepro.report import gather
+from fedrepro.report import gather_contents
 from fedrepro.spec.find import Selected
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def written(text: str) -> str:
 def _figure(name: str) -> Iterator[str]:
     yield f"`fedrepro run beyond/{name} --tier paper`, `fedrepro verdict beyond/{name} --tier paper`\n"
     spec = ROOT / "experiments" / "beyond" / f"{name}.yaml"
-    verdicts = gather.verdicts(Selected(spec), "paper", ROOT / "results").rows
+    verdicts = gather_contents.verdicts(Selected(spec), "paper", ROOT / "results").rows
     rows = ([_plain(cell) for cell in _cells(row)] for row in verdicts if row.claim.theorem)
     yield table(["theorem", "promise or condition", "quantity", "measured", "verdict"], rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedrepro.alternatives import kept, reuse
+from fedrepro.alternatives import kept_results, reuse
 from fedrepro.alternatives.cases import Case
 from fedrepro.runs import runner
 from fedrepro.runs.identity import plan as planning
@@ -26,5 +26,5 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     outcome = runner.run(plan, folders, jobs=jobs, only=[None], quiet=quiet)
     if not outcome.interrupted:
         for written in outcome.written:
-            kept.thin(written.base, case.metrics(), case.rounds())
+            kept_results.thin(written.base, case.metrics(), case.rounds())
     return outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.claims import judge
 from fedrepro.claims.classes import ONE, PLURAL, Robustness
 from fedrepro.claims.intervals import Interval, jackknife

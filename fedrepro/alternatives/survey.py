@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fedrepro.alternatives import cases, costs, kept, ranking
+from fedrepro.alternatives import cases, costs, kept_results, ranking
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.deciding import Deciding, Tried, deciding
-from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.paired import Effect, effect
 from fedrepro.alternatives.ranking import Entry
 from fedrepro.claims import judge
@@ -44,14 +44,14 @@ def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False) -> 
 
     readings : with the answers of all readings, where all trials were run.
     """
-    if case.name not in kept.names(case.figure, root):
+    if case.name not in kept_results.names(case.figure, root):
         return []
-    own = kept.thinned(own, case.rounds())
-    other = kept.numbers(case, own, root)
+    own = kept_results.thinned(own, case.rounds())
+    other = kept_results.numbers(case, own, root)
     if other is None:
         return []
     changes = [change for claim in case.claims if (change := effect(claim, own, other)).trials]
-    judged = kept.readings(case, other, root) if readings else {}
+    judged = kept_results.readings(case, other, root) if readings else {}
     whole = case.figure.trials
     return [
         dataclasses.replace(change, readings=judged.get(change.claim.id) if change.trials == whole else None)
@@ -92,7 +92,7 @@ def computed(
     """Yield the same as ``chosen`` for the cases that have results."""
     for path in paths:
         own = numbers(path, tier, root)
-        names = kept.names(own.figure, root) if own is not None else []
+        names = kept_results.names(own.figure, root) if own is not None else []
         yield own, cases.named(own.figure, rows, [n for n in names if matches(n, only)]) if own is not None else []
 
 

@@ -107,7 +107,7 @@ def check(
 
 def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kept]:
     """Return the results that can be checked here; print why others cannot. Raises UserError if there are none."""
-    from fedrepro.alternatives import kept as settings
+    from fedrepro.alternatives import kept_results as settings
     from fedrepro.runs import check as checking
     from fedrepro.runs.identity import plan as planning
     from fedrepro.spec import discrepancies

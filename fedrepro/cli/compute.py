@@ -29,7 +29,7 @@ from fedrepro.cli.options import (
     trials_option,
     with_sizes,
 )
-from fedrepro.data.home import human
+from fedrepro.data.data_home import human
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo

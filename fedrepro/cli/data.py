@@ -11,7 +11,7 @@ import click
 
 from fedrepro.cli.options import json_option
 from fedrepro.data.copies import CopyState, remove, source, state
-from fedrepro.data.home import home, human
+from fedrepro.data.data_home import home, human
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.errors import UserError

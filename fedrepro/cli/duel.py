@@ -227,10 +227,10 @@ def _short_hash(text: str) -> str:
 
 def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> str:
     """Return in one sentence which method ends better, with the paired interval of the difference."""
-    from fedrepro.report import gather
+    from fedrepro.report import gather_contents
     from fedrepro.spec.find import Selected
 
-    (row,) = gather.verdicts(Selected(file), "quick", results_dir).rows
+    (row,) = gather_contents.verdicts(Selected(file), "quick", results_dir).rows
     a, b = (side.entry.label for side in sides)
     if not row.margins:
         return f"{a} and {b} cannot be compared: {row.why}"

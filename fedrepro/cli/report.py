@@ -69,7 +69,7 @@ def report(
     """
     from fedrepro.claims import distinct
     from fedrepro.files import atomically
-    from fedrepro.report import gather, markdown, page_data, single_file, site
+    from fedrepro.report import gather_contents, markdown, page_data, single_file, site
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
@@ -88,8 +88,10 @@ def report(
         click.echo(f"{path} ({len(text.encode()) / 1e6:.1f} MB)")
     if not no_pictures and not site.library():
         click.echo(f"its pictures are not interactive, because a library is missing: {site.LIBRARY_EXTRA}")
-    click.echo("; ".join([*(f"{content.count(v)} {v}" for v in gather.VERDICTS), distinct.in_words(content.rows)]))
-    bad = {v.replace(" ", "-"): content.count(v) for v in gather.VERDICTS}
+    click.echo(
+        "; ".join([*(f"{content.count(v)} {v}" for v in gather_contents.VERDICTS), distinct.in_words(content.rows)])
+    )
+    bad = {v.replace(" ", "-"): content.count(v) for v in gather_contents.VERDICTS}
     bad["stale"] = content.stale
     broken = [f"{bad[name]} {name}" for name in dict.fromkeys(fail_on) if bad[name]]
     if broken:

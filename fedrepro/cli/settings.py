@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fedrepro.alternatives.cases import Case
     from fedrepro.alternatives.deciding import Deciding
-    from fedrepro.alternatives.kept import Numbers
+    from fedrepro.alternatives.kept_results import Numbers
     from fedrepro.alternatives.paired import Effect
     from fedrepro.alternatives.ranking import Entry
     from fedrepro.claims.intervals import Interval

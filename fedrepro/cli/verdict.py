@@ -25,7 +25,7 @@ from fedrepro.spec.find import Selected, select_distinct
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
-    from fedrepro.report.gather import Verdicts
+    from fedrepro.report.gather_contents import Verdicts
 
 ONLY = {verdict.replace(" ", "-"): verdict for verdict in VERDICTS}
 """The verdicts as the option ``--only`` names them."""
@@ -74,7 +74,7 @@ def verdict(
       fedrepro verdict gcca/fig4 --json
     """
     from fedrepro.claims import distinct
-    from fedrepro.report import gather
+    from fedrepro.report import gather_contents
 
     selected = select_distinct((*specs, *papers))
     judged = _judged(selected, tier, results_dir, sets)
@@ -102,7 +102,7 @@ def verdict(
         click.echo(by_class)
     if by_precedence := precedence.counted(row.precedence for row in rows):
         click.echo(by_precedence)
-    if recomputed := gather.recomputed([figure.path for figure in judged], tier, results_dir):
+    if recomputed := gather_contents.recomputed([figure.path for figure in judged], tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
     _print_stale(judged)
     if not (named or only):
@@ -120,9 +120,9 @@ NEXT = (
 
 def _judged(selected: Sequence[Selected], tier: str, results_dir: Path, sets: tuple[str, ...]) -> list[Verdicts]:
     """Return the verdicts on the selected claims of every figure. Many figures are judged in several processes."""
-    from fedrepro.report import gather
+    from fedrepro.report import gather_contents
 
-    judge = functools.partial(gather.verdicts, tier=tier, root=results_dir, sets=sets)
+    judge = functools.partial(gather_contents.verdicts, tier=tier, root=results_dir, sets=sets)
     if len(selected) <= ALONE:
         return [judge(item) for item in selected]
     from fedrepro import processes
@@ -138,10 +138,12 @@ def _judged(selected: Sequence[Selected], tier: str, results_dir: Path, sets: tu
 
 def _require_results(judged: Sequence[Verdicts], tier: str, sets: Sequence[str], results_dir: Path, one: bool) -> None:
     """Raise UserError if there is nothing to judge. one : whether every figure was named by itself."""
-    from fedrepro.report import gather
+    from fedrepro.report import gather_contents
 
-    where = "" if tier == gather.BEST else f" at the {tier} tier"
-    more = ("" if tier == gather.BEST else f" --tier {tier}") + "".join(f" --set '{option}'" for option in sets)
+    where = "" if tier == gather_contents.BEST else f" at the {tier} tier"
+    more = ("" if tier == gather_contents.BEST else f" --tier {tier}") + "".join(
+        f" --set '{option}'" for option in sets
+    )
     for figure in judged if one else ():
         if not figure.claims:
             raise UserError(

@@ -35,10 +35,10 @@ def why(claim: str, tier: str, results_dir: Path) -> None:
 
 def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     from fedrepro.claims import sentences
-    from fedrepro.report import gather, next_steps
+    from fedrepro.report import gather_contents, next_steps
 
     (name,) = selected.claims
-    section = gather.section(selected.path, tier, root)
+    section = gather_contents.section(selected.path, tier, root)
     (row,) = (row for row in section.claims if row.claim.id == name)
     source = section.read_from(row)
     found = sentences.sentence(row.claim, source.figure, source.known) if source is not None else ""

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import isolated, parsed
-from fedrepro.data.home import home, locked, place, staging
+from fedrepro.data import isolated, npy_parts
+from fedrepro.data.data_home import home, locked, place, staging
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import DataAbsent, UserError, nearest
 from fedrepro.files import atomically
@@ -60,7 +60,7 @@ class Manifest:
     @property
     def fingerprint(self) -> str:
         """The fingerprint of all parts together."""
-        return parsed.combine(self.parts)
+        return npy_parts.combine(self.parts)
 
     def write(self, folder: Path) -> None:
         """Write the record into ``folder`` atomically."""
@@ -138,7 +138,7 @@ def _damage(name: str, record: Manifest, verify: bool) -> str | None:
         if touched:
             _remember_time(name, record, file, stat.st_mtime_ns)
     folder = _parsed(name, record.parser)
-    if verify and folder.exists() and parsed.parts(folder) != record.parts:
+    if verify and folder.exists() and npy_parts.parts(folder) != record.parts:
         return "its parsed arrays have changed since they were written"
     return None
 
@@ -159,7 +159,7 @@ def fingerprint(name: str, params: Mapping[str, Any] | None = None) -> str:
     """Return the sha256 of the parts that a loader with these parameters reads (by default all)."""
     record = _ready(name, params)
     wanted = source(name).needs(params) if params is not None else tuple(record.parts)
-    return parsed.combine({part: record.parts[part] for part in wanted})
+    return npy_parts.combine({part: record.parts[part] for part in wanted})
 
 
 def published_fingerprint(name: str, params: Mapping[str, Any]) -> str:
@@ -167,7 +167,7 @@ def published_fingerprint(name: str, params: Mapping[str, Any]) -> str:
     entry = source(name)
     wanted = entry.needs(params)
     known = all(part in entry.published for part in wanted)
-    return parsed.combine({part: entry.published[part] for part in wanted}) if known else ""
+    return npy_parts.combine({part: entry.published[part] for part in wanted}) if known else ""
 
 
 def arrays(name: str, params: Mapping[str, Any]) -> list[Path]:
@@ -222,7 +222,7 @@ def _parse_again(entry: FileSource) -> Manifest:
             arguments = (entry.name, str(files), str(work / "parsed"))
             findings = Findings(**isolated.call(parse, *arguments, what=str(files), memory=isolated.fair([files])))
             old = _parsed(entry.name, record.parser)
-            record.parser, record.parts = entry.version, parsed.parts(work / "parsed")
+            record.parser, record.parts = entry.version, npy_parts.parts(work / "parsed")
             record.differs, record.facts = findings.differs, findings.facts
             if final.exists():
                 shutil.rmtree(final)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.data.copies import CopyState, manifest, sha256, source, state
-from fedrepro.data.home import home, human, locked, room_for, writable
+from fedrepro.data.data_home import home, human, locked, room_for, writable
 from fedrepro.data.imports import adopt, is_web_page
 from fedrepro.data.source import FileSource, Remote
 from fedrepro.errors import UserError

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fedrepro.data import copies, isolated, parsed
+from fedrepro.data import copies, isolated, npy_parts
+from fedrepro.data.data_home import locked, place, room_for, staging, swap
 from fedrepro.data.formats.trees import walk
-from fedrepro.data.home import locked, place, room_for, staging, swap
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import UserError
 
@@ -46,7 +46,7 @@ def adopt(name: str, paths: Sequence[Path], *, how: str = "imported", variant: b
         room_for(sum(file.stat().st_size for file in used), f"the copy of {name}")
         records = _keep(used, new / "files")
         official = all(_published(entry, record) for record in records)
-        parts = parsed.parts(new / f"parsed-{entry.version}")
+        parts = npy_parts.parts(new / f"parsed-{entry.version}")
         copies.Manifest(name, how, official, records, entry.version, parts, findings.differs, findings.facts).write(new)
         swap(new, place(name))
     return copies.state(name)

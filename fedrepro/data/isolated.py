@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fedrepro.data.home import human
+from fedrepro.data.data_home import human
 from fedrepro.errors import DataAbsent, ParameterError, UserError
 
 LEAST, TIMES = 1_500_000_000, 20

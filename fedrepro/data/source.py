@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.data.formats.trees import Entry, walk
-from fedrepro.data.parsed import Writer
+from fedrepro.data.npy_parts import Writer
 from fedrepro.errors import UserError
 
 

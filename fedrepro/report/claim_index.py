@@ -14,7 +14,7 @@ from fedrepro.claims.evidence import FAILS, HOLDS, LEVELS, NOISE, PAPER, PARTIAL
 from fedrepro.claims.judge import Row
 from fedrepro.report import summaries
 from fedrepro.report.addresses import file_name
-from fedrepro.report.gather import Report, Section
+from fedrepro.report.gather_contents import Report, Section
 from fedrepro.report.summaries import Sentence
 from fedrepro.spec import discrepancies
 

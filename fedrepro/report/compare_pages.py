@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
-from fedrepro.report import addresses, compare, gather, pictures, site
+from fedrepro.report import addresses, compare, gather_contents, pictures, site
 from fedrepro.report.compare import NOISE, SAME, Change
 from fedrepro.report.contents import Section
 from fedrepro.report.render import static
@@ -126,7 +126,7 @@ def _section(path: Path) -> Section | None:
     if tier not in TIERS or not spec.is_file():
         return None
     try:
-        return gather.section(spec, tier, path.absolute().parents[2])
+        return gather_contents.section(spec, tier, path.absolute().parents[2])
     except UserError:
         return None
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.alternatives import kept, survey
+from fedrepro.alternatives import kept_results, survey
 from fedrepro.alternatives.cases import named
 from fedrepro.alternatives.deciding import Deciding, Tried
-from fedrepro.alternatives.kept import Numbers
+from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.plotting.series import FigureData
 from fedrepro.spec.discrepancies import Discrepancy
 
@@ -42,7 +42,7 @@ class OtherSettings:
 
 def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path) -> Mapping[str, OtherSettings]:
     """Return what other settings change for each claim of a figure; empty if none have been run."""
-    names = kept.names(source.figure, root) if source is not None else []
+    names = kept_results.names(source.figure, root) if source is not None else []
     if source is None or not names:
         return {}
     own = Numbers(source.figure, source.frame, source.sidecar, source.known)

@@ -25,10 +25,10 @@ from fedrepro.errors import UserError
 from fedrepro.plotting import header_footer, naming
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
-from fedrepro.report import curve_data, end_values, gather, next_steps, pictures, table_formats
+from fedrepro.report import curve_data, end_values, gather_contents, next_steps, pictures, table_formats
 from fedrepro.report.addresses import anchor
 from fedrepro.report.contents import Report, Section
-from fedrepro.report.gather import Effects
+from fedrepro.report.gather_contents import Effects
 from fedrepro.report.other_settings import OtherSettings, by_claim
 from fedrepro.report.pictures import Drawing
 from fedrepro.spec import axes, discrepancies, panels
@@ -112,7 +112,7 @@ def figures(
             prepared[section.name] = own
             effects += measured
             progress.step(section.name)
-    return gather.report(sections, rows, effects), prepared
+    return gather_contents.report(sections, rows, effects), prepared
 
 
 def figure(
@@ -122,10 +122,10 @@ def figure(
 
     root : folder of the results. pictured : with pictures.
     """
-    section = gather.section(path, tier, root)
+    section = gather_contents.section(path, tier, root)
     prepared = prepare(section, root, pictured)
     prepared = dataclasses.replace(prepared, settings=by_claim(section.source, rows, root))
-    return section.in_short(), prepared, gather.effects_in(section, rows)
+    return section.in_short(), prepared, gather_contents.effects_in(section, rows)
 
 
 def prepare(section: Section, root: Path, pictured: bool) -> Prepared:

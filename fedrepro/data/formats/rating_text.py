@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.data.formats.trees import Entry
-from fedrepro.data.parsed import Writer
+from fedrepro.data.npy_parts import Writer
 from fedrepro.errors import UserError
 
 COLUMNS = {"user": ("userid", "user_id", "user"), "item": ("movieid", "itemid", "item_id", "movie_id", "item", "movie")}

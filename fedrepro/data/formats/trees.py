@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, cast
 
-from fedrepro.data.home import human
+from fedrepro.data.data_home import human
 from fedrepro.errors import UserError
 
 MOST_ENTRIES = 2_000_000

@@ -21,7 +21,7 @@ from filelock import FileLock
 from threadpoolctl import threadpool_limits
 
 from fedrepro import registry, seeds
-from fedrepro.data.content import reading
+from fedrepro.data.content_fingerprint import reading
 from fedrepro.data.loading import load as load_data
 from fedrepro.datasets.sizes import size
 from fedrepro.errors import Unwritable, is_full

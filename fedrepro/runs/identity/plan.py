@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fedrepro import registry
 from fedrepro.data import own_paths
-from fedrepro.data.content import fingerprint as data_fingerprint
+from fedrepro.data.content_fingerprint import fingerprint as data_fingerprint
 from fedrepro.data.copies import state as data_state
 from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper

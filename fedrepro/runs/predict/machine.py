@@ -29,7 +29,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from fedrepro import cpu
-from fedrepro.data.home import home
+from fedrepro.data.data_home import home
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
 from fedrepro.protocols import Work

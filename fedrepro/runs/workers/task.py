@@ -24,7 +24,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from fedrepro import __version__, cpu, registry, snapshot
-from fedrepro.data.content import fingerprint
+from fedrepro.data.content_fingerprint import fingerprint
 from fedrepro.errors import UserError
 from fedrepro.files import abandoned
 from fedrepro.runs.compute import execute

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import copies, own_paths, parsed
+from fedrepro.data import copies, npy_parts, own_paths
 from fedrepro.data.loading import find
 from fedrepro.errors import UserError
 
@@ -67,12 +67,12 @@ def _on_disk(dataset: str, params: Mapping[str, Any]) -> str:
     by_part: dict[Path, list[Mark]] = {}
     for file in files:
         by_part.setdefault(file.parent, []).append(_mark(file))
-    return parsed.combine({part.name: _part(part, tuple(marks)) for part, marks in by_part.items()})
+    return npy_parts.combine({part.name: _part(part, tuple(marks)) for part, marks in by_part.items()})
 
 
 @functools.lru_cache(maxsize=64)
 def _part(part: Path, marks: tuple[Mark, ...]) -> str:
-    return parsed.fingerprint(part)
+    return npy_parts.fingerprint(part)
 
 
 Mark = tuple[int, ...]
