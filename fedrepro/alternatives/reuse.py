@@ -32,8 +32,11 @@ def in_results(root: Path) -> Mapping[str, tuple[str, str]]:
 
 def copy(wanted: set[str], store: Store, root: Path) -> int:
     """Copy the wanted runs from the results of figures into the store; return how many were copied."""
+    lacking = {run for run in wanted if not store.has(run)}
+    if not lacking:
+        return 0
     there = in_results(root)
-    lacking = {run for run in wanted & set(there) if not store.has(run)}
+    lacking &= set(there)
     copied = 0
     for name, tier in sorted({there[run] for run in lacking}):
         plan = planning.make([load(experiments() / f"{name}.yaml", tier)], stand_in=False)
