@@ -223,6 +223,15 @@ def test_a_value_that_excludes_others_is_not_applied_together_with_them(project:
     assert cases.together(the_figure(), the_rows()) == []
 
 
+def test_a_value_of_the_origin_that_it_replaces_is_not_among_those_of_that_origin(project: Path) -> None:
+    path = Path("experiments/beyond/discrepancies.yaml")
+    other = ROWS.replace("from: released, change: {dataset", "from: released, instead_of: released, change: {dataset")
+    path.write_text(other)
+    (outliers,) = (a for row in the_rows() for a in row.alternatives if a.id == "beyond.2.outliers")
+    assert (outliers.replaces, outliers.unprinted) == ("released", True)
+    assert cases.together(the_figure(), the_rows()) == []
+
+
 def test_only_changed_curves_that_claims_read_are_computed(project: Path) -> None:
     case = next(case for case in cases.singles(the_figure(), the_rows()) if case.name == "beyond.2.outliers")
     figure = case.to_compute(2)

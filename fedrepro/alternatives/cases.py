@@ -108,9 +108,7 @@ def together(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
     rows = list(_of(figure, rows))
     sets = []
     for origin in TOGETHER:
-        chosen = [
-            a for row in rows if row.default != origin for a in row.alternatives if a.origin == origin and not a.alone
-        ]
+        chosen = [a for row in rows for a in row.alternatives if a.origin == origin != a.replaces and not a.alone]
         effective = [a for a in chosen if case(figure, a.id, (a,)) is not None]
         if len(effective) > 1:
             sets.append((f"{figure.paper}.{origin}", tuple(effective)))

@@ -108,6 +108,6 @@ def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy]) -> D
         discrepancy.topic
         for discrepancy in rows
         for alternative in discrepancy.alternatives
-        if alternative.id in turning and "printed" not in (discrepancy.default, alternative.origin)
+        if alternative.id in turning and alternative.unprinted
     ]
     return Deciding(row, tuple(tried), tuple(dict.fromkeys(topics)))

@@ -21,7 +21,8 @@ differ only in this choice; if results exist, its effect is computed from them.
 
 A row of the kind ``setting`` lists the other values under ``settings``; ``default`` is the origin of the value that is
 run (``ORIGINS``). Each has a name, its origin (``from``) and one change or a list of changes; ``alone: true`` keeps it
-out of the sets of all printed or all released values. A change names methods (a list is allowed), a problem, a dataset
+out of the sets of all printed or all released values, and ``instead_of`` is the origin of the value that it replaces if
+that is not the row's ``default``. A change names methods (a list is allowed), a problem, a dataset
 or a partition, and values of their parameters; with a method, ``rounds`` too. It applies to every curve of the row's
 figures on which they are used, or to those that ``where`` selects by any of their values, by the name of a panel, or by
 a registered dataset or partition (``fedrepro.alternatives.apply``). Rows of other kinds have ``variant``, a registered
@@ -123,13 +124,19 @@ class Alternative:
     """Another value of an open setting.
 
     id : that of its row and its name. origin : where it comes from. alone : it is never applied together with the other
-    values of its origin, because it excludes one of them.
+    values of its origin, because it excludes one of them. replaces : the origin of the value that is run instead of it.
     """
 
     id: str
     origin: str
     changes: tuple[Change, ...]
     alone: bool = False
+    replaces: str = ""
+
+    @property
+    def unprinted(self) -> bool:
+        """Whether the paper prints neither this value nor the one that is run."""
+        return "printed" not in (self.origin, self.replaces)
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.changes))
@@ -290,15 +297,16 @@ class _Reader(Collector):
                 self.error(item.get(key), f"a row with 'kind: {SETTING}' has no '{key}'; list its values in 'settings'")
         if item.get("settings") is not None and item.get("default") is None:
             self.error(item, f"a setting needs 'default', the origin of the value that is run: {', '.join(ORIGINS)}")
-        listed = [self.alternative(node, row) for node in self.items(item.get("settings"), "settings")]
+        default = self.choice(item.get("default"), ORIGINS, "value of 'default'", "")
+        listed = [self.alternative(node, row, default) for node in self.items(item.get("settings"), "settings")]
         names = [other.id for other in listed]
         for name in {name for name in names if names.count(name) > 1}:
             self.error(item.get("settings"), f"the setting '{name}' is listed twice")
         return tuple(listed)
 
-    def alternative(self, node: Node, row: str) -> Alternative:
-        """Return one other value of an open setting."""
-        self.keys(node, ("name", "from", "alone", "change"), "a setting")
+    def alternative(self, node: Node, row: str, default: str) -> Alternative:
+        """Return one other value of an open setting. default : the origin of the row's value that is run."""
+        self.keys(node, ("name", "from", "instead_of", "alone", "change"), "a setting")
         for key in ("name", "from", "change"):
             if node.get(key) is None:
                 self.error(node, f"a setting needs '{key}'")
@@ -310,7 +318,8 @@ class _Reader(Collector):
         alone = node.get("alone")
         if alone is not None and not isinstance(alone.value, bool):
             self.error(alone, "alone must be true or false")
-        return Alternative(f"{row}.{name}", origin, tuple(changes), alone is not None and alone.value is True)
+        replaces = self.choice(node.get("instead_of"), ORIGINS, "value of 'instead_of'", default)
+        return Alternative(f"{row}.{name}", origin, tuple(changes), alone is not None and alone.value is True, replaces)
 
     def change(self, node: Node) -> Change | None:
         """Return one change, with values that each registered name accepts."""
