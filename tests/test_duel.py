@@ -35,7 +35,7 @@ def test_a_method_of_ones_own_is_compared_with_a_registered_one(duel: Duel, tmp_
     (tmp_path / "mine.py").write_text(METHOD)
     done = duel("mine.py:TwiceAsMany", "fedcavg", *SYNTHETIC, *SMALL)
     assert done.exit_code == 0, done.output
-    assert "plots/quick/mine/twiceasmany-fedcavg-synthetic.png" in done.output
+    assert "plots/mine/twiceasmany-fedcavg-synthetic.png" in done.output
     assert "TwiceAsMany  0." in done.output, "the table"
     last = done.output.splitlines()[-1]
     assert last.startswith("TwiceAsMany ends lower than FedCAvg: by 0.")

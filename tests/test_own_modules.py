@@ -149,7 +149,7 @@ def test_a_module_that_is_absent_or_installed(own: Path, monkeypatch: pytest.Mon
 
 def test_sidecars_do_not_contain_the_text(own: Path, fedrepro: Call, tmp_path: Path) -> None:
     fedrepro("run", own, "-j", 1)
-    facts = json.loads((tmp_path / "results" / "quick" / "mine" / "small.json").read_text())
+    facts = json.loads((tmp_path / "results" / "mine" / "small.json").read_text())
     assert "own" not in facts["settings"][0]
     assert "import fedrepro" not in json.dumps(facts)
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse
 from click.testing import Result
 
+from fedrepro.datasets.matrix_file import MatrixFile
+from fedrepro.errors import ParameterError
+from fedrepro.results import load as load_results
 from fedrepro.results.read import with_results
 from fedrepro.runs.storage.validity import Validity, validity
 from fedrepro.spec import axes, panels
@@ -76,6 +82,35 @@ def test_results_of_ones_own_study_have_no_stamp_of_a_tier(small: Path, fedrepro
     assert "SMOKE TIER" in fedrepro("show", small, "--tier", "smoke").output
 
 
+def test_results_of_ones_own_study_lie_under_its_name(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    fedrepro("run", small, "-j", 1, "--plot")
+    assert (tmp_path / "results" / "mine" / "small.csv").is_file()
+    assert (tmp_path / "plots" / "mine" / "small.png").is_file()
+    fedrepro("run", small, "-j", 1, "--tier", "smoke")
+    assert (tmp_path / "results" / "smoke" / "mine" / "small.csv").is_file()
+    monkeypatch.chdir(small.parent)
+    frame = load_results("mine/small", tier="quick", results=tmp_path / "results")
+    assert len(frame) == len(load_results(small, tier="quick", results=tmp_path / "results")) > 0
+    assert fedrepro("show", "mine/small").output == fedrepro("show", small).output
+    shutil.copy(small, small.with_name("again.yaml"))
+    doubled = fedrepro("show", "mine/small")
+    assert "mine/small: is the name of again.yaml and small.yaml; name the file" in doubled.stderr, doubled.output
+
+
+def test_results_in_the_older_folder_of_studies_are_taken_over(small: Path, fedrepro: Call, tmp_path: Path) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    fedrepro("run", small, "-j", 1)
+    new, older = tmp_path / "results" / "mine", tmp_path / "results" / "quick" / "mine"
+    older.parent.mkdir()
+    new.rename(older)
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    assert "0 runs computed, 8 reused" in fedrepro("run", small, "-j", 1).output
+    assert (new / "small.csv").read_bytes() == (older / "small.csv").read_bytes()
+
+
 # What is missing is said before anything runs -------------------------------------------------------------------------
 
 
@@ -105,6 +140,22 @@ def test_a_missing_library_is_named_before_anything_runs(no_jax: None, fedrepro:
 def test_without_the_library_kept_results_are_not_called_stale(no_jax: None) -> None:
     figure, _, sidecar = next(with_results([Path("experiments/gcca/fig13.yaml")], "paper", Path("results")))
     assert validity(figure, sidecar) == Validity(undecidable=(f"changes cannot be detected: it {NEEDS}",))
+
+
+def test_near_misses_in_checks_and_options_suggest_what_to_write(small: Path, fedrepro: Call) -> None:
+    text = small.read_text()
+    check = next(line for line in text.splitlines() if line.strip().startswith("check:"))
+    for wrong, right in {
+        "end(algorithm='fedcavg', Q2=5) < 1": "end() needs a curve, as in end(A) with a curve named under names:, "
+        "or write y(at='end', algorithm='fedcavg', Q2=5)",
+        "final(Q2=5) < 1": "'final' is not a function of checks, write y(at='end', ...)",
+    }.items():
+        small.write_text(text.replace(check, f'    check: "{wrong}"'))
+        assert right in fedrepro("validate", small).stderr.replace("\n", " ")
+    small.write_text(text)
+    assert "--set trials=VALUE overrides this key of a spec." in fedrepro("show", small, "--trials", 5).stderr
+    assert "; --at ROUND reads the curves at a round." in fedrepro("show", small, "--rounds", 5).stderr
+    assert "--set Q1=VALUE overrides this parameter of the methods" in fedrepro("run", small, "--Q1", 5).stderr
 
 
 # The end value against a parameter ------------------------------------------------------------------------------------
@@ -138,6 +189,21 @@ def test_a_default_for_more_clients_than_there_are_is_all_of_them(tmp_path: Path
     spec.write_text(COMPLETION.replace("algorithm: fedmc-admm", "algorithm: fedmc-admm, m: 10"))
     with pytest.raises(SpecErrors, match="m must be at most the number of clients P = 4, not 10"):
         load(spec, "quick")
+
+
+def test_features_with_different_units_can_be_standardized(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).random((40, 3)) * [1.0, 1000.0, 0.0] + 5.0
+    np.save(tmp_path / "mapped.npy", X)
+    np.savez(tmp_path / "read.npz", X=X)
+    given = {"orientation": "rows", "rescale": "standard"}
+    read, mapped = (MatrixFile(path=str(tmp_path / name), **given).load() for name in ("read.npz", "mapped.npy"))
+    np.testing.assert_allclose(read.X.mean(axis=1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(read.X.std(axis=1), [1.0, 1.0, 0.0])
+    np.testing.assert_allclose(mapped.X, read.X, atol=1e-12)
+    assert read.facts["divided by"] == "the standard deviation of each feature"
+    scipy.sparse.save_npz(tmp_path / "sparse.npz", scipy.sparse.csc_array(X))
+    with pytest.raises(ParameterError, match="standard would make a sparse matrix dense; use max or mean"):
+        MatrixFile(path=str(tmp_path / "sparse.npz"), **given).load()
 
 
 def test_a_panel_without_y_draws_a_metric_of_the_problem(tmp_path: Path) -> None:

@@ -42,10 +42,10 @@ def test_the_tutorial_ends_with_a_figure_of_ones_own(tmp_path: Path, data_home: 
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert (tmp_path / "plots/quick/mine/digits.png").stat().st_size > 10_000
+    assert (tmp_path / "plots/mine/digits.png").stat().st_size > 10_000
     assert (tmp_path / "plots/smoke/fedc/fig1.png").stat().st_size > 10_000
-    assert (tmp_path / "plots/quick/beyond/first.png").stat().st_size > 10_000
-    assert (tmp_path / "results/quick/beyond/first.csv").exists()
+    assert (tmp_path / "plots/mine/first.png").stat().st_size > 10_000
+    assert (tmp_path / "results/mine/first.csv").exists()
     assert "'fedmsg' is not an algorithm, did you mean 'fedmgs'?" in result.stderr
     assert "exit code 2" in result.stdout
     assert re.search(r"^(holds|fails|undecided) +first\.cheaper", result.stdout, re.MULTILINE)

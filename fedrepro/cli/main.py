@@ -103,14 +103,21 @@ def _reason(error: OSError) -> str:
 
 
 def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return the error of an unknown option; for one named like a key of a spec, with how to override the key."""
+    """Return the error of an unknown option; for a key of a spec or a parameter, with how to override it."""
+    from fedrepro import registry
     from fedrepro.spec import keys
 
     name = error.option_name.lstrip("-").replace("-", "_")
     takes_keys = error.ctx is not None and any("--set" in option.opts for option in error.ctx.command.params)
-    if not takes_keys or name not in keys.SPEC:
+    of_command = {option for param in error.ctx.command.params for option in param.opts} if error.ctx else set()
+    if takes_keys and name in keys.SPEC:
+        hint = f"--set {name}=VALUE overrides this key of a spec"
+        hint += "; --at ROUND reads the curves at a round" if name == "rounds" and "--at" in of_command else ""
+    elif takes_keys and name in {key for entry in registry.methods().values() for key in entry.parameters()}:
+        hint = f"--set {name}=VALUE overrides this parameter of the methods that have it"
+    else:
         return error
-    text = f"No such option: {error.option_name}; --set {name}=VALUE overrides this key of a spec."
+    text = f"No such option: {error.option_name}; {hint}."
     return click.NoSuchOption(error.option_name, text, ctx=error.ctx)
 
 

@@ -12,7 +12,7 @@ from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.find import claim_ids, experiments, find_spec, names_of_specs, project, specs
 from fedrepro.spec.overrides import curve_items
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 
 def complete_spec(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -90,7 +90,7 @@ def _best_tier_option(of: str) -> Any:
 
 
 tier_option = click.option(
-    "--tier", type=click.Choice(TIERS), default="quick", show_default=True, help="Size of the experiment."
+    "--tier", type=click.Choice(TIERS), default=DEFAULT, show_default=True, help="Size of the experiment."
 )
 set_option = click.option(
     "--set",

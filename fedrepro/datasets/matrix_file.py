@@ -6,7 +6,8 @@ the same file, a column of the CSV, or the path of another file (.npy, .npz, .ma
 sample; ``client`` is the same for the client of each sample, for the partition ``given``. ``orientation`` is
 ``columns`` if samples are columns (as in the papers) or ``rows`` (as most tools store them). Sparse matrices stay
 sparse. ``rescale`` divides X by one number, because the initial point of the clustering problem and its penalties
-depend on the scale of X. A .npy file is memory-mapped and can be larger than memory (``memory_mapped``).
+depend on the scale of X, or gives every feature mean 0 and standard deviation 1, for features with different units. A
+.npy file is memory-mapped and can be larger than memory (``memory_mapped``).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class MatrixFile(OwnFiles):
     find it. labels : a variable of the file, a column of the CSV, or another file with one label per sample; None for
     none. client : the same for the client of each sample, for the partition ``given``. orientation : whether samples
     are columns or rows. rescale : the divisor of X: none, max (the largest absolute value) or mean (the mean absolute
-    value).
+    value); or standard, which gives every feature mean 0 and standard deviation 1 over all samples.
     """
 
     files = ("path", "labels", "client")
@@ -54,7 +55,7 @@ class MatrixFile(OwnFiles):
     labels: Annotated[str | None, Name()] = None
     client: Annotated[str | None, Name()] = None
     orientation: Annotated[str, OneOf("columns", "rows")] = "columns"
-    rescale: Annotated[str, OneOf("none", "max", "mean")] = "none"
+    rescale: Annotated[str, OneOf("none", "max", "mean", "standard")] = "none"
 
     def shape(self) -> dict[str, int | None]:
         """Return M, N, the K classes (0 without labels) and, if they are given, P clients, from the head of the file.
@@ -99,7 +100,7 @@ class MatrixFile(OwnFiles):
         """
         arrays = self.arrays()
         X = arrays["samples"].T if "samples" in arrays else self._mapped()
-        X, unit = _rescaled(X, self.rescale)
+        X, unit = _standardized(X) if self.rescale == "standard" else _rescaled(X, self.rescale)
         y, values = self._numbered("labels", arrays, *X.shape)
         client, clients = self._numbered("client", arrays, *X.shape)
         facts: dict[str, Any] = {"file": Path(self.path).name, "orientation": self.orientation}
@@ -192,6 +193,20 @@ def _rescaled(X: Any, rescale: str) -> tuple[Any, float]:
     if unit == 0.0:
         raise ParameterError("rescale", "X is zero everywhere; there is nothing to divide by")
     return (X / unit if not isinstance(X, np.memmap) else memory_mapped.divided(X, unit)), unit
+
+
+def _standardized(X: Any) -> tuple[Any, str]:
+    """Return X with mean 0 and standard deviation 1 of every feature, and what it was divided by in words.
+
+    A constant feature becomes 0. Raises ParameterError for a sparse matrix.
+    """
+    if hasattr(X, "tocsc"):
+        raise ParameterError("rescale", "standard would make a sparse matrix dense; use max or mean, or save it dense")
+    if isinstance(X, np.memmap) or isinstance(getattr(X, "base", None), np.memmap):
+        return memory_mapped.standardized(X), "the standard deviation of each feature"
+    centred = X - X.mean(axis=1, keepdims=True)
+    sd = centred.std(axis=1, keepdims=True)
+    return centred / np.where(sd > 0.0, sd, 1.0), "the standard deviation of each feature"
 
 
 add_dataset("file", MatrixFile, "a matrix of your own: .npz, .npy, .mat, .csv or .mtx", kind="samples")

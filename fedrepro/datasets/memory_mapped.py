@@ -107,3 +107,12 @@ def magnitude(X: np.ndarray, kind: str) -> float:
 def divided(X: np.ndarray, unit: float) -> np.ndarray:
     """Return a map of a nameless copy of a map made by ``by_sample``, divided by a number."""
     return _written((X[:, part].T / unit for part in _pieces(X.T, _BLOCK_BYTES)), X.shape)
+
+
+def standardized(X: np.ndarray) -> np.ndarray:
+    """Return a map of a nameless copy of a map made by ``by_sample``, with mean 0 and deviation 1 of each row of X."""
+    parts = list(_pieces(X.T, _BLOCK_BYTES))
+    mean = sum(X[:, part].sum(axis=1) for part in parts) / X.shape[1]
+    sd = np.sqrt(sum(((X[:, part].T - mean) ** 2).sum(axis=0) for part in parts) / X.shape[1])
+    sd = np.where(sd > 0.0, sd, 1.0)
+    return _written(((X[:, part].T - mean) / sd for part in parts), (X.shape[0], X.shape[1]))

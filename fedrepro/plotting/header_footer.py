@@ -10,6 +10,7 @@ from fedrepro import registry
 from fedrepro.claims import evidence
 from fedrepro.plotting import naming, style
 from fedrepro.plotting.series import FigureData
+from fedrepro.spec.find import is_study
 from fedrepro.spec.model import Figure
 from fedrepro.spec.tiers import TIERS
 
@@ -48,14 +49,9 @@ def tags(source: FigureData) -> list[str]:
     return result
 
 
-def _of_paper(figure: Figure) -> bool:
-    """Return whether a figure is one of this project, whose paper tier has the published sizes."""
-    return figure.paper in (*registry.PAPERS, "beyond")
-
-
 def _is_smaller(figure: Figure) -> bool:
     """Return whether results of a figure's tier are smaller than its experiment: not in a study of the user's own."""
-    return figure.tier != "paper" and (_of_paper(figure) or figure.tier == TIERS[0])
+    return figure.tier != "paper" and not (is_study(figure.paper) and figure.tier != TIERS[0])
 
 
 def _sizes(source: FigureData) -> list[str]:
@@ -106,7 +102,7 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     if figure.tier != "paper" and figure.paper_trials != figure.wanted_trials:
         count += f" (paper tier: {figure.paper_trials})"
     parts = [
-        *([f"{figure.tier} tier"] if _is_smaller(figure) or _of_paper(figure) else []),
+        *([f"{figure.tier} tier"] if _is_smaller(figure) or not is_study(figure.paper) else []),
         *_datasets(source),
         count,
         *dict.fromkeys(notes),

@@ -20,8 +20,8 @@ from fedrepro.report.render import static
 from fedrepro.report.site import STATIC
 from fedrepro.results.read import PACKED
 from fedrepro.runs.storage.write import made
-from fedrepro.spec.find import experiments
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.find import experiments, is_study
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def sets(a: Path, b: Path, metric: str | None = None) -> Comparison:
         in_a, in_b = _files(a), _files(b)
     both = [name for name in in_a if name in in_b]
     if not both:
-        raise UserError(f"{a} and {b}: no figure is in both; results are stored in TIER/PAPER/FIGURE.csv")
+        raise UserError(
+            f"{a} and {b}: no figure is in both; results are stored in TIER/PAPER/FIGURE.csv or STUDY/FIGURE.csv"
+        )
     files = ((name, in_a[name], in_b[name]) for name in both)
     figures = tuple(Compared(name, a, b, tuple(compare.files(a, b, metric))) for name, a, b in files)
     only_a, only_b = (tuple(name for name in own if name not in both) for own in (in_a, in_b))
@@ -123,10 +125,11 @@ def _section(path: Path) -> Section | None:
     """Return the figure of a results file if its path and spec are those of a figure; otherwise None."""
     tier, paper = path.absolute().parents[1].name, path.absolute().parent.name
     spec = experiments() / paper / f"{_stem(path)}.yaml"
-    if tier not in TIERS or not spec.is_file():
+    is_default = tier not in TIERS and is_study(paper)
+    if (tier not in TIERS and not is_default) or not spec.is_file():
         return None
     try:
-        return gather_contents.section(spec, tier, path.absolute().parents[2])
+        return gather_contents.section(spec, DEFAULT if is_default else tier, path.absolute().parents[1 if is_default else 2])
     except UserError:
         return None
 

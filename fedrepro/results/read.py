@@ -17,10 +17,10 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.results.schema import COLUMNS, POINTS, Sidecar, changes
 from fedrepro.spec import nodes
-from fedrepro.spec.find import is_of_project, stored_under, within
+from fedrepro.spec.find import is_of_project, is_study, stored_under, within
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
-from fedrepro.spec.tiers import BEST, TIERS
+from fedrepro.spec.tiers import BEST, DEFAULT, TIERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,7 @@ def stem(root: Path, figure: Figure) -> Path:
 def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = (), path: str | Path = "") -> Path:
     """Return ``<root>/<tier>/<paper>/<figure>``, or the same below ``<root>/set/<name>``.
 
+    A user's own study has the default tier, which reduces nothing, in ``<root>/<study>/<figure>``.
     Results computed with ``--set`` go to ``set/<name>``, except ``trials``, which extends the existing results; so do
     results of a spec at ``path`` that has the name of a figure of the project but is another file.
     """
@@ -49,7 +50,13 @@ def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = 
     name = _file_name(",".join([*other, *changes(sets)]))
     if name and root.parts[-2:] != (SET_FOLDER, name):
         root = root / SET_FOLDER / name
-    return root / tier / paper / figure
+    return (root if is_study(paper) and tier == DEFAULT else root / tier) / paper / figure
+
+
+def sidecars(root: Path) -> list[Path]:
+    """Return the sidecars of all results in a folder, except those computed with ``--set``."""
+    of_studies = (path for path in root.glob("*/*.json") if results_file(path.with_suffix("")) is not None)
+    return sorted((*root.glob("*/*/*.json"), *of_studies))
 
 
 def _file_name(text: str) -> str:
@@ -216,7 +223,7 @@ def largest_tier(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) ->
     """
     if tier != BEST:
         return tier
-    return next((name for name in TIERS[::-1] if has_results(path, name, root, sets)), "quick")
+    return next((name for name in TIERS[::-1] if has_results(path, name, root, sets)), DEFAULT)
 
 
 def with_results(

@@ -111,7 +111,9 @@ def _existing(figures: Mapping[str, Figure], root: Path) -> Iterator[tuple[str, 
 def _tables(figure: Figure, root: Path) -> Iterator[Path]:
     """Yield the tables of results of a figure at its tier, with and without ``--set``."""
     own = place(root, figure.tier, figure.paper, figure.figure, (), figure.path)
-    changed = [folder / figure.tier / figure.paper / figure.figure for folder in sorted((root / SET_FOLDER).glob("*"))]
+    changed = [
+        place(folder, figure.tier, figure.paper, figure.figure) for folder in sorted((root / SET_FOLDER).glob("*"))
+    ]
     for base in (own, *changed):
         for stem in (base, *(beside(base, why) for why in BESIDE)):
             if table := results_file(stem):
@@ -121,7 +123,8 @@ def _tables(figure: Figure, root: Path) -> Iterator[Path]:
 def _computed(root: Path) -> set[str]:
     """Return the runs that the results of any figure contain."""
     runs: set[str] = set()
-    for table in (*root.glob("*/*/*.csv*"), *root.glob(f"{SET_FOLDER}/*/*/*/*.csv*")):
+    depths = ("*/*.csv*", "*/*/*.csv*", f"{SET_FOLDER}/*/*/*.csv*", f"{SET_FOLDER}/*/*/*/*.csv*")
+    for table in (table for depth in depths for table in root.glob(depth)):
         with contextlib.suppress(Damaged):
             sidecar = read_sidecar(table.with_name(table.name[: table.name.index(".csv")]))
             runs |= {run for listed in (sidecar.runs.values() if sidecar else ()) for run in listed if run}

@@ -110,6 +110,16 @@ FORMS: dict[str, str] = {
     "median(a < b)": "the comparison must hold in the median of the trials, for figures that draw the median",
 }
 """What a check can contain, with its meaning."""
+SYNONYMS = {
+    **dict.fromkeys(("end", "final", "last"), "y(at='end', ...)"),
+    **dict.fromkeys(("at", "value"), "y(at=ROUND, ...)"),
+    **dict.fromkeys(("minimum", "best"), "lowest(...) or highest(...)"),
+    "maximum": "highest(...)",
+    "average": "tail(SHARE, ...)",
+    "rounds": "reach(LEVEL, ...)",
+    "cost": "total('uplink_scalars', ...)",
+}
+"""What to write instead of names that checks do not have."""
 SIGNS: dict[type, str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _NODES = (
     ast.Expression, ast.Compare, ast.BoolOp, ast.And, ast.BinOp, ast.UnaryOp, ast.USub, ast.Add, ast.Sub, ast.Mult,
@@ -296,7 +306,8 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     names = {name for node in ast.walk(tree) if (name := called(node))}
     known = (*READERS, *PLAIN, *ALONE)
     for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
-        yield f"'{name}' is not a function of checks{nearest(name, known)} (functions: {', '.join(known)})"
+        near = f", write {SYNONYMS[name]}" if name in SYNONYMS else nearest(name, known)
+        yield f"'{name}' is not a function of checks{near} (functions: {', '.join(known)})"
     if not names & set(READERS):
         yield f"the check reads no curve; use {', '.join(f'{name}()' for name in READERS)}"
     errors = []

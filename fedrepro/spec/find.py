@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro import registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.snapshot import origin
 from fedrepro.spec.error_collector import SLUG
@@ -43,6 +45,11 @@ def within(path: str | Path) -> str:
         if whole.is_relative_to(root):
             return whole.relative_to(root).as_posix()
     return str(path)
+
+
+def is_study(paper: str) -> bool:
+    """Return whether figures under this name are a user's own: neither of a paper nor of ``beyond``."""
+    return paper not in (*registry.PAPERS, "beyond")
 
 
 def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
@@ -103,8 +110,36 @@ def _named(name: str) -> list[Selected]:
     of_claim = [Selected(path, frozenset([name])) for path in known if name in _claim_ids(path)]
     if of_paper or of_claim:
         return [Selected(path) for path in of_paper] or of_claim
+    if stored := _stored_under_name(short):
+        return [Selected(path) for path in stored]
     near = nearest(short, [*names_of_specs(), *claim_ids()])
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
+
+
+_STORED_UNDER = re.compile(r"^(paper|figure): *[\"']?([\w.-]+)", re.MULTILINE)
+"""The keys of a spec that name its results, in its text."""
+
+
+def _stored_under_name(name: str) -> list[Path]:
+    """Return the user's specs outside ``experiments`` whose results have this name: ``study/figure``, or ``study``.
+
+    They are searched in the current folder, in the project, and one folder below these. Raises UserError if two files
+    have the name.
+    """
+    folders = {folder.resolve(): folder for folder in (Path(), project())}
+    named: dict[str, dict[Path, Path]] = {}
+    for path in (
+        path for folder in folders.values() for depth in ("*.yaml", "*/*.yaml") for path in folder.glob(depth)
+    ):
+        with contextlib.suppress(OSError):
+            keys = dict(_STORED_UNDER.findall(path.read_text(encoding="utf-8", errors="replace")))
+            figure = f"{keys.get('paper')}/{keys.get('figure')}"
+            if len(keys) == 2 and name in (keys["paper"], figure):
+                named.setdefault(figure, {}).setdefault(path.resolve(), path)
+    for figure, paths in named.items():
+        if len(paths) > 1:
+            raise UserError(f"{figure}: is the name of {' and '.join(map(str, sorted(paths.values())))}; name the file")
+    return [path for _, paths in sorted(named.items()) for path in paths.values()]
 
 
 def names_of_specs() -> list[str]:

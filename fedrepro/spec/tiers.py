@@ -10,5 +10,8 @@ MEANINGS = {
 TIERS = tuple(MEANINGS)
 """From the smallest to the published sizes, rounds and trials; only at ``paper`` can a claim be reproduced."""
 
+DEFAULT = "quick"
+"""The tier of commands that compute, unless another is named."""
+
 BEST = "best"
 """The value of ``--tier`` that means the best results there are."""

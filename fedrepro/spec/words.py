@@ -602,7 +602,7 @@ class _Expander:
         if claim_grammar.called(node) in lexicon().quantities:
             assert isinstance(node, ast.Call)
             if not node.args:
-                raise UserError(f"'{ast.unparse(node)}': {claim_grammar.called(node)}() needs a curve")
+                raise UserError(f"'{ast.unparse(node)}': {_without_curve(node)}")
             named = [k.value for k in node.keywords if k.arg in ("over", "than")]
             second = next(iter([*node.args[1:], *named]), None)
             if second is not None and has_same(second):
@@ -661,6 +661,14 @@ class _Expander:
     def _joined(texts: Sequence[str], function: str) -> str:
         unique = list(dict.fromkeys(texts))
         return unique[0] if len(unique) == 1 else f"{function}({', '.join(unique)})"
+
+
+def _without_curve(node: ast.Call) -> str:
+    """Return what to write instead of a quantity that is given no curve."""
+    name = claim_grammar.called(node)
+    selected = ", ".join(["at='end'", *(ast.unparse(keyword) for keyword in node.keywords)])
+    instead = f", or write y({selected})" if name == "end" else ""
+    return f"{name}() needs a curve, as in {name}(A) with a curve named under names:{instead}"
 
 
 KEYWORDS = ("than", "among", "over", "to", "by", "when", "axis", "since", "falling")

@@ -19,7 +19,7 @@ from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.run import DataSource
 from fedrepro.spec.model import Figure
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def kept(plan: Plan, number: int, root: Path) -> dict[str, Path]:
     figure = plan.figures[number]
     own, plain = stem(root, figure), place(root, figure.tier, figure.paper, figure.figure)
     others = [place(root, tier, figure.paper, figure.figure) for tier in TIERS]
+    others.append(root / DEFAULT / figure.paper / figure.figure)  # where studies of users once had their results
     bases: dict[str, Path] = {}
     for base in dict.fromkeys((own, *(beside(own, why) for why in BESIDE), plain, *others)):
         sidecar = read_sidecar(base)
