@@ -1,5 +1,10 @@
 """A user's own modules with methods, which a spec names with ``import: my_method.py``.
 
+An installed package offers methods to every spec with entry points of the group ``fedrepro.methods``::
+
+    [project.entry-points."fedrepro.methods"]
+    mymethod = "my_package.methods:MyMethod"
+
 The text of a module travels with its runs (``OwnModule`` in their settings), and every process executes that text: an
 edit while a command computes changes nothing, and a worker of another machine needs no copy of the file. The identity
 of a run includes the definitions of the module that the run reaches, as it does for the package.
@@ -13,6 +18,7 @@ import inspect
 import sys
 import types
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from fedrepro import registry
@@ -24,6 +30,9 @@ IN_RUNS = "says"  # see fedrepro.runs.identity.code
 
 PACKAGE = "fedrepro_own"
 """The package in whose name the modules are executed."""
+
+GROUP = "fedrepro.methods"
+"""The group of entry points of installed methods."""
 
 _MODULES: dict[str, OwnModule] = {}
 """The modules that this process has executed, by their names."""
@@ -73,6 +82,26 @@ def _installed(named: str) -> Path:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise UserError(f"'{named}' is neither a Python file (its name ends in .py) nor an installed module")
     return Path(spec.origin)
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Return the entry points of methods of installed packages by their names, which specs use."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def register_installed(name: str, problem: str) -> None:
+    """Register the methods of the module that an entry point names, of which one has the entry point's name.
+
+    Raises UserError if the module has no method of this name, or cannot be used.
+    """
+    point = installed()[name]
+    place = f"the entry point '{name} = {point.value}' of {point.dist.name if point.dist else 'a package'}"
+    try:
+        defined = register(read(point.module, Path(), problem))
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None
+    if name not in defined:
+        raise UserError(f"{place}: its name must be that of its class in lower case ({', '.join(defined)})")
 
 
 def register(module: OwnModule) -> list[str]:

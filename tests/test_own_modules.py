@@ -147,6 +147,42 @@ def test_a_module_that_is_absent_or_installed(own: Path, monkeypatch: pytest.Mon
     assert load_spec(own, "quick").settings()[0].own is not None
 
 
+@pytest.fixture
+def package(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An installed package with a method, and a spec that uses it without ``import``; returns the spec."""
+    site = tmp_path / "site"
+    facts = site / "tiny_plugin-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (site / "tiny_plugin.py").write_text(METHOD)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-plugin\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[fedrepro.methods]\ntwiceasmany = tiny_plugin:TwiceAsMany\n")
+    monkeypatch.syspath_prepend(str(site))
+    own.with_name("my_method.py").unlink()
+    own.write_text(own.read_text().replace("import: my_method.py\n", ""))
+    return own
+
+
+def test_an_installed_package_offers_methods_by_entry_points(package: Path, fedrepro: Call) -> None:
+    ran = fedrepro("run", package, "-j", 1)
+    assert "8 runs computed, 0 reused, 0 failed" in ran.output, ran.output
+    assert "1 holds (quick)" in fedrepro("verdict", package).output
+    (setting,) = {s.algorithm: s for s in load_spec(package, "quick").settings() if s.own is not None}.values()
+    assert setting.algorithm == "twiceasmany"
+
+
+def test_an_entry_point_of_another_name_or_without_a_method_is_refused(package: Path, tmp_path: Path) -> None:
+    points = tmp_path / "site" / "tiny_plugin-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[fedrepro.methods]\ntwice = tiny_plugin:TwiceAsMany\n")
+    text = package.read_text()
+    package.write_text(text.replace("algorithm: twiceasmany", "algorithm: twice"))
+    wrong = "the entry point 'twice = tiny_plugin:TwiceAsMany' of tiny-plugin: its name must be that of its class in"
+    with pytest.raises(SpecErrors, match=re.escape(wrong)):
+        load_spec(package, "quick")
+    points.write_text("[fedrepro.methods]\ntwice = absent_plugin:Twice\n")
+    with pytest.raises(SpecErrors, match="of tiny-plugin: 'absent_plugin' is neither a Python file"):
+        load_spec(package, "quick")
+
+
 def test_sidecars_do_not_contain_the_text(own: Path, fedrepro: Call, tmp_path: Path) -> None:
     fedrepro("run", own, "-j", 1)
     facts = json.loads((tmp_path / "results" / "mine" / "small.json").read_text())

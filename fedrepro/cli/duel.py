@@ -128,6 +128,9 @@ def _side(name: str, problem: str) -> Side:
     file, colon, wanted = name.rpartition(":")
     if name in registry.methods():
         return Side(registry.methods()[name])
+    if name in own_modules.installed():
+        own_modules.register_installed(name, problem)
+        return Side(registry.methods()[name])
     if not (colon and file.endswith(".py")) and not name.endswith(".py"):
         raise UserError(f"{name}: not a registered method{nearest(name, registry.methods())} (your own: FILE.py:CLASS)")
     file = file if colon else name

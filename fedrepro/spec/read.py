@@ -19,7 +19,7 @@ from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 from fedrepro.spec.nodes import Node, SpecErrors
-from fedrepro.spec.resolve import Resolver
+from fedrepro.spec.resolve import Resolver, curve_items
 from fedrepro.spec.tiers import TIERS
 
 MOST_TRIALS = 10_000
@@ -57,6 +57,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     reduced = tier == TIERS[0] and _override(root, tier) is None
     root = _at_tier(root, tier)
     _import(collect, root)
+    _register_installed(collect, root)
     root = overrides.apply(collect, root, sets, tuple(keys.SPEC))
     for key in keys.required(keys.SPEC):
         if root.get(key) is None:
@@ -163,6 +164,23 @@ def _import(collect: Collector, root: Node) -> None:
             own_modules.register(own_modules.read(text, Path(collect.path).resolve().parent, problem))
         except UserError as error:
             collect.error(named, str(error))
+
+
+def _register_installed(collect: Collector, root: Node) -> None:
+    """Register the methods of installed packages that curves name."""
+    problem_name = Resolver(collect, root).problem_name
+    for (_, panel, *_), item in curve_items(root):
+        for node in item.several("algorithm"):
+            name = str(node.plain())
+            if name in registry.methods() or name not in own_modules.installed():
+                continue
+            problem = problem_name(root.get("problem"), dict(root.under("panels"))[panel].get("problem"))
+            if not problem:
+                continue
+            try:
+                own_modules.register_installed(name, problem)
+            except UserError as error:
+                collect.error(node, str(error))
 
 
 def _trials(root: Node) -> int | None:
