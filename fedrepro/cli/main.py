@@ -22,6 +22,7 @@ COMMANDS = {
     "data": "fedrepro.cli.data:data",
     "describe": "fedrepro.cli.describe:describe",
     "duel": "fedrepro.cli.duel:duel",
+    "export": "fedrepro.cli.export:export",
     "failures": "fedrepro.cli.failures:failures",
     "init": "fedrepro.cli.init:init",
     "list": "fedrepro.cli.listing:list_",

@@ -33,9 +33,13 @@ def as_markdown(tables: Tables, caption: str) -> str:
     return "\n".join([*parts, f"*{caption}*\n"])
 
 
-def as_latex(tables: Tables, caption: str) -> str:
-    """Return a ``table`` per panel, for ``\\usepackage{booktabs}``; columns of numbers are right-aligned."""
-    return "\n".join(_latex(panel, rows, caption) for panel, rows in tables)
+def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
+    """Return a ``table`` per panel, for ``\\usepackage{booktabs}``; columns of numbers are right-aligned.
+
+    figure : ``paper/figure``, for labels that differ between figures.
+    """
+    prefix = f"{figure.replace('/', '-')}-" if figure else ""
+    return "\n".join(_latex(panel, rows, caption, f"tab:{prefix}{panel.id}") for panel, rows in tables)
 
 
 def as_json(tables: Tables, caption: str) -> str:
@@ -64,7 +68,7 @@ def _markdown(rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(map(cell, row)) + " |\n" for row in (head, ["---"] * len(head), *body))
 
 
-def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:
+def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str:
     import pandas as pd
 
     header, *body = rows
@@ -75,7 +79,7 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str) -> str:
         escape=False,
         column_format="".join("r" if number else "l" for number in numbers),
         caption=f"{_tex(panel.title)}. {_tex(caption)}",
-        label=f"tab:{panel.id}",
+        label=label,
         position="t",
     )
     return text

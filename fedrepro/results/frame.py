@@ -45,8 +45,6 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
         >>> frame = load("fedc/fig5", tier="paper")  # doctest: +SKIP
         >>> frame.query("panel == 'a'").groupby(["label", "trial"])["value"].last()  # doctest: +SKIP
     """
-    import pandas as pd
-
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
     tiers = TIERS[::-1] if tier is None else (tier,)
@@ -56,15 +54,22 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
     drawn, frame, sidecar = results_of
-    table = _places(drawn).merge(frame, on="series", how="left").merge(_parameters(drawn), on="series", how="left")
-    table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
-    made = pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
+    made = of_figure(drawn, frame)
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)
     made.attrs["stale"] = stale = staleness.stale(drawn, sidecar, root)
     if stale:
         name = f"{drawn.paper}/{drawn.figure}"
         warnings.warn(staleness.in_words({(name, drawn.tier): stale}), StaleResults, stacklevel=2)
     return made
+
+
+def of_figure(figure: Figure, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a figure's results with their panel, label and parameters; see ``load``."""
+    import pandas as pd
+
+    table = _places(figure).merge(frame, on="series", how="left").merge(_parameters(figure), on="series", how="left")
+    table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
+    return pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
 
 
 def _places(figure: Figure) -> pd.DataFrame:

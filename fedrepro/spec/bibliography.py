@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from fedrepro.spec.find import bundled
 
@@ -17,6 +18,11 @@ def entries() -> dict[str, str]:
     return {
         match[1]: match[0].strip() for match in re.finditer(r"^@\w+\{(\w+),\n.*?^\}", text, re.MULTILINE | re.DOTALL)
     }
+
+
+def cited(papers: Collection[str]) -> str:
+    """Return the entries of these papers, in the order of the file, and of this program."""
+    return "\n\n".join(entry for key, entry in entries().items() if key in (*papers, PROGRAM))
 
 
 def fields(entry: str) -> dict[str, str]:
