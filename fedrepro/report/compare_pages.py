@@ -129,7 +129,9 @@ def _section(path: Path) -> Section | None:
     if (tier not in TIERS and not is_default) or not spec.is_file():
         return None
     try:
-        return gather_contents.section(spec, DEFAULT if is_default else tier, path.absolute().parents[1 if is_default else 2])
+        return gather_contents.section(
+            spec, DEFAULT if is_default else tier, path.absolute().parents[1 if is_default else 2]
+        )
     except UserError:
         return None
 
