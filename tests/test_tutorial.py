@@ -1,4 +1,4 @@
-"""The commands in the pages work as printed: the tutorial's shell, the Python of the page on own methods."""
+"""README and pages work as printed: README's commands and files, the tutorial's shell, the Python of own methods."""
 
 from __future__ import annotations
 
@@ -16,31 +16,94 @@ import pytest
 from .conftest import ROOT
 
 DOCS = ROOT / "docs"
+README = ROOT / "README.md"
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page: Path, language: str) -> list[str]:
     """The blocks of a page that are marked as this language, in order."""
-    text = (DOCS / page).read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def shell(script: str, folder: Path, data_home: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script in a folder, where ``fedrepro`` and ``python`` are those of this environment."""
+    commands = folder / "bin"
+    commands.mkdir()
+    for name, words in (("fedrepro", "-m fedrepro"), ("python", "")):
+        wrapper = commands / name
+        wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
+        wrapper.chmod(0o755)
+    place = os.pathsep.join([str(commands), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": place, "PYTHONPATH": str(ROOT), "FEDREPRO_DATA": str(data_home)}
+    return subprocess.run(
+        ["bash", "-c", f"set -eu\n{script}"],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+def kept_claims() -> str:
+    return (ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short_and_counts_the_claims_of_the_report() -> None:
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    assert len(text.split()) <= 900
+    said = re.search(
+        r"Of (\d+) claims tested at the published sizes, (\d+) are reproduced and (\d+) are not; "
+        r"(\d+) and (\d+) of these",
+        text,
+    )
+    paper = re.search(r"^\| paper \| (\d+) \| (\d+) reproduced, (\d+) not reproduced", kept_claims(), re.MULTILINE)
+    every = re.search(r"^\| in every reading \| (\d+) \| (\d+) \|", kept_claims(), re.MULTILINE)
+    assert said is not None
+    assert paper is not None
+    assert every is not None
+    assert said.groups() == (*paper.groups(), *every.groups())
+
+
+@pytest.mark.slow
+def test_the_readme_has_a_result_in_a_minute(tmp_path: Path, data_home: Path) -> None:
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    kept = Path("results/paper/gcca")
+    shutil.copytree(ROOT / kept, tmp_path / kept)
+    (script,) = blocks(README, "sh")
+    assert len(script.splitlines()) == 5
+    result = shell(script, tmp_path, data_home)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"^FedMGS ends lower than FedMAvg: by 0\.0\d+ ", result.stdout, re.MULTILINE)
+    assert (tmp_path / "plots/smoke/fedc/fig1.png").stat().st_size > 10_000
+    assert (tmp_path / "plots/paper/gcca/fig4.a.png").stat().st_size > 10_000
+    assert re.search(r"^reproduced +gcca\.4c ", result.stdout, re.MULTILINE)
+    assert "numbers: AltMaxVar, randn ends at" in result.stdout
+
+
+@pytest.mark.slow
+def test_own_data_and_an_own_method_take_the_lines_of_the_readme(tmp_path: Path, data_home: Path) -> None:
+    runpy.run_path(str(ROOT / "examples" / "samples" / "example.py"))["write"](tmp_path)
+    data, method = blocks(README, "python")
+    assert [len([line for line in block.splitlines() if line]) for block in (data, method)] == [6, 5]
+    (tmp_path / "data.py").write_text(data, encoding="utf-8")
+    (tmp_path / "eager.py").write_text(method, encoding="utf-8")
+    (on_a_file,) = [block for block in blocks(README, "text") if "samples.csv" in block]
+    duel = "fedrepro duel eager.py:EagerMGS fedmgs --data digits"
+    assert f"`{duel}`" in README.read_text(encoding="utf-8")
+    short = " --trials 2 --rounds 5"
+    script = "\n".join([on_a_file.rstrip() + short, "python data.py", duel + short])
+    result = shell(script, tmp_path, data_home)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(r"^FedMGS [01]\.\d+\nFedMAvg [01]\.\d+$", result.stdout, re.MULTILINE)
+    assert {path.name for path in tmp_path.glob("*.yaml")} == {
+        "fedmgs-fedmavg-samples.yaml", "eagermgs-fedmgs-digits.yaml",
+    }  # fmt: skip
+    assert "EagerMGS" in result.stdout.splitlines()[-1]
 
 
 @pytest.mark.slow
 def test_the_tutorial_ends_with_a_figure_of_ones_own(tmp_path: Path, data_home: Path) -> None:
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    for name, words in (("fedrepro", "-m fedrepro"), ("python", "")):
-        script = commands / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-    scripts = blocks("tutorial.md", "sh")
+    scripts = blocks(DOCS / "tutorial.md", "sh")
     assert len(scripts) >= 8
-    place = os.pathsep.join([str(commands), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": place, "PYTHONPATH": str(ROOT), "FEDREPRO_DATA": str(data_home)}
-    script = "set -eu\n" + "\n".join(scripts)
-    result = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    result = shell("\n".join(scripts), tmp_path, data_home)
     assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / "plots/mine/digits.png").stat().st_size > 10_000
     assert (tmp_path / "plots/smoke/fedc/fig1.png").stat().st_size > 10_000
@@ -56,7 +119,7 @@ def test_the_method_on_the_page_is_k_means(tmp_path: Path, capsys: pytest.Captur
     from sklearn.cluster import KMeans
 
     page = tmp_path / "page.py"
-    page.write_text("".join(blocks("own-method.md", "python")), encoding="utf-8")
+    page.write_text("".join(blocks(DOCS / "own-method.md", "python")), encoding="utf-8")
     names: dict[str, Any] = runpy.run_path(str(page), run_name="__main__")
     (own, *first), (other, *second) = (line.split() for line in capsys.readouterr().out.splitlines())
     assert (own, other) == ("FedLloyd", "FedMGS")

@@ -41,6 +41,21 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+COUNTS = "<!-- counts -->"
+"""Where a page has the tables of ``results/paper/REPORT.md`` that count claims."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Return the page with the report's counts by class and by evidence."""
+    return markdown.replace(COUNTS, counts()) if COUNTS in markdown else markdown
+
+
+def counts() -> str:
+    """The tables of the report that count claims by class and by evidence."""
+    report = (ROOT / "results" / "paper" / "REPORT.md").read_text(encoding="utf-8")
+    return "\n\n".join(re.search(rf"^\| {what} \|.*?\n\n", report, re.M | re.S)[0] for what in ("class", "evidence"))
+
+
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Return the page with its formulas as MathML; its table of contents shows their source."""
     for item in _below(page.toc.items):
