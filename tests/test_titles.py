@@ -26,12 +26,12 @@ NAMES = (
 """Text with digits that does not describe the runs; the formula for gam is checked separately."""
 
 SAID: dict[str, Callable[[Curve, Panel], Any]] = {
-    rf"{NUMBER} clients? an alphabet": lambda c, _: c.setting.partition_params.get("per_alphabet"),
-    rf"{NUMBER} clients?\b(?! an alphabet)": lambda c, _: c.setting.partition_params.get("P"),
+    rf"{NUMBER} clients? per alphabet": lambda c, _: c.setting.partition_params.get("per_alphabet"),
+    rf"{NUMBER} clients?\b(?! per alphabet)": lambda c, _: c.setting.partition_params.get("P"),
     rf"{NUMBER} drawings?\b": lambda c, _: c.setting.partition_params.get("train"),
     rf"{NUMBER} samples?\b": lambda c, _: c.setting.dataset_params.get("n"),
     rf"{NUMBER} languages\b": lambda c, _: len(c.setting.dataset_params.get("languages", ())) or None,
-    rf"{NUMBER} (?:fixed )?items a client\b": lambda c, _: c.setting.dataset_params.get("per_client"),
+    rf"{NUMBER} (?:fixed )?items per client\b": lambda c, _: c.setting.dataset_params.get("per_client"),
     rf"\bstart {NUMBER}": lambda c, _: c.setting.problem_params.get("init"),
     rf"\brounds to (?:an error of )?{NUMBER}": lambda _, p: p.options.get("reach"),
     rf"\bat {NUMBER} v\*": lambda _, p: p.options.get("reach"),
