@@ -190,7 +190,11 @@ def _spots(tree: ast.AST, reader: judge.Reader) -> Iterator[Spot]:
     medians = {
         part for node in ast.walk(tree) if claim_grammar.alone(node) == claim_grammar.MEDIAN for part in ast.walk(node)
     }
-    for node, function, keywords in claim_grammar.readers(tree):
+    for node in ast.walk(tree):
+        function = claim_grammar.called(node)
+        if not isinstance(node, ast.Call) or function not in claim_grammar.READERS:
+            continue
+        keywords = claim_grammar.arguments(node)
         if function == "parameter" or "of" in keywords:  # not a point of a drawn curve
             continue
         panel, curve = claim_grammar.select(function, keywords, reader.claim, reader.panels)

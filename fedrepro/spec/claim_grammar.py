@@ -19,6 +19,7 @@ import itertools
 import math
 import sys
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -151,7 +152,8 @@ def parse(check: str) -> ast.Expression:
         raise UserError(DEEP) from None
     if _deep(tree):
         raise UserError(DEEP)
-    for node in ast.walk(tree):
+    _number_parts(tree)
+    for node in parts(tree):
         if not isinstance(node, _NODES):
             raise UserError(
                 f"the check may not contain '{ast.unparse(node)}'; it compares what is read from curves: "
@@ -159,10 +161,9 @@ def parse(check: str) -> ast.Expression:
             )
         if isinstance(node, ast.Call) and not called(node):
             raise UserError(f"the check may not call '{ast.unparse(node.func)}'")
-    if not any(isinstance(node, ast.Compare) for node in ast.walk(tree)):
+    if not any(isinstance(node, ast.Compare) for node in parts(tree)):
         raise UserError("the check must compare two values with <, <=, > or >=")
     _check_shape(tree.body)
-    _number_parts(tree)
     return tree
 
 
@@ -196,6 +197,19 @@ def part_number(node: ast.AST) -> int | None:
     return getattr(node, "part_number", None)
 
 
+def parts(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a parsed check, equal ones once: words stand for checks that repeat few parts many times."""
+    seen: set[int | None] = set()
+    waiting = deque([tree])
+    while waiting:
+        node = waiting.popleft()
+        number = part_number(node)
+        if number is None or number not in seen:
+            seen.add(number)
+            waiting.extend(ast.iter_child_nodes(node))
+            yield node
+
+
 DEEP = f"the check has more than {DEEPEST} nested expressions"
 
 
@@ -221,7 +235,7 @@ def _check_shape(node: ast.expr) -> None:
         raise UserError(f"the check's '{ast.unparse(node)}' is not a comparison; use <, <=, > or >=")
     else:
         for side in (node.left, *node.comparators):
-            for inner in ast.walk(side):
+            for inner in parts(side):
                 if alone(inner) or isinstance(inner, (ast.Compare, ast.BoolOp)):
                     raise UserError(
                         f"the check may not compare '{ast.unparse(inner)}': it is true or false, not a number"
@@ -240,13 +254,17 @@ def alone(node: ast.AST) -> str:
 
 
 def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]]:
-    """Yield every call that reads a curve: the node, the function's name, and its arguments by name."""
-    for node in ast.walk(tree):
+    """Yield every call that reads a curve, equal ones once: the node, the function's name, its arguments by name."""
+    for node in parts(tree):
         if isinstance(node, ast.Call) and called(node) in READERS:
-            own = READERS[called(node)]
-            keywords = {own[i] if i < len(own) else f"argument {i + 1}": a for i, a in enumerate(node.args)}
-            keywords.update({k.arg or "**": k.value for k in node.keywords})
-            yield node, called(node), keywords
+            yield node, called(node), arguments(node)
+
+
+def arguments(node: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of a call that reads a curve, by name."""
+    own = READERS[called(node)]
+    by_place = {own[i] if i < len(own) else f"argument {i + 1}": value for i, value in enumerate(node.args)}
+    return by_place | {keyword.arg or "**": keyword.value for keyword in node.keywords}
 
 
 def constant(node: ast.expr) -> Any:
@@ -303,16 +321,15 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     except UserError as error:
         yield str(error)
         return
-    names = {name for node in ast.walk(tree) if (name := called(node))}
+    names = {name for node in parts(tree) if (name := called(node))}
     known = (*READERS, *PLAIN, *ALONE)
-    for name in sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(known)):
+    for name in sorted({n.id for n in parts(tree) if isinstance(n, ast.Name)} - set(known)):
         near = f", write {SYNONYMS[name]}" if name in SYNONYMS else nearest(name, known)
         yield f"'{name}' is not a function of checks{near} (functions: {', '.join(known)})"
     if not names & set(READERS):
         yield f"the check reads no curve; use {', '.join(f'{name}()' for name in READERS)}"
     errors = []
-    distinct = {part_number(node): (node, function, keywords) for node, function, keywords in readers(tree)}
-    for node, function, keywords in distinct.values():
+    for node, function, keywords in readers(tree):
         try:
             _check_reader(node, function, keywords, claim, panels, axes)
         except UserError as error:
@@ -410,7 +427,7 @@ def _is_round(value: Any) -> bool:
 
 def _miscounted(tree: ast.AST) -> Iterator[str]:
     """Yield an error for every comparison whose sides are not numbers, or different numbers of them."""
-    for node in ast.walk(tree):
+    for node in parts(tree):
         if isinstance(node, ast.Compare):
             try:
                 for left, right in itertools.pairwise([node.left, *node.comparators]):

@@ -153,8 +153,11 @@ def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 
 def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:
     """Return the libraries of an extra that the objects compute with and that are not installed."""
+    lacking = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
+    if not lacking:
+        return []
     used = {name for definition in reached_by(objects) for name in _read(definition).libraries}
-    return [name for name in EXTRAS if name in used and importlib.util.find_spec(name) is None]
+    return [name for name in lacking if name in used]
 
 
 def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
