@@ -135,7 +135,7 @@ def test_every_link_leads_to_a_page_and_a_place_in_it(computed: Path, pages: dic
 
 def test_links_to_lists_of_claims_name_what_can_be_chosen_and_list_as_many_as_they_say(pages: dict[str, Any]) -> None:
     options = re.findall(r'<option value="([^"]*)"', pages["find.html"].text)
-    items = re.findall(r'<li data-paper="(.*?)" data-verdict="(.*?)" data-evidence="(.*?)" data-mark="(.*?)">',
+    items = re.findall(r'<li data-paper="(.*?)" data-verdict="(.*?)" data-evidence="(.*?)" data-mark="(.*?)" data-figure="beyond/small">',
                        pages["find.html"].text)  # fmt: skip
     assert len(items) == 3
     parts = re.findall(r'href="find\.html#(.*?)" title="(\d+) ', pages["index.html"].text)
@@ -183,6 +183,20 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
     assert "No results" not in page.words
     assert "Nothing could be read: no results at the paper" in pages["claims/later.1.html"].words
     assert "Means over " in page.words
+
+
+def test_what_a_check_found_is_a_sentence_on_its_page_and_beside_the_verdict_on_the_figure(
+    pages: dict[str, Any],
+) -> None:
+    found = r"FedCAvg.* ends at 0\.\d+; FedCAvg.* ends at 0\.\d+; the check asks for 0\.\d+ less than 0\.\d+"
+    for path in ("claims/small.1.html", "figures/beyond-small.html"):
+        assert re.search(found, pages[path].words), path
+
+
+def test_a_search_finds_what_a_figure_shows(pages: dict[str, Any]) -> None:
+    also = re.findall(r'data-figure="beyond/small" data-also="([^"]*)"', pages["find.html"].text)
+    assert len(also) == 1
+    assert {"objective", "left", "FedCAvg"} <= set(re.split(r"[ :]", also[0])), also
 
 
 @pytest.mark.parametrize(("how", "words"), [("median", "Medians of "), ("each", "Each of ")])

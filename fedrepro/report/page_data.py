@@ -17,7 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro import processes
-from fedrepro.claims import compared_values
+from fedrepro.claims import compared_values, sentences
 from fedrepro.claims.compared_values import Read, Spot
 from fedrepro.claims.evidence import NONE
 from fedrepro.claims.judge import Row
@@ -84,14 +84,15 @@ class DrawnPanel:
 class Prepared:
     """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
 
-    data : the curves for interactive pictures. reads : what checks read, by claim. seconds : predicted by
-    ``next_steps``. settings : what other settings change, by claim.
+    data : the curves for interactive pictures. reads : what checks read, by claim. sentences : what checks found, by
+    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim.
     """
 
     panels: tuple[DrawnPanel, ...] = ()
     lent: tuple[DrawnPanel, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     reads: Mapping[str, Read] = field(default_factory=dict)
+    sentences: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     settings: Mapping[str, OtherSettings] = field(default_factory=dict)
 
@@ -135,9 +136,10 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
     """
     source = section.source
     reads = {row.claim.id: _read(section, row) for row in section.claims}
+    said = {row.claim.id: _sentence(section, row) for row in section.claims}
     seconds = next_steps.seconds(section, root)
     if source is None or not pictured:
-        return Prepared(reads=reads, seconds=seconds)
+        return Prepared(reads=reads, sentences=said, seconds=seconds)
     data = curve_data.by_panel(source, source.figure.panels)
     shown = tuple(_shown(section, source, panel, reads, data) for panel in source.figure.panels)
     lent = []
@@ -145,7 +147,7 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
         own = [row for row in section.claims if row.tier == other.figure.tier]
         wanted = {spot.panel for row in own for spot in reads[row.claim.id].spots} | {row.claim.panel for row in own}
         lent += [_shown(section, other, panel, reads, {}) for panel in other.figure.panels if panel.id in wanted]
-    return Prepared(shown, tuple(lent), data, reads, seconds)
+    return Prepared(shown, tuple(lent), data, reads, said, seconds)
 
 
 def _read(section: Section, row: Row) -> Read:
@@ -154,6 +156,15 @@ def _read(section: Section, row: Row) -> Read:
         return Read()
     own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
     return compared_values.read(own, source.figure, source.frame, source.known)
+
+
+def _sentence(section: Section, row: Row) -> str:
+    """Return in one sentence what the check of a claim found, '' where nothing could be read."""
+    source = section.read_from(row)
+    if source is None or row.level == NONE:
+        return ""
+    own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
+    return sentences.sentence(own, source.figure, source.known)
 
 
 def _shown(

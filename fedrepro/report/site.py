@@ -29,6 +29,8 @@ from fedrepro.report.contents import Report, Section, paper_title
 from fedrepro.report.page_data import DrawnPanel, Mark, Prepared, script
 from fedrepro.report.render import render, static
 from fedrepro.results.schema import Made
+from fedrepro.spec import axes
+from fedrepro.spec.panels import TableOptions
 
 MARKER = '<meta name="generator" content="fedrepro report">'
 """Marks a folder as a report, which a newer one may replace."""
@@ -131,7 +133,7 @@ class Site:
             self.files[f"static/{LIBRARY}"] = self.library
         self.page("index.html", "index.html", "Which claims held")
         self.page("find.html", "find.html", "Find a claim, figure, method or discrepancy", methods=self._methods(),
-                  filters=self._filters())  # fmt: skip
+                  filters=self._filters(), shows={s.name: _shows(s) for s in self.report.sections})  # fmt: skip
         for section in self.report.sections:
             self._figure(section)
         for before, entry, after in _around(self.entries):
@@ -172,7 +174,7 @@ class Site:
         self.page(
             path, "figure.html", f"{section.name}: {section.figure.title}", section=section, seconds=prepared.seconds,
             panels=[self._panel(section, panel) for panel in prepared.panels],
-            own=[entry for entry in self.entries if entry.section is section],
+            own=[entry for entry in self.entries if entry.section is section], sentences=prepared.sentences,
             precedence=precedence.counted(row.precedence for row in section.claims),
         )  # fmt: skip
 
@@ -199,8 +201,18 @@ class Site:
             entry.page, "claim.html", f"{row.claim.id}: {row.claim.says}", entry=entry, row=row, section=section,
             compared=read.compared if read else (), panels=[self._panel(section, panel) for panel in wanted],
             steps=next_steps.steps(section, row, prepared.seconds), check=None if lent else section.check,
-            before=before, after=after,
+            before=before, after=after, sentence=prepared.sentences.get(row.claim.id, ""),
         )  # fmt: skip
+
+
+def _shows(section: Section) -> str:
+    """Return the words by which a search finds a figure and its claims: what its panels show."""
+    words = [section.figure.title, section.figure.source]
+    for panel in section.figure.panels:
+        metrics = (TableOptions.of(panel).metrics if panel.kind == "table" else ()) or (panel.y,)
+        words += [panel.title, *metrics, *(axes.metric_label(panel, name) for name in metrics)]
+        words += [curve.method or curve.label for curve in panel.curves]
+    return " ".join(dict.fromkeys(filter(None, words)))
 
 
 def _around(listing: Sequence[Entry]) -> Iterator[tuple[Entry | None, Entry, Entry | None]]:

@@ -8,8 +8,10 @@
   if (!form) return;
   var page = form.parentNode, single = page.className === 'page';
   var fields = Array.from(form.elements).filter(function (e) { return e.name; });
+  var shows = {};
+  page.querySelectorAll('li[data-also]').forEach(function (li) { shows[li.dataset.figure] = li.dataset.also; });
   var items = Array.from(page.querySelectorAll('.listed > li')).map(function (li) {
-    return {li: li, text: li.textContent.toLowerCase(), claim: 'verdict' in li.dataset};
+    return {li: li, text: (li.textContent + ' ' + (shows[li.dataset.figure] || '')).toLowerCase(), claim: 'verdict' in li.dataset};
   });
   var status = page.querySelector('[role="status"]');
 
