@@ -1,6 +1,6 @@
 """A user's own modules with methods, which a spec names with ``import: my_method.py``.
 
-An installed package offers methods to every spec with entry points of the group ``fedrepro.methods``::
+An installed package offers methods to every spec with entry points of the group "fedrepro.methods"::
 
     [project.entry-points."fedrepro.methods"]
     mymethod = "my_package.methods:MyMethod"
