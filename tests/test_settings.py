@@ -578,36 +578,52 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     same = tried("beyond.3.q2-9", "reproduced", "ours")
     noise = tried("beyond.3.q2-9", "within noise", "ours")
     assert decided("reproduced") == "no other setting has been run"
-    assert decided("reproduced", same) == "the same with 1 other setting"
+    assert decided("reproduced", same) == "in every setting tried (1)"
+    assert decided("within noise", noise) == "within noise in every setting tried (1)"
     assert decided("not reproduced", printed, noise) == (
-        "no setting tried turns it (2 other settings); within noise with beyond.3.q2-9 (ours)"
+        "no setting tried turns it (2); within noise with (ours, beyond.3.q2-9)"
     )
-    assert decided("reproduced", printed, same) == "fails with beyond.1.q1-3 (printed) (of 2 other settings)"
+    assert decided("reproduced", printed, same) == "turns: fails with (printed, beyond.1.q1-3) (of 2 tried)"
     assert decided("reproduced", released) == (
-        "fails with beyond.2.outliers (released) (of 1 other setting); under-specified, the paper leaves open: outliers"
+        "turns: only with the figure's own value; fails with (released, beyond.2.outliers) (of 1 tried); "
+        "under-specified: the paper does not print outliers"
     )
     assert decided("within noise", printed, same) == (
-        "holds with beyond.3.q2-9 (ours); fails with beyond.1.q1-3 (printed) (of 2 other settings)"
+        "turns: holds with (ours, beyond.3.q2-9); fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
 
 
 def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path) -> None:
     noise = tried("beyond.3.q2-9", "within noise", "ours", before="within noise")
-    assert decided("reproduced", noise) == "the same with 1 other setting"
+    assert decided("reproduced", noise) == "in every setting tried (1)"
 
 
 def test_a_pair_decides_only_what_neither_part_decides_alone(project: Path) -> None:
     alone = tried("beyond.1.q1-3", "not reproduced", "printed")
     pair = tried("beyond.1.q1-3+beyond.3.q2-9", "not reproduced", "printed", "ours")
-    assert decided("reproduced", alone, pair) == "fails with beyond.1.q1-3 (printed) (of 2 other settings)"
-    assert decided("reproduced", pair) == (
-        "fails with beyond.1.q1-3+beyond.3.q2-9 (printed and ours) (of 1 other setting)"
+    assert decided("reproduced", alone, pair) == (
+        "turns: only with the figure's own value; fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
+    assert "fails with (printed and ours, beyond.1.q1-3+beyond.3.q2-9) (of 1 tried)" in decided("reproduced", pair)
+
+
+def test_a_cause_has_the_values_and_the_change_of_the_margin_with_its_interval(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    own, listed = next(
+        iter(survey.computed([Path("experiments/beyond/small.yaml")], the_rows(), "quick", computed / "results", ""))
+    )
+    (one,) = survey.decided([(own, listed)], the_rows(), computed / "results")
+    turned = dataclasses.replace(one, row=dataclasses.replace(one.row, verdict="not reproduced"))
+    held = [t for t in turned.tried if t.outcome == deciding.HELD]
+    for cause, case in zip(turned.causes, held, strict=True):
+        assert cause.startswith("Q1 = 3 (printed, beyond.1.q1-3): ")
+        assert case.effect.shift is not None
+        assert cause.endswith(case.effect.shift.words)
 
 
 def test_claims_are_listed_with_what_decides_them(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
-    (line,) = run(fedrepro, "claims").splitlines()
+    line = run(fedrepro, "claims").splitlines()[0]
     assert line.split()[1 if line.split()[0] != "within" else 2] == "small.1"
     (facts,) = json.loads(run(fedrepro, "claims", "--json"))
     assert facts["tried"] == ["beyond.1.q1-3", "beyond.1.q1-4"]
@@ -620,8 +636,10 @@ def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, 
     claim, summary = (Path("out/report", name).read_text() for name in ("claims/small.1.html", "settings.html"))
     assert "With other settings" in claim
     assert "fedcavg with Q1 = 3" in claim
-    assert "2 other settings" in claim
-    assert 'href="claims/small.1.html#settings"' in summary
+    assert "What decides the verdicts of our own studies" in summary
+    (page,) = Path("out/report/settings").iterdir()
+    paper = page.read_text()
+    assert 'href="../claims/small.1.html#settings"' in paper
 
 
 def test_readings_are_judged_under_other_settings(computed: Path, fedrepro: Call) -> None:

@@ -86,18 +86,50 @@ class Deciding:
         """What decides the verdict, in words."""
         if not self.tried:
             return "no other setting has been run"
-        settings = f"{len(self.tried)} other setting{'s' if len(self.tried) > 1 else ''}"
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
-            text = f"no setting tried turns it ({settings})" if self.outcome == FAILED else f"the same with {settings}"
-            return text + certainty
+            return f"{UNTURNED.get(self.outcome, UNTURNED[HELD])} ({len(self.tried)}){certainty}"
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
-        text = f"{'; '.join(parts)} (of {settings}){certainty}"
-        return text + (f"; under-specified, the paper leaves open: {', '.join(self.topics)}" if self.topics else "")
+        if self.outcome == HELD and all(tried.outcome == FAILED for tried in self.tried):
+            parts = [f"only with the figure's own value; {parts[0]}"]
+        text = f"turns: {'; '.join(parts)} (of {len(self.tried)} tried){certainty}"
+        return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Each setting that turns the verdict, with the change of the margin and its interval."""
+        return tuple(_cause(tried) for tried in self.turns)
+
+
+UNTURNED = {
+    HELD: "in every setting tried",
+    FAILED: "no setting tried turns it",
+    OPEN: "within noise in every setting tried",
+}
+"""What a verdict is called that no setting turns."""
+
+
+def _cause(tried: Tried) -> str:
+    effect = tried.effect
+    trials = f"{effect.trials} trial{'s' if effect.trials != 1 else ''}"
+    change = f"; {effect.shift.words}" if effect.shift is not None else ""
+    return f"{_named(tried)}: {effect.after.verdict}, {trials}{change}"
+
+
+def _named(tried: Tried) -> str:
+    """Return the values of a case, its origin and its name: ``Qhat = 1 (released, fedmf.16.qhat-1-tdt2)``."""
+    changes = [change for alternative in tried.case.alternatives for change in alternative.changes]
+    values = list(dict.fromkeys(text for change in changes for text in change.valued))
+    shown = f"{', '.join(values)} " if 0 < len(values) <= MOST_VALUES else ""
+    return f"{shown}({' and '.join(tried.origins)}, {tried.case.name})"
+
+
+MOST_VALUES = 3
+"""A case with more other values is called by its name alone."""
 
 
 def _listed(tried: Iterable[Tried]) -> str:
-    return ", ".join(f"{one.case.name} ({' and '.join(one.origins)})" for one in tried)
+    return ", ".join(map(_named, tried))
 
 
 def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy]) -> Deciding:

@@ -85,6 +85,11 @@ class Robustness:
         """The class in one line, with the word that decides and the value where the answer turns."""
         return _in_words(self)
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Each value of a word that turns the answer, all others leading, with the margin there and its interval."""
+        return tuple(_cause(self, turn) for turn in self.turns if turn.outcome != NOISE)
+
 
 def classify(answers: Sequence[Answer], unanswered: int = 0, total: int | None = None) -> Robustness:
     """Return how the first answer, that of the leading reading, depends on the reading."""
@@ -214,6 +219,21 @@ def decisive(robustness: Robustness) -> str:
     """Return the dimension that decides most, of those along which the leading answer changes; '' if none does."""
     turning = {turn.dimension for turn in robustness.turns}
     return next((name for name in robustness.influence if name in turning), next(iter(robustness.influence), ""))
+
+
+def _cause(robustness: Robustness, turn: Turn) -> str:
+    """Return a turn in words, with the margin at the first of its values."""
+    leading = robustness.answers[0].reading.values
+    answer = next(
+        answer
+        for answer in robustness.answers[1:]
+        if answer.reading.values.get(turn.dimension) == turn.values[0]
+        and readings.differences(answer.reading.values, leading) == [turn.dimension]
+    )
+    unit, margin = f" {answer.unit}" if answer.unit else "", answer.margin
+    at = f" at {value_in_words(turn.dimension, turn.values[0])}" if len(turn.values) > 1 else ""
+    interval = f"{margin.value:.3g}{unit} [{margin.low:.3g}, {margin.high:.3g}]"
+    return f"{shown(turn)}: {SINGULAR[turn.outcome]}, margin{at} {interval}"
 
 
 def shown(turn: Turn) -> str:

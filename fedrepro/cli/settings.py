@@ -200,6 +200,8 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         return
     for one in decided:
         click.echo(f"{one.row.verdict:<16} {one.row.claim.id:<24} {one.words}")
+        for cause in one.causes:
+            click.echo(f"{'':<41} cause: {cause}")
 
 
 def _rows() -> list[Discrepancy]:
@@ -300,6 +302,7 @@ def _decision(one: Deciding) -> dict[str, Any]:
         "verdict": one.row.verdict,
         "tried": [tried.case.name for tried in one.tried],
         "turns": [tried.case.name for tried in one.turns],
+        "causes": list(one.causes),
         "not_printed": list(one.topics),
         "words": one.words,
     }

@@ -51,7 +51,8 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     if row.robustness is not None:
         literal = row.claim.literal or "its check uses no word of the lexicon"
         lines.append(f"readings: {row.robustness.words if row.robustness.kind != ONE else f'one; {literal}'}")
-    lines += [f"settings: {text}" for text in _settings(selected.path, name, row.tier, root)]
+        lines += [f"cause: {text}" for text in row.robustness.causes]
+    lines += _settings(selected.path, name, row.tier, root)
     lines.append(f"check: {row.claim.words or row.claim.check}")
     if row.claim.note:
         lines.append(f"note: {row.claim.note}")
@@ -62,7 +63,7 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
 
 
 def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
-    """Return what other settings do to the verdict, in words; nothing if the figure has none."""
+    """Return what other settings do to the verdict and to its readings; nothing if the figure has none."""
     from fedrepro.alternatives import survey
     from fedrepro.spec import discrepancies
     from fedrepro.spec.find import experiments
@@ -74,5 +75,10 @@ def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
     listed = survey.cases_of(own.figure, rows, own, root)
     if not listed:
         return []
-    decided = survey.decided([(own, listed)], rows, root)
-    return [one.words for one in decided if one.row.claim.id == claim]
+    (one,) = (one for one in survey.decided([(own, listed)], rows, root, readings=True) if one.row.claim.id == claim)
+    counted = [(tried.case.name, tried.effect.readings_in_words) for tried in one.tried]
+    return [
+        f"settings: {one.words}",
+        *(f"cause: {text}" for text in one.causes),
+        *(f"readings with {name}: {text.removeprefix('of ')}" for name, text in counted if text),
+    ]

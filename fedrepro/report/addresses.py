@@ -27,6 +27,11 @@ def figure_page(name: str) -> str:
     return f"figures/{file_name(*name.split('/', 1))}.html"
 
 
+def settings_page(group: str) -> str:
+    """Return the path of the page on what decides the verdicts of a paper."""
+    return f"settings/{file_name(group)}.html"
+
+
 def claim_list(**properties: str) -> str:
     """Return the link to the list of the claims with these properties."""
     query = "&".join(f"{key}={value.replace(' ', '-')}" for key, value in properties.items() if value)

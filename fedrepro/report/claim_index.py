@@ -100,6 +100,11 @@ def groups(listing: Sequence[Entry], experiments: Path) -> tuple[Group, ...]:
     return tuple(_group(key, listing, verdicts, experiments) for key in ordered)
 
 
+def short_name(group: Group) -> str:
+    """Return what a sentence calls a group: the key of a paper, or `our own studies`."""
+    return OWN_TITLE[0].lower() + OWN_TITLE[1:] if group.key == OWN_STUDIES else group.key
+
+
 def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], experiments: Path) -> Group:
     sentences = summaries.load(experiments, "beyond" if key == OWN_STUDIES else key)
     known = [sentence for sentence in sentences if sentence.known(verdicts)]

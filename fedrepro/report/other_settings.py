@@ -10,6 +10,7 @@ from fedrepro.alternatives import kept_results, survey
 from fedrepro.alternatives.cases import named
 from fedrepro.alternatives.deciding import Deciding, Tried
 from fedrepro.alternatives.kept_results import Numbers
+from fedrepro.claims.classes import Robustness
 from fedrepro.plotting.series import FigureData
 from fedrepro.spec.discrepancies import Discrepancy
 
@@ -19,7 +20,8 @@ class OtherSetting:
     """One set of other values and what it changes for a claim. turns : whether the verdict turns with it.
 
     values : the changes in words. change : the margin before and after, and its change with the interval.
-    readings : how many readings hold, fail and are undecided, '' if there is one or not all trials were run.
+    readings : how many readings hold, fail and are undecided, '' if there is one or not all trials were run. answers :
+    those readings.
     """
 
     name: str
@@ -30,14 +32,16 @@ class OtherSetting:
     change: str
     readings: str
     turns: bool
+    answers: Robustness | None = None
 
 
 @dataclass(frozen=True)
 class OtherSettings:
-    """What decides the verdict on a claim in words, and every set of other values that was run."""
+    """What decides the verdict on a claim in words, its causes among settings, and every set of values that was run."""
 
     words: str
     listed: tuple[OtherSetting, ...]
+    causes: tuple[str, ...] = ()
 
 
 def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path) -> Mapping[str, OtherSettings]:
@@ -48,7 +52,7 @@ def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path)
     own = Numbers(source.figure, source.frame, source.sidecar, source.known)
     cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
-    return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one))) for one in decided if one.tried}
+    return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes) for one in decided if one.tried}
 
 
 def _listed(decided: Deciding) -> list[OtherSetting]:
@@ -67,4 +71,5 @@ def _setting(tried: Tried, turns: bool) -> OtherSetting:
         change=effect.shift.words if effect.shift is not None else "",
         readings=effect.readings_in_words,
         turns=turns,
+        answers=effect.readings,
     )

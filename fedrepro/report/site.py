@@ -22,8 +22,8 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.claims.verdict_words import MEANING, SHORT
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
-from fedrepro.report import addresses, claim_index, next_steps, specification_curve
-from fedrepro.report.addresses import figure_page, file_name
+from fedrepro.report import addresses, claim_index, decision_grid, next_steps, specification_curve
+from fedrepro.report.addresses import figure_page, file_name, settings_page
 from fedrepro.report.claim_index import Entry
 from fedrepro.report.contents import Report, Section, paper_title
 from fedrepro.report.page_data import DrawnPanel, Mark, Prepared, script
@@ -83,9 +83,9 @@ TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
     "distinct": distinct.explained, "class_table": claim_index.class_table,
-    "specification_curve": specification_curve.svg,
+    "specification_curve": specification_curve.svg, "decision_grid": decision_grid.grid,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
-    "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
+    "settings_page": settings_page, "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip
 """The words and functions that templates use."""
 
@@ -139,9 +139,19 @@ class Site:
         for before, entry, after in _around(self.entries):
             self._claim(entry, before, after)
         self.page("discrepancies.html", "discrepancies.html", "Discrepancies")
-        self.page("settings.html", "settings.html", "What decides the verdicts")
+        self._settings()
         self.page("summary.html", "summary.html", "Summary to print")
         return self.files
+
+    def _settings(self) -> None:
+        """Add the page on what decides verdicts, and one for each paper with results of other settings."""
+        decided = {name for one in self.prepared.values() for name in one.settings}
+        with_settings = {entry.group for entry in self.entries if entry.row.claim.id in decided}
+        own = [group for group in claim_index.groups(self.entries, self.experiments) if group.key in with_settings]
+        titled = [(group, f"What decides the verdicts of {claim_index.short_name(group)}") for group in own]
+        self.page("settings.html", "settings.html", "What decides the verdicts", titled=titled)
+        for group, title in titled:
+            self.page(settings_page(group.key), "settings_of_paper.html", title, group=group)
 
     def page(self, path: str, template: str, title: str, **values: Any) -> None:
         """Add a page."""

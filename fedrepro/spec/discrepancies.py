@@ -113,10 +113,14 @@ class Change:
         """Each name with the other values."""
         return [Variant(self.kind, name, self.values) for name in self.names]
 
+    @property
+    def valued(self) -> list[str]:
+        """Each parameter with its other value: ``Qhat = 1``."""
+        return [f"{name} = {_plain(value)}" for name, value in self.values.items()]
+
     def __str__(self) -> str:
-        values = ", ".join(f"{k} = {_plain(v)}" for k, v in self.values.items())
         where = ", ".join(f"{k} = {_plain(v)}" for k, v in self.where.items())
-        return f"{' and '.join(self.names)} with {values}" + (f" where {where}" if where else "")
+        return f"{' and '.join(self.names)} with {', '.join(self.valued)}" + (f" where {where}" if where else "")
 
 
 @dataclass(frozen=True)
