@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -24,8 +25,8 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
 from fedrepro.plotting.figure import METADATA, build, draw, prepare
-from fedrepro.plotting.header_footer import footer, tags
-from fedrepro.plotting.legend import arrange
+from fedrepro.plotting.header_footer import footer, footer_parts, tags
+from fedrepro.plotting.legend import _rows_of_kin, arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared, Room
 from fedrepro.plotting.series import Average, FigureData, Trial
 from fedrepro.report import end_values, pictures
@@ -907,7 +908,7 @@ def test_published_numbers_and_reference_lines():
     made_ = build(figure(shown), pd.concat(decay(line, 3, 0.1, 0.3)), Sidecar())
     ax = made_.axes[0]
     dotted = line_of(ax, "paper: limit")
-    assert dotted.get_linestyle() == ":"
+    assert dotted.get_linestyle() not in ("-", "None"), "dotted, with white edges above our lines"
     assert set(dotted.get_ydata()) == {0.5}
     stars = line_of(ax, "paper: points")
     assert stars.get_marker() == "*"
@@ -1705,3 +1706,83 @@ def test_a_panel_on_stand_in_data_says_so_in_its_title_and_a_table_in_its_column
 def test_unknown_format_is_an_error(tmp_path):
     with pytest.raises(ParameterError, match="formats: 'jpg' is none of png, pdf, svg"):
         draw(figure(panel("a", LINE)), rows(LINE, 1, [0], [1]), Sidecar(), tmp_path / "x", ("png", "jpg"))
+
+
+# What several panels share, and what would hide the others ------------------------------------------------------------
+
+
+def _over_rounds_and_costs(**options: object) -> tuple[Figure, pd.DataFrame]:
+    line, other = curve("fedcavg", "FedCAvg"), curve("fedcgds", "FedCGds")
+    zoomed: dict[str, Any] = {"options": {"zoom": 0.05}, **options}
+    costs = {"x": "uplink_scalars", "xscale": "log"}
+    shown = figure(panel("a", line, other, **zoomed), panel("b", line, other, **costs, **zoomed), columns=2)
+    rounds = np.arange(1, 401)
+    frame = [rows(c, t, rounds, 0.3 + speed / rounds) for c, speed in ((line, 2.0), (other, 5.0)) for t in (1, 2, 3)]
+    return shown, pd.concat(frame)
+
+
+def test_panels_of_the_same_curves_have_one_range_and_a_log_axis_starts_where_curves_enter_it():
+    ax, beside = build(*_over_rounds_and_costs(), Sidecar()).axes[:2]
+    assert ax.get_ylim() == beside.get_ylim()
+    entered = min(line.get_xdata()[np.argmax(line.get_ydata() <= ax.get_ylim()[1])] for line in beside.lines[:2])
+    assert 0.5 * entered < beside.get_xlim()[0] < entered
+
+
+def test_trouble_of_one_panel_is_a_note_where_panels_share_a_legend():
+    line, other = curve("fedcavg", "FedCAvg"), curve("fedcavg", "FedCAvg", dataset="synthetic")
+    trials = [rows(line, t, [0, 1, 2], [1.0, 0.6, 0.5]) for t in (1, 2)]
+    trials += [rows(other, t, [0, 1, 2], [1.0, 0.6, 0.5], status="diverged" if t == 2 else "ok") for t in (1, 2)]
+    made = build(figure(panel("a", line), panel("b", other), columns=2), pd.concat(trials), Sidecar())
+    (legend,) = [a.get_legend() for a in made.axes if a.get_legend()]
+    assert [text.get_text() for text in legend.get_texts()] == ["FedCAvg"]
+    (foot,) = [text.get_text() for text in made.texts if text.get_gid() == "footer"]
+    assert "b: FedCAvg (1 of 2 diverged)" in foot.replace("\n", " ")
+
+
+def test_curves_that_leave_the_frame_repeatedly_are_thin_and_without_band():
+    calm, wild = curve("fedcavg", "FedCAvg"), curve("fedcgds", "FedCGds")
+    rounds = np.arange(200)
+    falling = 0.4 + 0.6 * np.exp(-rounds / 10)
+    spikes = falling + 40 * (rounds % 50 == 40)
+    trials = [rows(c, t, rounds, y + 0.01 * t) for c, y in ((calm, falling), (wild, spikes)) for t in range(4)]
+    made = build(figure(panel("a", calm, wild)), pd.concat(trials), Sidecar())
+    assert line_of(made.axes[0], "FedCGds").get_linewidth() < 1 < line_of(made.axes[0], "FedCAvg").get_linewidth()
+    assert len(made.axes[0].collections) == 1, "the band of the calm curve"
+    assert any(
+        "thin, without band: leaves the frame repeatedly" in text.get_text().replace("\n", " ") for text in made.texts
+    )
+
+
+def test_median_trials_draws_each_trial_instead_of_a_band():
+    line = curve("fedcavg", "FedCAvg")
+    trials = pd.concat(rows(line, t, [0, 1, 2], [1.0, 0.5 * t, 0.4 * t]) for t in (1, 2, 3))
+    ax = build(figure(panel("a", line, options={"average": "median-trials"})), trials, Sidecar()).axes[0]
+    assert not ax.collections
+    assert len(ax.lines) == 4
+    np.testing.assert_allclose(line_of(ax, "FedCAvg").get_ydata(), [1.0, 1.0, 0.8])
+
+
+def test_the_legend_keeps_the_members_of_a_pair_in_a_row():
+    pairs = [Entry(f"m = {m}, {case}", {"color": f"#{m:06d}"}) for m in (10, 30, 90) for case in ("i.i.d.", "not")]
+    assert [entry.label for entry in _rows_of_kin(tuple(pairs), 2)] == [
+        *(f"m = {m}, i.i.d." for m in (10, 30, 90)),
+        *(f"m = {m}, not" for m in (10, 30, 90)),
+    ]
+    assert _rows_of_kin(tuple(pairs), 3) == tuple(pairs)
+
+
+def test_missing_trials_are_counted_against_those_of_the_tier():
+    line = curve("fedcavg", "FedCAvg")
+    about = Sidecar(complete=False, trials_done=0, trials_wanted=1, missing=("6 curves: 0 of 1 trials",))
+    source = FigureData(figure(panel("a", line)), rows(line, 1, [0, 1], [1.0, 0.5]), about)
+    assert "missing: 6 curves: 0 of 3 trials" in footer_parts(source, ())
+
+
+def test_a_table_beside_a_panel_is_not_stretched():
+    line = curve("fedcavg", "FedCAvg")
+    cells = panel("b", line, kind="table", y="accuracy", options={"rows": ["algorithm"], "columns": ["metric"]})
+    frame = pd.concat([rows(line, 1, [0, 1], [1.0, 0.5]), rows(line, 1, [0, 1], [0.1, 0.9], metric="accuracy")])
+    made = build(figure(panel("a", line), cells, columns=2), frame, Sidecar())
+    made.draw_without_rendering()
+    beside, table_ax = (ax.get_window_extent().height for ax in made.axes[:2])
+    assert table_ax < 0.5 * beside

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8.5, "markeredgewidth": 2.0, "linestyle": "none", "zorder": 6}
+MOST_TIMED = 6
+"""Largest number of curves over time that are drawn with bands, which are wide because times differ between trials."""
 STRIP = 0.165
 """Height in inches of a line of the strip above a panel that names the curves that leave it."""
 
@@ -35,7 +38,11 @@ Leaving = tuple[Line, str]
 def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
     """Prepare a panel of curves along an axis."""
     drawn = lines.read(panel, source)
-    limits = frame(drawn, panel)
+    alike = [other for other in source.figure.panels if other is not panel and _same_curves(panel, other)]
+    limits = _common(
+        frame(drawn, panel), [frame(lines.read(other, source), other) for other in alike if _same_y(panel, other)]
+    )
+    banded = axes.of(panel).reads is not Reads.TIMING or len(drawn) <= MOST_TIMED
     leaving = _leaving(drawn, limits, panel)
     widths = [style.width(f"▲ {text}", room.tiny) + 0.2 for _, text in leaving]
     rows = style.rows_of(widths, room.width - LABELS) if room.above else []
@@ -43,46 +50,98 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
 
     def draw(ax: Axes, title: str) -> None:
         panel_axes.finish(ax, panel, title, above=STRIP * len(strip), room=room)
+        gone = _spiky(drawn, limits)
         for i, line in enumerate(drawn):
-            lines.draw(ax, line, i, len(drawn))
+            lines.draw(ax, line, i, len(drawn), band=banded and i not in gone, thin=i in gone)
         panel_axes.draw_published(ax, panel)
         if limits and limits.top is not None:
             ax.set_ylim(limits.bottom, limits.top)
+        if limits and limits.near and panel.xlim[0] is None and panel.xscale == "log":
+            ax.set_xlim(left=_first_inside(drawn, ax))
         panel_axes.set_limits(ax, panel, room)
         _mark_leaving(ax, leaving)
         _name_leaving(ax, strip, room.tiny)
         _mark_diverged(ax, drawn)
 
-    entries = (*(lines.entry(line) for line in drawn), *panel_axes.published_entries(panel))
+    named = [replace(line, label=line.name) if alike and not line.empty else line for line in drawn]
+    entries = (*(lines.entry(line) for line in named), *panel_axes.published_entries(panel))
     size = (room.width, room.height + STRIP * len(strip))
     notes = tuple(_notes(panel, drawn, limits, leaving, room.above))
+    notes += tuple(
+        f"{panel.id}: {line.label}" for line, other in zip(drawn, named, strict=True) if line.label != other.label
+    )
     moving = [line for line in drawn if not line.level] or drawn
     absent = "; ".join(dict.fromkeys(line.empty for line in moving)) if all(line.empty for line in moving) else ""
     tall = 0.8 + STRIP * len(strip)
     return Prepared(size, entries, notes, decoration=tall, absent=absent, draw=draw)
 
 
+def _same_curves(panel: Panel, other: Panel) -> bool:
+    """Return whether the curves of two panels are named alike, so that they can share a legend."""
+    return other.kind == "curves" and [c.label for c in other.curves] == [c.label for c in panel.curves]
+
+
+def _same_y(panel: Panel, other: Panel) -> bool:
+    """Return whether two panels show the same numbers over different axes."""
+    same = [c.setting.series for c in other.curves] == [c.setting.series for c in panel.curves]
+    return same and (other.y, other.yscale, other.ylim) == (panel.y, panel.yscale, panel.ylim) and axes.of(other).along
+
+
+def _common(own: Frame | None, others: Sequence[Frame | None]) -> Frame | None:
+    """Return the frame with the limits that show what any of the panels shows."""
+    every = [f for f in (own, *others) if f is not None and f.bottom is not None and f.top is not None]
+    if own is None or own.top is None or len(every) <= len(others):
+        return own
+    return replace(own, bottom=min(float(f.bottom or 0.0) for f in every), top=max(float(f.top or 0.0) for f in every))
+
+
+def _spiky(drawn: Sequence[Line], limits: Frame | None) -> list[int]:
+    """Return the curves that leave the frame more than once, which would hide the others."""
+    top = limits.top if limits is not None else None
+    if limits is None or top is None:
+        return []
+    averages = {i: a.mean > top for i in limits.leaving if (a := drawn[i].average) is not None}
+    return [i for i, above in averages.items() if int((above[1:] & ~above[:-1]).sum()) > 1]
+
+
+def _first_inside(drawn: Sequence[Line], ax: Axes) -> float:
+    """Return the left end of a log axis: a little before the first curve enters the frame."""
+    bottom, top = ax.get_ylim()
+    inside = [a.x[(a.mean >= bottom) & (a.mean <= top)] for line in drawn if (a := line.average) and not line.level]
+    first = min((float(x[0]) for x in inside if x.size), default=ax.get_xlim()[0])
+    return max(0.6 * first, ax.get_xlim()[0])
+
+
 def _notes(
     panel: Panel, drawn: Sequence[Line], limits: Frame | None, leaving: Sequence[Leaving], above: bool
 ) -> list[str]:
     """Return notes for the footer. above : whether the curves that leave the panel are named above it."""
-    bands = {line.name: a.spread for line in drawn if (a := line.average) and a.spread}
+    timed = axes.of(panel).reads is Reads.TIMING
+    spiky = _spiky(drawn, limits)
+    shown = [line for i, line in enumerate(drawn) if i not in spiky]
+    shown = [] if timed and len(drawn) > MOST_TIMED else shown
+    bands = {line.name: a.spread for line in shown if (a := line.average) and a.spread}
     kinds = list(dict.fromkeys(bands.values()))
     notes = [f"band: {kind}" for kind in kinds]
     if len(kinds) > 1:
         named = {kind: ", ".join(name for name, band in bands.items() if band == kind) for kind in kinds}
         notes = [f"{panel.id}: band of {named[kind]}: {kind}" for kind in kinds]
-    if CurvesOptions.of(panel).average == "median":
+    if CurvesOptions.of(panel).average.startswith("median"):
         notes.append("line: median of the trials")
+    notes += ["thin lines: the trials"] if any(line.trials for line in drawn) else []
+    if timed and len(drawn) > MOST_TIMED:
+        notes.append(f"{panel.id}: without bands, which would overlap")
     notes += [f"{panel.id}: {line.name} from {line.fewer}" for line in drawn if line.fewer]
     if any(line.strays for line in drawn):
         notes.append("×: diverged")
     if leaving:
         notes.append("▲: leaves the frame" + (", with its largest value" if above else ""))
+    if spiky:
+        notes.append("thin, without band: leaves the frame repeatedly")
     notes += [] if above else [f"▲ {text}" for _, text in leaving]
     if limits and limits.near:
         notes.append("the first rounds leave the frame")
-    if axes.of(panel).reads is Reads.TIMING:
+    if timed:
         notes.append("times are those of the machine that ran it")
     return notes
 

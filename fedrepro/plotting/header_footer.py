@@ -111,7 +111,10 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += [f"changed by --set {item}" for item in sidecar.changes]
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)
-    missing = [without_command(text) for text in sidecar.missing]
+    wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those
+    missing = [
+        re.sub(r"(\d+) of \d+ trials?$", rf"\1 of {wanted} trials", without_command(text)) for text in sidecar.missing
+    ]
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
         parts.append("missing: " + "; ".join(missing[:3]) + more)

@@ -107,6 +107,15 @@ def _columns(entries: Sequence[Entry], columns: int) -> list[Sequence[Entry]]:
     return [entries[a:b] for a, b in itertools.pairwise(starts)]
 
 
+def _rows_of_kin(entries: tuple[Entry, ...], columns: int) -> tuple[Entry, ...]:
+    """Return the entries such that neighbours of one colour stand in a row, if the columns are as many as these."""
+    colors = [entry.line.get("color") if entry.line is not None else None for entry in entries]
+    groups = [len(list(group)) for _, group in itertools.groupby(colors)]
+    if columns < 2 or set(groups) != {columns} or len(groups) < 2:
+        return entries
+    return tuple(entry for column in range(columns) for entry in entries[column::columns])
+
+
 def _legend(start: int, stop: int, entries: tuple[Entry, ...], inches: float, neighbours: int, size: float) -> Legend:
     """Return a legend with the largest number of columns that fits."""
     room = inches - (0.15 if neighbours > 1 else 0.0)
@@ -118,6 +127,7 @@ def _legend(start: int, stop: int, entries: tuple[Entry, ...], inches: float, ne
         total = sum(max(style.width(e.label, size) for e in part) + sample for part in parts)
         if total + gap * (len(parts) - 1) <= room or columns == 1:
             break
+    entries = _rows_of_kin(entries, len(parts))
     parts = _columns(entries, -(-len(entries) // len(parts[0])))  # no more columns than the rows need
     lines = max(sum(e.label.count("\n") + 1 for e in part) for part in parts)
     return Legend(start, stop, entries, len(parts), lines * ROW * size / style.SMALL + 0.08)

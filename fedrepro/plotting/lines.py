@@ -30,9 +30,9 @@ BAND = 0.18
 class Line:
     """One curve: its average (None without a healthy trial) and its diverged trials.
 
-    name : its name for readers. label : the name with what became of its trials. empty : why there is no line. fewer :
-    its number of trials, if other curves have more. begins : the first value of each healthy trial, even if the axes
-    cannot show it.
+    name : its name for readers. label : the name with remarks and what became of its trials. empty : why there is no
+    line. fewer : its number of trials, if other curves have more. begins : the first value of each healthy trial, even
+    if the axes cannot show it. trials : those drawn as thin lines instead of a band.
     """
 
     curve: Curve
@@ -44,6 +44,7 @@ class Line:
     empty: str = ""
     fewer: str = ""
     begins: Sequence[float] = ()
+    trials: tuple[Trial, ...] = ()
 
     @property
     def level(self) -> bool:
@@ -63,12 +64,15 @@ def read(panel: Panel, source: FigureData) -> list[Line]:
     most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
     legends = zip(naming.legends(panel, source.figure), panel.curves, strict=True)
-    names = [name + series.collapsed(c, panel) for name, c in legends]
+    names = [(name, series.collapsed(c, panel)) for name, c in legends]
     return [_line(panel, *parts, most, how) for parts in zip(panel.curves, looks, names, runs, strict=True)]
 
 
-def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Trial], most: int, how: str) -> Line:
+def _line(
+    panel: Panel, curve: Curve, look: style.Look, names: tuple[str, str], runs: list[Trial], most: int, how: str
+) -> Line:
     log = panel.yscale == "log"
+    name, remark = names
     begins = [float(t.y[0]) for t in runs if t.status == "ok" and t.y.size]
     runs = [_visible(counted(t, panel), panel.xscale == "log" and curve.role != "level", log) for t in runs]
     if curve.role == "level":
@@ -78,9 +82,10 @@ def _line(panel: Panel, curve: Curve, look: style.Look, name: str, runs: list[Tr
     strays_drawn = tuple(t for t in strays if t.x.size)
     if average is None and not strays_drawn:
         why = _why_empty(runs, panel)
-        return Line(curve, look, name, f"{name}: {why}", None, (), why)
+        return Line(curve, look, name, f"{name}{remark}: {why}", None, (), why)
     fewer = f"{len(runs)} of {most} trials" if len(runs) < most else ""
-    return Line(curve, look, name, name + series.trouble(runs), average, strays_drawn, "", fewer, begins)
+    thin = tuple(t for t in runs if t.status == "ok" and t.x.size) if how == "median-trials" else ()
+    return Line(curve, look, name, name + remark + series.trouble(runs), average, strays_drawn, "", fewer, begins, thin)
 
 
 def counted(trial: Trial, panel: Panel) -> Trial:
@@ -109,10 +114,11 @@ def _why_empty(runs: Sequence[Trial], panel: Panel) -> str:
     return "nothing to draw"
 
 
-def draw(ax: Axes, line: Line, place: int, among: int = 1) -> None:
+def draw(ax: Axes, line: Line, place: int, among: int = 1, *, band: bool = True, thin: bool = False) -> None:
     """Draw one curve: band, mean with sparse markers, and each diverged trial as a thin line.
 
-    place : its index, which staggers the markers. among : the number of curves; with more curves bands are fainter.
+    band : with its band, if it has one. thin : as a thin line behind the others. place : its index, which staggers the
+    markers. among : the number of curves; with more curves bands are fainter.
     """
     look, average = line.look, line.average
     if line.level:
@@ -123,12 +129,15 @@ def draw(ax: Axes, line: Line, place: int, among: int = 1) -> None:
         ax.plot(trial.x, trial.y, linewidth=1.0 if average else 1.7, **look.line(), zorder=2.5)
     if average is None:
         return
-    if average.spread:
+    for trial in line.trials:
+        ax.plot(trial.x, trial.y, color=look.color, linewidth=0.5, alpha=0.45, zorder=1.7)
+    if average.spread and band:
         ax.fill_between(
             average.x, average.low, average.high, color=look.color, alpha=BAND / max(1.0, among / 3), linewidth=0
         )
     every = (0.03 + 0.045 * (place % 4), MARKS) if average.x.size > 10 else None
-    ax.plot(average.x, average.mean, **look.line(), **look.points(), markevery=every, label=line.label)
+    behind = {"linewidth": 0.9, "markersize": 4.0, "zorder": 1.9} if thin else {}
+    ax.plot(average.x, average.mean, **(look.line() | look.points() | behind), markevery=every, label=line.label)
 
 
 def _draw_level(ax: Axes, line: Line, average: Average) -> None:

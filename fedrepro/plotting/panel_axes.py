@@ -110,7 +110,7 @@ def heights(panel: Panel) -> list[float]:
     return [float(v) for item in items if "y" in item for v in np.atleast_1d(item["y"])]
 
 
-DOTTED: tuple[Any, ...] = (":", (0, (1.0, 3.2)), (0, (1.0, 1.4, 1.0, 4.5)))
+DOTTED: tuple[Any, ...] = ((0, (0.01, 2.2)), (0, (0.01, 4.4)), (0, (0.01, 1.8, 0.01, 4.4)))
 DASHED: tuple[Any, ...] = ("-.", (0, (9.0, 2.0, 1.3, 2.0, 1.3, 2.0)), (0, (3.0, 2.0, 1.3, 2.0, 1.3, 2.0, 1.3, 2.0)))
 STARS: tuple[Any, ...] = ("*", (4, 1, 0), (8, 1, 0), (6, 1, 0), "P")
 """Dashes of published numbers and of reference lines, and markers of published points, one per text in turn."""
@@ -128,6 +128,7 @@ def published_style(panel: Panel) -> list[tuple[Mapping[str, Any], dict[str, Any
             known += [label] if label not in known else []
             place, color = known.index(label), _published_color(panel, item, label)
             look: dict[str, Any] = {"color": color, "linestyle": dashes[place % len(dashes)], "linewidth": 1.6}
+            look |= {"linewidth": 2.6, "dash_capstyle": "round"} if dashes is DOTTED else {}
             if point:
                 look = {"color": color, "linestyle": "none", "marker": STARS[place % len(STARS)], "markersize": 10}
                 look |= {"markeredgecolor": "white", "markeredgewidth": 0.7}
@@ -151,13 +152,21 @@ def published_entries(panel: Panel) -> list[Entry]:
     return list(entries.values())
 
 
+def _above_ours(look: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the style of a horizontal line that stays visible on a line of ours: above it, its dots edged in white."""
+    from matplotlib.patheffects import Normal, Stroke
+
+    edged = [Stroke(linewidth=look["linewidth"] + 1.6, foreground="white"), Normal()]
+    return {**look, "zorder": 2.6, "path_effects": edged}
+
+
 def draw_published(ax: Axes, panel: Panel) -> None:
     """Draw the published numbers and reference lines of a panel."""
     for item, look, label in published_style(panel):
         if "x" in item and "y" in item:
             ax.plot(np.atleast_1d(item["x"]), np.atleast_1d(item["y"]), label=label, zorder=5, **look)
         elif "y" in item:
-            ax.axhline(float(item["y"]), label=label, zorder=1.8, **look)
+            ax.axhline(float(item["y"]), label=label, **_above_ours(look))
         elif "x" in item:
             ax.axvline(float(item["x"]), label=label, zorder=1.8, **look)
 

@@ -145,14 +145,14 @@ def spread(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Return centre, low and high over the first axis, and the band's name: min to max for up to 3 trials, else one sd.
 
-    With ``mean-sd`` the band is one sd for two and three trials too; with ``median`` it is always min to max. A band of
-    one sd that would reach 0 or less although all trials are positive ends at the smallest trial, because a log axis
-    cannot show it. On a log axis it never extends below the smallest trial.
+    With ``mean-sd`` the band is one sd for two and three trials too; with ``median`` it is always min to max, with
+    ``median-trials`` there is none. A band of one sd that would reach 0 or less although all trials are positive ends
+    at the smallest trial, because a log axis cannot show it. On a log axis it never extends below the smallest trial.
     """
     n = values.shape[0]
-    centre = np.median(values, axis=0) if average == "median" else values.mean(axis=0)
+    centre = np.median(values, axis=0) if average.startswith("median") else values.mean(axis=0)
     low, high = values.min(axis=0), values.max(axis=0)
-    if n == 1:
+    if n == 1 or average == "median-trials":
         return centre, centre, centre, ""
     if average == "median" or (n <= 3 and average != "mean-sd"):
         return centre, low, high, "min–max"

@@ -196,9 +196,9 @@ def group(place: int) -> tuple[str, str]:
 def looks(curves: Sequence[Curve]) -> list[Look]:
     """Return one look per curve of a panel; curves of one method differ in shade, dash and marker fill.
 
-    If two values are crossed within a method (each m with each Q1), the one with more values sets shade and fill, and
-    the other one the dash, so that related curves look similar. Curves that set a parameter of ``INSTEAD`` while others
-    set another one form a separate sweep.
+    If two values are crossed within a method (each m with each Q1), the one with more values sets the shade, and the
+    other one dash and fill, so that related curves look similar. Curves that set a parameter of ``INSTEAD`` while
+    others set another one form a separate sweep.
     """
     own = [method(curve.setting.algorithm) for curve in curves]
     groups: dict[tuple[str, str], list[int]] = {}
@@ -209,8 +209,9 @@ def looks(curves: Sequence[Curve]) -> list[Look]:
     for (color, marker), members in groups.items():
         places = _places([curves[i].select for i in members])
         tones = shades(color, 1 + max(shade for shade, _ in places))
+        crossed = any(shade != dash for shade, dash in places)
         for i, (shade, dash) in zip(members, places, strict=True):
-            fill = FILLS[shade % len(FILLS)]
+            fill = FILLS[(dash if crossed else shade) % len(FILLS)]
             result[i] = Look(tones[shade], marker, DASHES[dash % len(DASHES)], fill)
     return result
 

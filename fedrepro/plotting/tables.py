@@ -222,7 +222,7 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     title_width = max(total[0], 3.0)
 
     def paint(fig: MplFigure, spec: Any, title: str) -> None:
-        ax = fig.add_subplot(spec)
+        ax = fig.add_subplot(_as_tall(spec, total[1]))
         ax.set_axis_off()
         panel_axes.set_title(ax, title, title_width)
         ax.set_xlim(0, total[0])
@@ -236,6 +236,14 @@ def prepare(panel: Panel, source: FigureData) -> Prepared:
     size = (max(total[0], 3.2) + 0.2, total[1] + 0.4)
     absent = "" if any(cells["trials"] > 0) or set(cells["status"]) != {"no results"} else "no results"
     return Prepared(size, (), notes, 0.4, absent, title_width=title_width, paint_all=paint)
+
+
+def _as_tall(spec: Any, inches: float) -> Any:
+    """Return the upper part of a cell that is taller than a table, so that the table is not stretched."""
+    cell = spec.get_gridspec().get_height_ratios()[spec.rowspan.start]
+    if cell < 1.15 * inches:
+        return spec
+    return spec.subgridspec(2, 1, height_ratios=(inches, cell - inches), hspace=0.0)[0]
 
 
 def _column_width(shown: Grid, column: str) -> float:

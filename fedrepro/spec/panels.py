@@ -94,14 +94,15 @@ class AxesOptions(Options):
 
     parameter : the value of the curves that x: parameter means. final : the number of last records of a trial whose
     mean is its final value. average : the summary of the trials: their mean, or their median (with smallest and largest
-    as the band); mean-sd: the mean with one standard deviation as the band, even for two or three trials. lines :
+    as the band; median-trials: with a thin line for each trial instead); mean-sd: the mean with one standard deviation
+    as the band, even for two or three trials. lines :
     reference lines that are not published numbers. xlabel : the label of the x axis, if not the axis' own or the
     parameter's name. ylabel : the label of the y axis, if not the metric's own.
     """
 
     parameter: Annotated[str, NAME] = ""
     final: Annotated[int, Whole()] = 1
-    average: Annotated[str, OneOf("mean", "mean-sd", "median")] = "mean"
+    average: Annotated[str, OneOf("mean", "mean-sd", "median", "median-trials")] = "mean"
     lines: Annotated[tuple[Mapping[str, Any], ...], MARKS] = ()
     xlabel: Annotated[str, TEXT] = ""
     ylabel: Annotated[str, TEXT] = ""
