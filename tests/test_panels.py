@@ -119,7 +119,7 @@ WHOLE = "an integer of at least 1"
 BAD = [
     ("curves", "variables", 0, "a number greater than 0"),
     ("curves", "variables", "3", "a number greater than 0"),
-    ("curves", "average", "meen", "one of mean, mean-sd, median"),
+    ("curves", "average", "meen", "one of mean, mean-sd, median, median-trials"),
     ("curves", "lines", {"y": 1}, "a list of mappings"),
     ("curves", "xlabel", 3, "a text"),
     ("curves", "parameter", ["q"], "a name"),
