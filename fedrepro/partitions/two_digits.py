@@ -5,7 +5,7 @@ classes. Three ways to cut:
 
 * ``quota``: every class into the same number of shards, 2P/K, whatever its size. Clients are as unbalanced as the
   classes are: with the authors' class quotas of 5 to 20 % they have 50 to 175 of 10000 samples
-  (docs/derivations/clustering-data.md#sharing-samples-out).
+  (docs/derivations/clustering-data.md#partitions).
 * ``balanced``: shards of about equal size, so larger classes give more of them.
 * ``powerlaw``: as ``quota``, but a class is cut in proportion to its clients' weights, rank^(-exponent) in random
   order: client sizes fall about as that power of their rank (a class has no more samples than it has), as fedc
