@@ -58,14 +58,14 @@ def test_an_example_runs_and_says_what_it_ran_on(path, tmp_path, fedrepro) -> No
     needs(path)
     folder = own_examples.copied(path.parent.name, tmp_path)
     assert fedrepro("run", folder / path.name, "-q", "-j", 1).exit_code == 0
-    (table,) = (tmp_path / "results").rglob("quick/beyond/*.csv")
+    (table,) = (tmp_path / "results").rglob("mine/*.csv")
     frame = pd.read_csv(table)
     assert set(frame["status"]) == {"ok"}
     metric, low, high = ENDS[path.stem]
     ends = frame[frame["metric"] == metric].groupby(["series", "trial"])["value"].last().groupby("series").mean()
     best = ends.max() if metric == "accuracy" else ends.min()
     assert low <= best <= high
-    shown = fedrepro("show", folder / path.name, "--results", table.parents[2]).output
+    shown = fedrepro("show", folder / path.name, "--results", table.parents[1]).output
     assert LABELS[path.stem] in shown
     assert "generated" not in shown
     assert re.search(r"data [\w-]+: \w+ = \d", shown)

@@ -203,7 +203,7 @@ def test_a_method_is_checked_beside_a_metric_that_there_is_not(small: Path) -> N
         ("options: {zooom: 1}", "17:14: options: panel 'a' (curves) has no option 'zooom', did you mean 'zoom'?"),
         (
             "options: {average: mode}",
-            "17:24: average: panel 'a': average must be one of mean, mean-sd, median, not 'mode'",
+            "17:24: average: panel 'a': average must be one of mean, mean-sd, median, median-trials, not 'mode'",
         ),
         ("published: [{y: high}]", "17:16: published: panel 'a' (curves): y must be a number, not 'high'"),
         ("x: bits_per_variable", "15:5: variables: panel 'a' counts bits_per_variable: give options.variables > 0"),

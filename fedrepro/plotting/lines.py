@@ -130,7 +130,7 @@ def draw(ax: Axes, line: Line, place: int, among: int = 1, *, band: bool = True,
     if average is None:
         return
     for trial in line.trials:
-        ax.plot(trial.x, trial.y, color=look.color, linewidth=0.5, alpha=0.45, zorder=1.7)
+        ax.plot(trial.x, trial.y, color=look.color, linewidth=0.5, alpha=min(0.45, 12 / len(line.trials)), zorder=1.7)
     if average.spread and band:
         ax.fill_between(
             average.x, average.low, average.high, color=look.color, alpha=BAND / max(1.0, among / 3), linewidth=0
