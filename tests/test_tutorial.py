@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+
+from fedrepro.errors import UserError
 
 from .conftest import ROOT
 
@@ -131,3 +135,36 @@ def test_the_method_on_the_page_is_k_means(tmp_path: Path, capsys: pytest.Captur
     wanted = KMeans(3, init=W0.T, n_init=1, max_iter=10).fit(X.T)
     np.testing.assert_allclose(result.state.W.T, wanted.cluster_centers_, rtol=1e-12)
     assert result["accuracy"][-1] == 1.0
+
+
+def printed_commands(text: str) -> set[str]:
+    """The calls of fedrepro in the blocks and code spans of a page, without comments and what follows them."""
+    text = text.replace("\\\n", " ")
+    calls = re.findall(r"^(fedrepro [^\n]*)$", text, re.MULTILINE)
+    calls += [" ".join(span.split()) for span in re.findall(r"`(fedrepro [^`]+)`", text)]
+    return {re.split(r"\s+#|\s+\|\|", call)[0] for call in calls}
+
+
+def misused(call: str) -> str:
+    """What is wrong with the command or the options of a call, or nothing."""
+    from fedrepro.cli.main import main
+
+    command, words = main, shlex.split(call)[1:]
+    context = click.Context(command)
+    try:
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            _, command, words = command.resolve_command(context, words)
+            context = click.Context(command, parent=context)
+        command.make_parser(context).parse_args(words)
+    except (click.UsageError, UserError) as error:
+        return f"{call}: {error}"
+    return ""
+
+
+def test_every_command_that_readme_and_pages_print_exists() -> None:
+    pages = [README, ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+    calls = set().union(*(printed_commands(page.read_text(encoding="utf-8")) for page in pages))
+    assert len(calls) > 100
+    assert [wrong for call in sorted(calls) if (wrong := misused(call))] == []
+    assert "'runs' is not a command, did you mean 'run'?" in misused("fedrepro runs fedc/fig5")
+    assert "No such option" in misused("fedrepro run fedc/fig5 --out x")

@@ -49,8 +49,8 @@ def _lexicon() -> Iterator[str]:
         "A word of a sentence has measures, and a measure has dimensions: choices that the sentence leaves open. The "
         "first value of a dimension is the leading one. Claims are judged under every combination of values that their "
         "words use. `fedrepro describe considerably` prints a word, `fedrepro describe level` a dimension; the file is "
-        "`fedrepro/lexicon/words.yaml`. [Read a verdict](verdicts.md#readings) explains what becomes of it, and [Two "
-        "readers](readers.md) how far two readers chose the same words.\n"
+        "`fedrepro/lexicon/words.yaml`. [Read a verdict](verdicts.md#readings) explains how readings are used, and "
+        "[Two readers](readers.md) how often two readers chose the same words.\n"
     )
     yield "## Dimensions\n"
     rows = [
@@ -137,17 +137,17 @@ def readers_page() -> str:
 def _readers() -> Iterator[str]:
     yield "# Two readers\n"
     yield (
-        "The checks of the claims were written by somebody who knew the results. A second reader was given the papers, "
-        "the sentences of the claims and the lexicon, and none of the checks, readings or results, and wrote each "
-        "check again. Not all of it is independent: the sentences are those of the claims, the ids hint at readings, "
-        "and the description of the language has three checks as examples (`fedc.4b`, `fedc.4d`, half of "
+        "The checks of the claims were written by somebody who knew the results. A second reader received the papers, "
+        "the sentences of the claims and the lexicon, but no checks, readings or results, and wrote each "
+        "check again. The two are not fully independent: the sentences are those of the claims, the ids hint at "
+        "readings, and the description of the language has three checks as examples (`fedc.4b`, `fedc.4d`, half of "
         "`fedmf.t1.syn.value`).\n"
     )
     yield summary() + "\n"
     yield (
         "Where the readers differ, the second reader's check is a reading of the claim like any other (`or_read` in "
-        "its spec; the dimension *reader*), so that a verdict that hangs on it says so. Claims without "
-        "words for one of the readers have no such reading.\n"
+        "its spec; the dimension *reader*), so the class of a verdict shows whether it depends on the reader. Claims "
+        "without words for one of the readers have no such reading.\n"
     )
     for kind in (OTHER, SAME_WORDS, ONE_LITERAL):
         rows = [

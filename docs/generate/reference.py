@@ -110,7 +110,10 @@ def claims() -> Iterator[str]:
 def results() -> Iterator[str]:
     """Yield the columns of the CSVs and the fields of the sidecar."""
     yield "# Results: columns and fields\n"
-    yield "`results/TIER/PAPER/FIGURE.csv` (or `.csv.gz`) has one measurement per row. Its columns, in this order:\n"
+    yield (
+        "`results/TIER/PAPER/FIGURE.csv` (or `.csv.xz`, `.csv.gz`) has one measurement per row. Its columns, in this "
+        "order:\n"
+    )
     yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.MEANINGS.items()))
     yield "`FIGURE.points.csv` contains the arrays that runs store, if there are any:\n"
     yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.POINTS.items()))
