@@ -17,7 +17,7 @@ def test_a_figure_is_written_as_picture_numbers_tables_and_caption(small: Path, 
     fedrepro("run", small, "-j", 1, "-q")
     out, results = tmp_path / "out", tmp_path / "results"
     done = fedrepro("export", out, small, "--data", "--bold", "--results", results, "-j", 1)
-    assert done.output == f"{out}: 1 figure in 6 files\n", done.output
+    assert done.output == f"{out}: 1 figure in 7 files\n", done.output
     ends = pd.read_csv(out / "beyond" / "small.csv")
     assert set(ends["panel"]) == {"a", "b"}
     assert (out / "beyond" / "small.tex").read_text().count("\\textbf") == 2
@@ -30,6 +30,10 @@ def test_a_figure_is_written_as_picture_numbers_tables_and_caption(small: Path, 
     table, loaded = pd.read_csv(out / "beyond" / "small.data.csv"), load(small, results=results)
     assert list(table.columns) == list(loaded.columns)
     assert len(table) == len(loaded)
+    meanings = pd.read_csv(out / "beyond" / "small.columns.csv", index_col="column")["meaning"]
+    assert list(meanings.index) == list(table.columns)
+    assert meanings.notna().all()
+    assert meanings["Q1"] == "H steps per client and round"
 
 
 def test_figures_without_results_are_left_out_or_named(small: Path, fedrepro: Call, tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ from fedrepro.spec.find import find_some
 )
 @click.option("--bold", is_flag=True, help="Print the best values of LaTeX tables in bold.")
 @click.option("--no-published", is_flag=True, help="Leave out the paper's numbers in LaTeX tables.")
-@click.option("--data", is_flag=True, help="Also write every measurement, a column per parameter.")
+@click.option(
+    "--data", is_flag=True, help="Also write every measurement, a column per parameter, and the meaning of the columns."
+)
 @results_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Number of figures at a time (default: all cores).")
 def export(

@@ -16,7 +16,7 @@ from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
 from fedrepro.report import end_values, table_formats
-from fedrepro.results import frame
+from fedrepro.results import data_dictionary, frame
 from fedrepro.results.read import has_results, largest_tier
 from fedrepro.spec import nodes
 from fedrepro.spec.bibliography import cited
@@ -31,7 +31,7 @@ class ExportOptions:
 
     tier : a tier, or ``best`` for the largest that has results. root : folder of the results. formats : of pictures.
     bold : print the best values of tables in bold. published : with the paper's numbers in tables. data : also write
-    every measurement.
+    every measurement, and the meaning of its columns.
     """
 
     tier: str
@@ -73,6 +73,9 @@ def _figure(path: Path, folder: Path, options: ExportOptions) -> list[Path]:
     if options.data:
         table = frame.of_figure(figure, source.frame)
         files += _written(stem.with_name(f"{stem.name}.data.csv"), table.to_csv(index=False, lineterminator="\n"))
+        columns = data_dictionary.meanings(figure, map(str, table.columns))
+        text = table_formats.csv_text([("column", "meaning"), *columns.items()])
+        files += _written(stem.with_name(f"{stem.name}.columns.csv"), text)
     return files
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
 from fedrepro.results import staleness
+from fedrepro.results.data_dictionary import BESIDE
 from fedrepro.results.read import largest_tier, with_results
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Figure
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 class StaleResults(UserWarning):
     """Results that today's code, spec or data would not compute."""
-
-
-BESIDE = ("panel", "label")
-"""Columns that name the panel and the curve of a row; a row that several panels draw is repeated for each."""
 
 
 def load(figure: str | Path, tier: str | None = None, results: str | Path | None = None) -> pd.DataFrame:
