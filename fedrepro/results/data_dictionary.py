@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fedrepro import docstrings, registry
 from fedrepro.results.schema import MEANINGS
+from fedrepro.spec import keys
 from fedrepro.spec.model import Figure, Setting
 
 BESIDE = {
@@ -17,7 +18,7 @@ BESIDE = {
 
 def meanings(figure: Figure, columns: Iterable[str]) -> dict[str, str]:
     """Return the meaning of each column of a figure's table. Raises KeyError for a column that no curve has."""
-    known = {**BESIDE, **MEANINGS}
+    known = {**BESIDE, **MEANINGS, "partition.per_trial": keys.PARTITION["per_trial"].doc}
     for setting in figure.settings():
         known = {**_of_setting(setting), **known}
     return {name: known[name] for name in columns}
