@@ -24,6 +24,7 @@ from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
 from fedrepro.claims import judge
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
+from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
 from fedrepro.results.read import frame, read_sidecar, results_file
 from fedrepro.runs.identity import plan as planning
@@ -651,3 +652,12 @@ def test_readings_are_judged_under_other_settings(computed: Path, fedrepro: Call
 
 def test_every_verdict_on_results_has_an_outcome() -> None:
     assert {*VERDICTS} - {NOT_TESTED} == set(deciding.OUTCOME)
+
+
+def test_a_margin_that_is_infinite_has_no_change() -> None:
+    never, some = (Interval(value, value, value) for value in (-np.inf, 12.0))
+    unknown = Interval(np.nan, np.nan, np.nan)
+    same = paired.Shift(0, "rounds", never, never, unknown, strict=True)
+    assert same.words == "margin -infinite (never reached), before and after"
+    lost = paired.Shift(0, "rounds", some, never, never, strict=True)
+    assert lost.words == "margin 12 rounds -> -infinite (never reached)"

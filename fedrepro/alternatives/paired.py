@@ -35,8 +35,14 @@ class Shift:
 
     @property
     def words(self) -> str:
-        """The margin before and after, and its change with the interval."""
+        """The margin before and after, and its change with the interval.
+
+        A margin is infinite if a curve never reaches the level, or diverges; then there is no change to measure.
+        """
         unit = f" {self.unit}" if self.unit else ""
+        if not np.isfinite(self.change.value):
+            before, after = (_value(margin.value, unit) for margin in (self.before, self.after))
+            return f"margin {before}, before and after" if before == after else f"margin {before} -> {after}"
         change = f"{self.change.value:+.3g} [{self.change.low:+.3g}, {self.change.high:+.3g}]"
         return f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
 
@@ -79,6 +85,11 @@ class Effect:
     def moves(self) -> bool:
         """Whether a margin moves."""
         return any(shift.moves for shift in self.shifts)
+
+
+def _value(margin: float, unit: str) -> str:
+    """Return a margin in words, also of a curve that never reaches the level."""
+    return f"{margin:.3g}{unit}" if np.isfinite(margin) else f"{'' if margin > 0 else '-'}infinite (never reached)"
 
 
 def effect(claim: Claim, own: Numbers, other: Numbers) -> Effect:
