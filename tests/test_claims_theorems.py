@@ -14,7 +14,7 @@ import pytest
 from fedrepro.claims import judge as judge_module
 from fedrepro.claims.judge import Row, Series, judge
 from fedrepro.errors import UserError
-from fedrepro.spec import claim_grammar
+from fedrepro.spec import claim_grammar, readings
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 from tests.sidecars import consistent
@@ -134,6 +134,44 @@ def test_a_promise_has_its_word_and_the_exponent_its_interval(
     assert row.why.startswith(f"{word}: {row.measured.value:.3g}")
 
 
+@pytest.mark.parametrize(
+    ("exponents", "word"),
+    [
+        ((-0.99, -1.0, -1.01), "as promised, outside the conditions"),
+        ((-0.5, -0.5, -0.51), "not as promised, outside the conditions"),
+    ],
+)
+def test_a_promise_whose_conditions_are_not_met_is_neither_kept_nor_contradicted(
+    ask: Callable[..., Row], exponents: tuple[float, ...], word: str
+) -> None:
+    row = ask(power(*exponents), theorem="promise", check="slope(Q2=1) <= -0.9", outside="gamma2 is too small")
+    assert row.promise == word
+
+
+def test_the_constant_of_a_bound_stands_beside_what_was_measured(ask: Callable[..., Row]) -> None:
+    row = ask(
+        power(-1.0, -1.0, -1.0),
+        theorem="promise",
+        check="slope(Q2=1) <= -0.9",
+        bound="y(at='end', Q2=1) <= 400 * y(at=0, Q2=1)",
+    )
+    assert row.bound == "1,600 allowed, 0.2 measured"
+    assert f"; {row.bound}; margin" in row.why
+    assert ask(power(-1.0, -1.0, -1.0), check="slope(Q2=1) <= -0.9").bound == ""
+
+
+def test_an_exponent_is_read_in_several_windows(small: Path) -> None:
+    figure = load(small, "paper")
+    (panel,) = [panel for panel in figure.panels if panel.id == "a"]
+    claim = Claim("x", "s", "w", panel.id, "falls_like(fedcavg(Q2=[1, 5]), -1, of='mean')")
+    panels = {panel.id: panel for panel in figure.panels}
+    listed, total = readings.of(readings.with_literal_check(claim, panels), panels, 3)
+    rounds = panel.curves[0].setting.rounds
+    assert total == len({max(1, round(share * rounds)) for share in (0.05, 0.02, 0.1, 0.25, 0.5)}) * 3
+    assert listed[0].check.startswith(f"max(slope(since={max(1, round(0.05 * rounds))}, of='mean', ")
+    assert listed[0].check.endswith(" <= -0.9")
+
+
 def test_a_number_on_the_left_is_read_alike(ask: Callable[..., Row]) -> None:
     row = ask(power(-1.0, -1.0, -1.0), theorem="promise", check="-0.9 >= slope(Q2=1)")
     assert row.measured is not None
@@ -148,6 +186,11 @@ def test_a_condition_reads_the_parameters_of_a_curve(ask: Callable[..., Row], bo
     assert row.promise == word
     assert row.measured is not None
     assert row.measured.value == 1.0
+
+
+def test_a_check_of_every_trial_is_not_tested_without_a_trial(ask: Callable[..., Row]) -> None:
+    row = ask(power(-1.0, -1.0, -1.0), theorem="condition", check="each(y(at=1, Q2=5) > 0)")
+    assert (row.verdict, row.why) == ("not tested", "no trial has finished on all curves that it compares")
 
 
 def test_other_claims_have_no_such_word(ask: Callable[..., Row]) -> None:
@@ -184,6 +227,8 @@ def test_the_keys_of_a_theorems_claim_are_checked(small: Path) -> None:
         ),
         ("faster: 'y(at=1, Q2=1) < 1'}", "'faster' is only for a claim with `theorem: promise`"),
         ("theorem: promise, faster: 'y(at=1, Q2=7) < 1'}", "Q2=7 selects no curve"),
+        ("outside: gamma2}", "'outside' is only for a claim with `theorem: promise`"),
+        ("theorem: promise, bound: 'y(at=1, Q2=1) > 1'}", "a bound is one comparison with < or <="),
     ):
         rest = text[start:].split("\ntiers:", 1)
         small.write_text(text[:start] + claim + more + ("\n\ntiers:" + rest[1] if len(rest) > 1 else "\n"))

@@ -32,13 +32,15 @@ def _figure(name: str) -> Iterator[str]:
     spec = ROOT / "experiments" / "beyond" / f"{name}.yaml"
     verdicts = gather_contents.verdicts(Selected(spec), "paper", ROOT / "results").rows
     rows = ([_plain(cell) for cell in _cells(row)] for row in verdicts if row.claim.theorem)
-    yield table(["theorem", "promise or condition", "quantity", "measured", "verdict"], rows)
+    yield table(["theorem", "promise or condition", "quantity", "measured", "of the bound", "verdict"], rows)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     claim = row.claim
     word = f"*{row.promise}*" if row.promise else f"{row.verdict}: {row.why}"
-    return claim.where, claim.says, claim.reading, _shown(row.measured), word
+    outside = f"Outside the conditions: {claim.outside}" if claim.outside else ""
+    quantity = ". ".join(filter(None, (claim.reading, outside)))
+    return claim.where, claim.says, quantity, _shown(row.measured), row.bound, word
 
 
 def _plain(text: str) -> str:

@@ -76,7 +76,7 @@ class Case:
     @property
     def checks(self) -> str:
         """The checks of the claims, one after another."""
-        return " ".join(f"{claim.check} {claim.words} {claim.faster}" for claim in self.claims)
+        return " ".join(f"{claim.check} {claim.words} {claim.faster} {claim.bound}" for claim in self.claims)
 
 
 def _axes(panel: Panel) -> tuple[str, str]:

@@ -45,7 +45,8 @@ class Row:
     first comparison compares with a number, None if it compares two curves. units : of the margins.
     trials_to_decide : how many trials would decide what is within noise, ``MOST_TRIALS`` + 1 for more; None if that is
     unknown or everything is decided. robustness : how the verdict depends on the reading, None if that was not judged.
-    precedence : whether the claim was written before these results, None without results.
+    precedence : whether the claim was written before these results, None without results. bound : what the theorem's
+    inequality allows and what was measured, in words.
     """
 
     figure: str
@@ -63,6 +64,7 @@ class Row:
     trials_to_decide: int | None = None
     robustness: Robustness | None = None
     precedence: Precedence | None = None
+    bound: str = ""
 
     @property
     def reason(self) -> str:
@@ -119,15 +121,18 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
     reader = Reader.of(claim, figure, known or Known(frame))
     used = curves(claim, figure)
     weighed = evidence.weigh(figure, sidecar, used, reader.trials, reader.known.runs)
-    promise, measured = "", None
+    promise, measured, bound = "", None, ""
     try:
         compared = list(comparisons(claim_grammar.parse(claim.check).body))
         decision = _decide(compared, reader)
         if claim.theorem:
             promise = _promised(claim, decision.outcome, reader)
+            if claim.outside:
+                promise = f"{NOT_SO if decision.outcome == FAILS else promise}, {OUTSIDE}"
             measured = _measured(compared[0], decision.margins[0], reader)
             shown = f"{promise}: {_with_interval(measured)}" if measured else promise
-            decision = replace(decision, words=f"{shown}; {decision.words}")
+            bound = _bound(claim, reader)
+            decision = replace(decision, words="; ".join(filter(None, (shown, bound, decision.words))))
     except NotTestable as error:
         decision, weighed = Decision(evidence.NOT_TESTED, str(error)), evidence.Evidence(evidence.NONE)
     if claim.not_on_stand_in and weighed.level == evidence.STAND_IN:
@@ -150,6 +155,7 @@ def judge(claim: Claim, figure: Figure, frame: Any, sidecar: Sidecar, known: Kno
         measured,
         decision.units,
         decision.trials_to_decide,
+        bound=bound,
     )
 
 
@@ -162,6 +168,8 @@ PROMISES = {
 FASTER, DOUBTFUL = "faster than promised", "undecided"
 """The outcomes of a theorem's promise or condition. Only *contradicted* is certain: data within a bound do not
 prove it."""
+OUTSIDE, NOT_SO = "outside the conditions", "not as promised"
+"""What a promise is called where the runs do not meet a condition of its theorem, and there one that does not hold."""
 
 
 def _shown(claim: Claim, reader: Reader) -> bool:
@@ -186,6 +194,22 @@ def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
         if _decide(list(comparisons(claim_grammar.parse(claim.faster).body)), reader).outcome == HOLDS:
             return FASTER
     return PROMISES.get((claim.theorem, outcome), DOUBTFUL)
+
+
+def _bound(claim: Claim, reader: Reader) -> str:
+    """Return what the theorem's inequality allows and what was measured, '' for a claim without one."""
+    if not claim.bound:
+        return ""
+    reader.chosen = np.arange(reader.trials)
+    (comparison,) = comparisons(claim_grammar.parse(claim.bound).body)
+    less, more = (float(np.ravel(evaluate(side, reader))[0]) for side in (comparison.left, comparison.right))
+    return f"{_rounded(more)} allowed, {_rounded(less)} measured"
+
+
+def _rounded(number: float) -> str:
+    """Return a number with three digits: 1,850 or 2.3e+09."""
+    text = f"{number:.3g}"
+    return f"{float(text):,.10g}" if 1000 <= abs(number) < 1e6 else text
 
 
 def _measured(comparison: Comparison, margin: Interval, reader: Reader) -> Interval | None:
@@ -221,7 +245,7 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
         return []
     panels = {panel.id: panel for panel in figure.panels}
     by_series: dict[str, Curve] = {}
-    for check in filter(None, (claim.check, claim.faster, claim.figure_shows)):
+    for check in filter(None, (claim.check, claim.faster, claim.bound, claim.figure_shows)):
         for _, function, keywords in claim_grammar.readers(claim_grammar.parse(check)):
             _, curve = claim_grammar.select(function, keywords, claim, panels)
             by_series.setdefault(curve.setting.series, curve)
@@ -288,7 +312,7 @@ class Reader:
     def series(self, keywords: Mapping[str, ast.expr], panel: Panel, curve: Curve) -> Series:
         """Return a curve as a call in a check reads it, averaged over the chosen trials."""
         metric = claim_grammar.value(keywords, "metric", panel.y)
-        checks = self.claim.check + self.claim.faster + self.claim.figure_shows
+        checks = self.claim.check + self.claim.faster + self.claim.bound + self.claim.figure_shows
         named = tuple(name for name in curve.setting.metrics if name in checks)  # they may be axes
         key = (curve.setting.series, metric, named, *self.numbers.tolist())
         if key not in self.known.curves:
@@ -657,6 +681,8 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
 
     They hold if each holds at every round, and fail if one fails after Holm's correction for the number of comparisons.
     """
+    if reader.trials < 1:
+        raise NotTestable("no trial has finished on all curves that it compares")
     judged = [_judged(c, reader) for c in comparisons]
     deciding = [_deciding(margins, c.strict) for c, margins in zip(comparisons, judged, strict=True)]
     outcomes = [outcome_of(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]

@@ -35,6 +35,8 @@ PARTS: Mapping[str, str] = {
     "reading": "its reading",
     "theorem": "its part of a theorem",
     "faster": "its check of a faster rate",
+    "outside": "the condition that is not met",
+    "bound": "the inequality of its theorem",
     "figure_shows": "its check of the paper's figure",
     "or_read": "its second reader's check",
     "not_on_stand_in": "what a stand-in cannot say",

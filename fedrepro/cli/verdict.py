@@ -228,5 +228,5 @@ def _facts(row: Row, stale: Sequence[str]) -> dict[str, Any]:
         "words": claim.words,
         "readings": _readings(row),
         "precedence": _precedence(row),
-        **({"theorem": claim.theorem, "promise": row.promise} if claim.theorem else {}),
+        **({"theorem": claim.theorem, "promise": row.promise, "bound": row.bound} if claim.theorem else {}),
     }

@@ -34,11 +34,11 @@ class Dimension:
 class Word:
     """A word that a check can use.
 
-    kind : ``order``, ``sameness``, ``no loss``, ``number`` or ``quantities`` for words that compare, and ``strength``,
-    ``negation``, ``sequence``, ``rounds`` or ``best`` for words on comparisons. also : other wordings of papers that it
-    stands for. measures : of words that compare curves, ``measure of speed`` or ``value``. stage : the dimension of the
-    stage at which values are compared. axis : ``round`` or ``cost``. direction : ``lower`` or ``higher`` if the word
-    says it, else the metric's own. reversed : whether the first curve is the one that is behind.
+    kind : ``order``, ``sameness``, ``no loss``, ``number``, ``rate`` or ``quantities`` for words that compare, and
+    ``strength``, ``negation``, ``sequence``, ``rounds`` or ``best`` for words on comparisons. also : other wordings of
+    papers that it stands for. measures : of words that compare curves, ``measure of speed`` or ``value``. stage : the
+    dimension of the stage at which values are compared. axis : ``round`` or ``cost``. direction : ``lower`` or
+    ``higher`` if the word says it, else the metric's own. reversed : whether the first curve is the one that is behind.
     """
 
     name: str

@@ -295,10 +295,16 @@ def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
     return matching[0]
 
 
+def is_bound(check: str) -> bool:
+    """Return whether a check is one comparison by which its left side is at most its right one."""
+    node = parse(check).body
+    return isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.LtE))
+
+
 def panels_of(claim: Claim) -> set[str]:
     """Return the names of the panels that a claim's check reads, if they are literals."""
     names = {claim.panel}
-    for check in filter(None, (claim.check, claim.faster, claim.figure_shows)):
+    for check in filter(None, (claim.check, claim.faster, claim.bound, claim.figure_shows)):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             keywords = [
                 node for node in ast.walk(ast.parse(check.strip(), mode="eval")) if isinstance(node, ast.keyword)

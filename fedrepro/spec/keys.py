@@ -182,7 +182,9 @@ class _Claim:
     a vague word of the sentence is interpreted. where : the place of the sentence in the paper. panel : the panel whose
     curves the check reads. check : what the results must satisfy. note : a note shown with the verdict. theorem : the
     part of a theorem that the claim measures; the verdict names it. faster : for a theorem's promise: holds in addition
-    if the rate is faster than promised. literal : why the check uses no word of the lexicon. figure_shows :
+    if the rate is faster than promised. outside : for a theorem's promise: which condition the runs do not meet; the
+    verdict says so. bound : for a theorem's promise: its inequality with the constant, what was measured on the
+    smaller side; the verdict has both numbers. literal : why the check uses no word of the lexicon. figure_shows :
     what the paper's own figure shows, where that contradicts its text. or_read : the check in words of a second
     reader, where it is another one; it adds readings. not_on_stand_in : why the check says nothing on stand-in data,
     whatever the method does; it is not tested there.
@@ -197,6 +199,8 @@ class _Claim:
     note: Text = ""
     theorem: Annotated[str, THEOREM] = ""
     faster: Comparison = ""
+    outside: Text = ""
+    bound: Comparison = ""
     literal: Text = ""
     figure_shows: Comparison = ""
     or_read: Comparison = ""

@@ -84,10 +84,11 @@ class Claim:
     check in words as written, '' if it has none. names : the spec's short names of curves. literal : why the check has
     no words, or ''. reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from
     a figure that options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims.
-    faster : the check of a rate faster than promised, or ''. figure_shows : the check of what the paper's own figure
-    shows, where that contradicts the statement, or ''. or_read : the check in words by which a second reader reads the
-    statement, where it is another one, or ''. not_on_stand_in : why a stand-in decides the check whatever the
-    method does, or ''.
+    faster : the check of a rate faster than promised, or ''. outside : which condition of the theorem the runs do not
+    meet, or ''. bound : the inequality of the theorem with its constant, or ''. figure_shows : the check of what the
+    paper's own figure shows, where that contradicts the statement, or ''. or_read : the check in words by which a
+    second reader reads the statement, where it is another one, or ''. not_on_stand_in : why a stand-in decides the
+    check whatever the method does, or ''.
     """
 
     id: str
@@ -100,6 +101,8 @@ class Claim:
     inapplicable: str = ""
     theorem: str = ""
     faster: str = ""
+    outside: str = ""
+    bound: str = ""
     words: str = ""
     literal: str = ""
     figure_shows: str = ""

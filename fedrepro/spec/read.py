@@ -319,6 +319,8 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
             for key in filter(functools.partial(getattr, claim), readings.CHECKS):
                 part = dataclasses.replace(claim, check=getattr(claim, key))
                 messages = failed or list(claim_grammar.problems(part, valid, axes.CLAIMED))
+                if key == "bound" and not messages and not claim_grammar.is_bound(claim.bound):
+                    messages = ["a bound is one comparison with < or <=, what was measured on its left"]
                 if messages and changed:
                     claim = dataclasses.replace(claim, inapplicable=messages[0])
                 for message in () if changed else messages:
@@ -364,8 +366,9 @@ def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> 
         collect.error(item.get("id"), f"the claim id '{claim.id}' is used twice")
     if claim.theorem and claim.theorem not in keys.THEOREM:
         collect.unknown(item.get("theorem"), claim.theorem, keys.THEOREM, "a part of a theorem", "one of")
-    if claim.faster and claim.theorem != "promise":
-        collect.error(item.get("faster"), "'faster' is only for a claim with `theorem: promise`")
+    for key in ("faster", "outside", "bound"):
+        if getattr(claim, key) and claim.theorem != "promise":
+            collect.error(item.get(key), f"'{key}' is only for a claim with `theorem: promise`")
     if claim.panel and claim.panel not in panels:
         known = f"{nearest(claim.panel, panels)} (panels: {', '.join(panels)})"
         collect.error(item.get("panel"), f"there is no panel '{claim.panel}'{known}")

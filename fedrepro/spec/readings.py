@@ -52,7 +52,7 @@ def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
     return dataclasses.replace(claim, **literal)
 
 
-CHECKS = ("check", "faster", "figure_shows")
+CHECKS = ("check", "faster", "bound", "figure_shows")
 """The checks of a claim that are judged at one reading."""
 READER, FIRST = "reader", "first reader"
 """The dimension of who reads the sentence, and its leading value."""

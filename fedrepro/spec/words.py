@@ -259,6 +259,18 @@ class _Expander:
             better, node, first, Group(others), strength, when, (*first.references, *others)
         )  # fmt: skip
 
+    def _rate(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
+        """Yield the comparison of the exponent of the slowest of several curves with that of the promise."""
+        curves, power = self._arguments(node, 2)
+        of = self._keyword(node, "of") or "value"
+        share = self.choose("window of a rate")
+        texts = [
+            f"slope(since={max(1, round(share * r.curve.setting.rounds))}, of={of!r}, {r.keywords})"
+            for r in self._group(curves).references
+        ]
+        allowed = float(claim_grammar.constant(power)) + self.choose("tolerance of an exponent")
+        yield f"{self._joined(texts, 'max')} <= {allowed:g}"
+
     def _number(self, word: Word, node: ast.Call, strength: Strength, when: Any) -> Iterator[str]:
         """Yield the comparison of values or of a quantity with a printed number."""
         measured, wanted = self._arguments(node, 2)
@@ -671,7 +683,7 @@ def _without_curve(node: ast.Call) -> str:
     return f"{name}() needs a curve, as in {name}(A) with a curve named under names:{instead}"
 
 
-KEYWORDS = ("than", "among", "over", "to", "by", "when", "axis", "since", "falling")
+KEYWORDS = ("than", "among", "over", "to", "by", "when", "axis", "since", "falling", "of")
 """The named arguments of words and quantities."""
 RESERVED = (*KEYWORDS, LARGER, SMALLER, SAME, BEST_OF)
 
