@@ -18,7 +18,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -327,7 +327,7 @@ class Reader:
         if not runs.finished(name):
             raise NotTestable(f"'{curve.label}' has no finished trials")
         if self.trials < 1:
-            raise NotTestable("no trial has finished on all curves that it compares")
+            raise NotTestable(NO_COMMON_TRIAL)
         numbers = self.numbers.tolist()
         own = {other: [runs.rows(name, trial, other) for trial in numbers] for other in (metric, *named)}
         recorded = {other for other, trials in own.items() if all(rows["round"].size for rows in trials)}
@@ -672,8 +672,19 @@ class Decision:
     trials_to_decide: int | None = None
 
 
+NO_COMMON_TRIAL = "no trial has finished on all curves that it compares"
+
 SHOWN_MARGINS = 4
 """The largest number of margins that the reason of a verdict lists; of more it has the one that decides."""
+
+
+def _raise_what_is_missing(comparisons: list[Comparison], reader: Reader) -> NoReturn:
+    """Raise NotTestable with the curve that has no finished trials, or because no trial has finished on all curves."""
+    for comparison in comparisons:
+        for side in (comparison.left, comparison.right):
+            for _, function, keywords in claim_grammar.readers(side):
+                reader.of_call(function, keywords)
+    raise NotTestable(NO_COMMON_TRIAL)
 
 
 def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
@@ -682,7 +693,7 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     They hold if each holds at every round, and fail if one fails after Holm's correction for the number of comparisons.
     """
     if reader.trials < 1:
-        raise NotTestable("no trial has finished on all curves that it compares")
+        _raise_what_is_missing(comparisons, reader)
     judged = [_judged(c, reader) for c in comparisons]
     deciding = [_deciding(margins, c.strict) for c, margins in zip(comparisons, judged, strict=True)]
     outcomes = [outcome_of(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
