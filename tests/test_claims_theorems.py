@@ -190,7 +190,7 @@ def test_a_condition_reads_the_parameters_of_a_curve(ask: Callable[..., Row], bo
 
 def test_a_check_of_every_trial_is_not_tested_without_a_trial(ask: Callable[..., Row]) -> None:
     row = ask(power(-1.0, -1.0, -1.0), theorem="condition", check="each(y(at=1, Q2=5) > 0)")
-    assert (row.verdict, row.why) == ("not tested", "no trial has finished on all curves that it compares")
+    assert (row.verdict, row.why) == ("not tested", "'FedCAvg Q2=5' has no finished trials")
 
 
 def test_other_claims_have_no_such_word(ask: Callable[..., Row]) -> None:
