@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from fedrepro.plotting import figure as drawing
+from fedrepro.plotting import tables
+from fedrepro.plotting.series import FigureData
+from fedrepro.results.schema import Sidecar
 from fedrepro.spec.model import Curve, Figure, Panel, Setting
 
 
@@ -57,3 +64,18 @@ def rows(line: Curve, trial: int, rounds, values, metric: str = "objective", sta
     for way, factor in (("uplink_scalars", 1), ("uplink_bits", 32), ("downlink_scalars", 1), ("downlink_bits", 32)):
         table[way] = rounds * cost * factor
     return table
+
+
+def build(shown: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> Any:
+    return drawing.build_from(FigureData(shown, frame, sidecar, points))
+
+
+def draw(
+    shown: Figure, frame: pd.DataFrame, sidecar: Sidecar, stem: Path, formats: tuple[str, ...] = ("png", "pdf"),
+    points: pd.DataFrame | None = None,
+) -> list[Path]:  # fmt: skip
+    return drawing.draw(FigureData(shown, frame, sidecar, points), stem, formats)
+
+
+def cells(shown: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | None = None) -> pd.DataFrame:
+    return tables.cells_of(FigureData(shown, frame, sidecar or Sidecar()), panel)

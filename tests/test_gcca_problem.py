@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.multiview import maxvar
-from fedrepro.plotting import tables
 from fedrepro.problems.gcca import problem as gcca
 from fedrepro.problems.gcca.methods.altmaxvar import AltMaxVar
 from fedrepro.problems.gcca.methods.optimal import Optimal
@@ -19,6 +18,7 @@ from fedrepro.problems.gcca.problem import GCCA, RandomStart
 from fedrepro.problems.gcca.truncated_views import mvlsa
 from fedrepro.spec.read import load as load_spec
 
+from . import panel_cases
 from .conftest import ROOT
 
 
@@ -384,7 +384,7 @@ def test_table_1_reads_its_ratios_off_averaged_curves():
         return next(int(k) + 1 for k in recorded if np.mean([c[k] for c in costs[q]]) < level)
 
     for panel, level in ((common, 1.5 * 2.0), (fresh, 1.5 * 3.0)):  # AltMaxVar's mean optimum; that of q = 5
-        cells = tables.table(figure, panel, frame)
+        cells = panel_cases.cells(figure, panel, frame)
         ours = [1 - q * counted(q, level) / (32 * counted(None, level)) for q in (3, 4, 5)]
         assert cells["mean"].tolist()[2:] == pytest.approx(ours)
         assert cells["mean"].iloc[0] == 0
@@ -400,11 +400,11 @@ def test_trials_without_their_counterpart_do_not_count_in_a_compression_ratio():
     fall, slow = 100 * 0.8**r, 100 * 0.9**r
     costs = {q: [fall, slow] for q in (None, 2, 4, 5)} | {3: [fall]}
     optima = {q: [1.0, 1.0] for q in (None, 2, 4, 5)} | {3: [1.0]}
-    cells = tables.table(figure, figure.panels[0], results(figure, costs, optima))
+    cells = panel_cases.cells(figure, figure.panels[0], results(figure, costs, optima))
     three, four = cells.iloc[2], cells.iloc[3]
     assert three["mean"] == pytest.approx(1 - 3 / 32), "AltMaxVar's first trial alone"
     assert (three["trials"], four["trials"]) == (1, 2)
-    empty = tables.table(figure, figure.panels[0], results(figure, costs, optima).iloc[:0])
+    empty = panel_cases.cells(figure, figure.panels[0], results(figure, costs, optima).iloc[:0])
     assert set(empty["status"]) == {"no results"}
 
 

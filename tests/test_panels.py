@@ -308,7 +308,7 @@ def test_errors_say_what_is_wrong_before_anything_runs(given: dict, message: str
     given = {"curves": (LINE,), **given}
     shown = figure(panel("fine", LINE), panel("a", *given.pop("curves"), **given))
     with pytest.raises(ParameterError) as caught:
-        panels.check_figure(shown)
+        panels.check_panel(shown.panels[1])
     assert str(caught.value) == message
     assert message in map(str, panels.problems(shown.panels[1]))
 

@@ -24,7 +24,7 @@ from PIL import Image
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
-from fedrepro.plotting.figure import METADATA, build, draw, prepare
+from fedrepro.plotting.figure import METADATA, prepare
 from fedrepro.plotting.header_footer import footer, footer_parts, tags
 from fedrepro.plotting.legend import _rows_of_kin, arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared, Room
@@ -36,9 +36,9 @@ from fedrepro.spec.find import specs
 from fedrepro.spec.model import Curve, Figure
 from fedrepro.spec.read import load
 
-from . import project_specs
+from . import panel_cases, project_specs
 from .conftest import ROOT
-from .panel_cases import curve, figure, panel, rows
+from .panel_cases import build, curve, draw, figure, panel, rows
 
 HOUSE = ROOT / "fedrepro"
 
@@ -1157,7 +1157,7 @@ def test_bars_stand_in_groups_with_published_numbers_on_them():
 
 def test_table_sets_published_numbers_beside_ours():
     drawn, frame, _, _ = made("table")
-    cells = tables.table(drawn, drawn.panels[0], frame)
+    cells = panel_cases.cells(drawn, drawn.panels[0], frame)
     assert tuple(cells.columns) == tables.COLUMNS
     assert list(dict.fromkeys(cells["row"])) == ["KM", "BEL", "FedMGS m=10", "FedMGS m=100"]
     first = cells.iloc[0]
@@ -1177,7 +1177,7 @@ def test_stand_in_data_have_no_difference_to_what_was_published():
     settings = {c.setting.series: c.setting.dataset for c in drawn.panels[0].curves}
     about = dataclasses.replace(WHOLE, stand_ins=("TCGA",))
     assert set(settings.values()) == {"syn", "TCGA"}
-    cells = tables.table(drawn, drawn.panels[0], frame, about)
+    cells = panel_cases.cells(drawn, drawn.panels[0], frame, about)
     standing = cells["column"].str.contains("stand-in")
     assert standing.sum() == 4
     assert cells[standing]["difference"].isna().all()
@@ -1196,7 +1196,7 @@ def test_a_difference_of_rounding_errors_is_none():
         "t", line, kind="table", y="users", options={"rows": "dataset", "columns": "metric"},
         published=({"row": "ml1m", "column": "users", "value": 16},),
     )  # fmt: skip
-    cells = tables.table(figure(shown), shown, rows(line, 1, [0], [16 - 2e-15], metric="users"))
+    cells = panel_cases.cells(figure(shown), shown, rows(line, 1, [0], [16 - 2e-15], metric="users"))
     assert tables.cell_texts(shown, next(cells.itertuples()))[1] == "paper 16 (+0)"
 
 
@@ -1233,15 +1233,15 @@ def test_table_of_savings_compares_trial_by_trial():
     )
     options = {"rows": "algorithm", "columns": "dataset", "reach": 5.0}
     shown = panel("t", slow, fast, never, kind="table", options=options)
-    cells = tables.table(figure(shown), shown, frame)
+    cells = panel_cases.cells(figure(shown), shown, frame)
     assert cells["mean"].tolist()[:2] == [6.5, 6.5]
     assert cells["status"].tolist() == ["ok", "ok", "2 of 2 never reach it"]
     options |= {"axis": "uplink_bits", "saving_from": {"algorithm": "altmaxvar"}}
-    cells = tables.table(figure(shown), shown, frame)
+    cells = panel_cases.cells(figure(shown), shown, frame)
     assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
     late = frame.assign(uplink_bits=frame["uplink_bits"] + 1000)  # sent before the first round
     options |= {"from_start": True, "columns": "metric", "measure": "share saved"}
-    cells = tables.table(figure(shown), shown, late)
+    cells = panel_cases.cells(figure(shown), shown, late)
     assert cells["mean"].tolist()[:2] == [0.0, pytest.approx(0.9)]
     assert set(cells["column"]) == {"share saved"}
 
@@ -1261,7 +1261,7 @@ def test_savings_follow_from_the_rows_and_a_slower_method_saves_less_than_nothin
     options = {"rows": "algorithm", "columns": "dataset", "reach": 5.0, "axis": "uplink_bits"}
     shown = panel("t", base, frugal, lavish, kind="table",
                   options=options | {"saving_from": {"algorithm": "altmaxvar"}})  # fmt: skip
-    cells = list(tables.table(figure(shown), shown, frame).itertuples())
+    cells = list(panel_cases.cells(figure(shown), shown, frame).itertuples())
     for cell, ours, kept in zip(cells, costs, ((0, 1, 2, 3), (0, 1, 2), (0, 1, 3)), strict=True):
         savings = [1 - ours[t] / costs[0][t] for t in kept]
         mean = sum(savings) / len(savings)
@@ -1284,7 +1284,7 @@ def test_a_compression_ratio_says_which_trials_it_lacks_and_takes_the_optimum_of
     )
     options = {"rows": "algorithm", "columns": "dataset", "reach": 1.5, "ratio_from": {"algorithm": "altmaxvar"}}
     shown = panel("t", full, cute, kind="table", options=options)
-    plain, quantized = tables.table(figure(shown), shown, frame).itertuples()
+    plain, quantized = panel_cases.cells(figure(shown), shown, frame).itertuples()
     assert (plain.trials, plain.status) == (4, "ok")
     assert (quantized.trials, quantized.status) == (1, "2 of 4 diverged, 1 of 4 failed")
     assert quantized.mean == pytest.approx(1 - 3 * 5 / (32 * 4))  # 20, 10 ... and 10, 5 ... below 1.5 times 1
@@ -1297,7 +1297,7 @@ def test_table_with_metrics_as_columns_counts_in_whole_numbers():
     options = {"rows": "dataset", "columns": "metric", "metrics": ["users", "ratings"]}
     published = ({"row": "ml1m", "column": "ratings", "value": 1000209},)
     shown = panel("t", line, kind="table", options=options, published=published)
-    cells = tables.table(figure(shown), shown, frame)
+    cells = panel_cases.cells(figure(shown), shown, frame)
     assert tables.cell_texts(shown, next(cells.iloc[1:].itertuples())) == ("1,000,209", "paper 1,000,209 (+0)")
     assert tables.markdown(shown, cells).splitlines()[2] == "| ml1m | 6,040 | 1,000,209; paper 1,000,209 (+0) |"
 
@@ -1694,12 +1694,12 @@ def test_a_panel_on_stand_in_data_says_so_in_its_title_and_a_table_in_its_column
     shown = panel("a", line, y="accuracy", title="digits")
     assert any(ax.get_title(loc="left") == "digits (stand-in)" for ax in build(figure(shown), frame, about).axes)
     as_table = panel("t", line, kind="table", y="accuracy", options={"rows": "algorithm", "columns": "dataset"})
-    (column,) = tables.table(figure(as_table), as_table, frame, about)["column"]
+    (column,) = panel_cases.cells(figure(as_table), as_table, frame, about)["column"]
     assert column.endswith(" (stand-in)")
     other = curve("cal", "CAL", dataset="tdt2")
     as_rows = panel("t", line, other, kind="table", y="accuracy", options={"rows": "dataset", "columns": "metric"})
     frame = pd.concat([frame, rows(other, 1, [0], [0.5], "accuracy")])
-    named = tables.table(figure(as_rows), as_rows, frame, about)
+    named = panel_cases.cells(figure(as_rows), as_rows, frame, about)
     if line.setting.dataset != other.setting.dataset:
         assert [row.endswith(" (stand-in)") for row in named["row"]] == [True, False]
 

@@ -26,7 +26,6 @@ from scipy import stats
 
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED, VERDICTS
 from fedrepro.plotting import series, style
-from fedrepro.plotting.figure import build
 from fedrepro.report import gather_contents, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
@@ -639,7 +638,7 @@ def test_every_number_on_an_axis_reaches_the_page(computed: Path) -> None:
     assert source is not None
     panel = source.figure.panels[0]
     drawn = pictures.drawing(source, panel, "p", ("svg",)).files["svg"].decode()
-    picture = build(pictures.figure_of(source.figure, panel), source.frame, source.sidecar, source.points)
+    picture = panel_cases.build(pictures.figure_of(source.figure, panel), source.frame, source.sidecar, source.points)
     picture.canvas.draw()
     axes = picture.axes[0]
     low, high = axes.get_ylim()

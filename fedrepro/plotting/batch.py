@@ -65,8 +65,7 @@ def draw_one(wanted: Wanted, options: DrawOptions, must: bool = False) -> list[P
     target = stem(options.plots, source.figure)
     if panel:
         return draw_single_panel(source, panel, options.width, target, options.formats, options.root)
-    results = (source.figure, source.frame, source.sidecar)
-    return draw(*results, target, options.formats, source.points, options.root, source.stale)
+    return draw(source, target, options.formats, options.root)
 
 
 class BackgroundDrawing:

@@ -20,13 +20,11 @@ from fedrepro.plotting.legend import arrange
 from fedrepro.plotting.panel_axes import ROOM, Prepared, Room
 from fedrepro.plotting.provenance import FIELDS, record
 from fedrepro.plotting.series import FigureData
-from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes
-from fedrepro.spec.model import Figure, Panel
-from fedrepro.spec.panels import check_figure
+from fedrepro.spec.model import Panel
+from fedrepro.spec.panels import check_panel
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure as MplFigure
 
@@ -53,29 +51,17 @@ NARROWEST = 5.4
 """Smallest width in inches of a figure with one column, with enough room for title, tags and footer."""
 
 
-def draw(
-    figure: Figure,
-    frame: pd.DataFrame,
-    sidecar: Sidecar,
-    stem: Path,
-    formats: Sequence[str] = ("png", "pdf"),
-    points: pd.DataFrame | None = None,
-    root: Path | None = None,
-    stale: tuple[str, ...] = (),
-) -> list[Path]:
+def draw(source: FigureData, stem: Path, formats: Sequence[str], root: Path | None = None) -> list[Path]:
     """Write ``<stem>.<format>`` for every format (png, pdf, svg) and CSV and Markdown for every table panel.
 
-    frame : the figure's tidy CSV. points : its points file, for scatter panels. root : the folder of the results, None
-    for results from another source; the pictures record their provenance. stale : what has changed since the results
-    were computed. Files are replaced atomically. Raises
-    ParameterError for an unknown format, or a panel that cannot be drawn.
+    root : the folder of the results, None for results from another source; the pictures record their provenance. Files
+    are replaced atomically. Raises ParameterError for an unknown format, or a panel that cannot be drawn.
     """
     check_formats(formats)
-    check_figure(figure)
-    source = FigureData(figure, frame, sidecar, points, stale)
-    stem = Path(stem)
+    for panel in source.figure.panels:
+        check_panel(panel)
     picture = build_from(source)
-    return save(picture, stem, formats, record(figure, sidecar, root)) + _write_tables(source, stem)
+    return save(picture, stem, formats, record(source.figure, source.sidecar, root)) + _write_tables(source, stem)
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -118,11 +104,6 @@ def _write_tables(source: FigureData, stem: Path) -> list[Path]:
             atomically(target, content.encode())
             written.append(target)
     return written
-
-
-def build(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar, points: pd.DataFrame | None = None) -> MplFigure:
-    """Return the matplotlib figure that ``draw`` saves."""
-    return build_from(FigureData(figure, frame, sidecar, points))
 
 
 def build_from(source: FigureData) -> MplFigure:

@@ -16,9 +16,8 @@ import numpy as np
 from fedrepro.plotting import naming, panel_axes, ratios, series, style
 from fedrepro.plotting.panel_axes import Prepared
 from fedrepro.plotting.series import FigureData, Trial
-from fedrepro.results.schema import Sidecar
 from fedrepro.spec import axes, layout, panels
-from fedrepro.spec.model import Curve, Figure, Panel
+from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import TableOptions
 
 if TYPE_CHECKING:
@@ -31,18 +30,13 @@ LINE, GAP = 0.19, 0.14
 """Height of a line of text and space between rows, in inches."""
 
 
-def table(figure: Figure, panel: Panel, frame: pd.DataFrame, sidecar: Sidecar | None = None) -> pd.DataFrame:
+def cells_of(source: FigureData, panel: Panel) -> pd.DataFrame:
     """Return the cells of a table panel, one per row, in the order of the picture (columns: ``COLUMNS``).
 
     ``mean``, ``sd`` and ``difference`` (ours minus published) are scaled like ``published``; ``sd`` is nan with fewer
     than two trials, ``difference`` also on stand-in data. ``status`` is ``ok``, or why the cell lacks some trials.
     Raises ParameterError if two curves have the same cell or a published number has no cell.
     """
-    return cells_of(FigureData(figure, frame, sidecar or Sidecar()), panel)
-
-
-def cells_of(source: FigureData, panel: Panel) -> pd.DataFrame:
-    """Return the cells of a table panel (see ``table``)."""
     import pandas as pd
 
     cells = panels.table(panel).cells()

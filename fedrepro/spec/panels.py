@@ -15,7 +15,7 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, nearest
 from fedrepro.parameters import Number, OneOf, Range, Whole, declared
 from fedrepro.spec import axes, layout
-from fedrepro.spec.model import Curve, Figure, Panel
+from fedrepro.spec.model import Curve, Panel
 
 # -- values of options -------------------------------------------------------------------------------------------------
 
@@ -246,12 +246,6 @@ def embedding(panel: Panel, curve: Curve) -> Curve:
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
-
-
-def check_figure(figure: Figure) -> None:
-    """Raise ParameterError for the first panel that could never be drawn."""
-    for panel in figure.panels:
-        check_panel(panel)
 
 
 def check_panel(panel: Panel) -> None:
