@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from fedrepro import registry
-from fedrepro.cli.data import data, figures
+from fedrepro.cli.data import data
 from fedrepro.cli.main import main
 from fedrepro.data.source import sources
 from tests import data_copies
@@ -84,17 +84,6 @@ def test_every_command_shows_examples():
     for name in data.commands:
         text = run(name, "--help")
         assert f"fedrepro data {name}" in text
-
-
-def test_figures_are_found_by_the_datasets_their_yaml_names(tmp_path):
-    for paper, figure, text in (
-        ("fedmf", "fig1", "datasets: {a: {name: synthetic}, b: {name: tdt2, n: 100}}\npanels: {x: {dataset: b}}\n"),
-        ("fedc", "fig5", "dataset: [mnist, tdt2]\ntitle: movielens-1m\n"),
-        ("fedc", "broken", "dataset: [mnist\n"),
-    ):
-        (tmp_path / paper).mkdir(exist_ok=True)
-        (tmp_path / paper / f"{figure}.yaml").write_text(text)
-    assert figures(tmp_path) == {"mnist": ["fedc/fig5"], "tdt2": ["fedc/fig5", "fedmf/fig1"]}
 
 
 def test_every_source_is_read_by_a_dataset_with_a_stand_in():

@@ -1,4 +1,4 @@
-"""t-SNE: one picture for all partitions and trials, what it keeps as artifacts, and clusters matched to classes."""
+"""t-SNE: one picture for all partitions and trials and what it keeps as artifacts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from scipy import sparse
 
 from fedrepro.errors import ParameterError
 from fedrepro.numerics.embedding import embed
-from fedrepro.problems.clustering.labels import accuracy
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
-from fedrepro.problems.clustering.methods.tsne import TSNE, match
+from fedrepro.problems.clustering.methods.tsne import TSNE
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.compute.drive import run
 
@@ -76,22 +75,6 @@ def test_other_states_have_no_picture_and_this_one_is_the_initial_point() -> Non
     assert set(work.artifacts(plain, ("embedding", "found"))) == {"found"}
     shown = run(TSNE(perplexity=8.0), work, 0, trial=1, metrics=("objective",))
     assert shown["objective"][0] == pytest.approx(work.objective(plain), rel=1e-12)
-
-
-def test_matching_renames_clusters_to_the_classes_they_share_most_with() -> None:
-    labels = np.array([0, 0, 0, 1, 1, 2, 2, 2])
-    found = np.array([2, 2, 1, 0, 0, 1, 1, 3])
-    np.testing.assert_array_equal(match(labels, found), [0, 0, 2, 1, 1, 2, 2, 3])  # cluster 3 is in excess
-    np.testing.assert_array_equal(match(labels, labels), labels)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_matches_is_the_accuracy(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    labels, clusters = rng.integers(4, size=50), rng.integers(3 + seed, size=50)
-    renamed = match(labels, clusters)
-    assert np.mean(renamed == labels) == accuracy(labels, clusters)
-    assert len(set(zip(clusters, renamed, strict=True))) == len(set(clusters)) == len(set(renamed))
 
 
 @pytest.mark.parametrize(

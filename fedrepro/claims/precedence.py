@@ -9,14 +9,9 @@ from dataclasses import dataclass
 LOCKED, AFTER, FAMILIES, NO_LOCK = CLASSES = (
     "locked before results", "written or changed after", "families fixed after results", "not locked",
 )  # fmt: skip
-"""A lock proves it; a lock exists and does not; results are older than the lexicon; no lock was there."""
-
-MEANS = {
-    LOCKED: "a lock that was there when the first run began has the claim as it is now",
-    AFTER: "a lock was there when the first run began, and does not prove that the claim came first",
-    FAMILIES: "the results are older than the lexicon: when its readings were chosen, the results were known",
-    NO_LOCK: "no lock was there when the first run began",
-}
+"""In this order: a lock that was there when the first run began has the claim as it is now; a lock was there then, and
+does not prove that the claim came first; the results are older than the lexicon, so they were known when its readings
+were chosen; no lock was there when the first run began."""
 
 
 @dataclass(frozen=True)

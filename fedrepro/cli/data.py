@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from fedrepro.data.data_home import home, human
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.errors import UserError
-from fedrepro.spec.find import experiments, specs
+from fedrepro.spec.find import experiments
 
 COLOURS = {"present": "green", "variant": "yellow", "damaged": "red", "absent": None}
 
@@ -44,15 +43,19 @@ def list_(as_json: bool, verify: bool) -> None:
     fedrepro data list --verify
     fedrepro data list --json
     """
-    used = figures()
+    from fedrepro import registry
+    from fedrepro.glossary.uses import uses
+
+    figures = uses(experiments())
+    reads = {entry.source: figures.get(("dataset", entry.name), []) for entry in registry.datasets().values()}
     copies = [state(name, verify=verify) for name in sorted(sources())]
     if as_json:
-        rows = [{**dataclasses.asdict(copy), "used_by": used.get(copy.name, [])} for copy in copies]
+        rows = [{**dataclasses.asdict(copy), "used_by": reads[copy.name]} for copy in copies]
         click.echo(json.dumps(rows, indent=1))
         return
     click.echo(f"data home: {home()}\n")
     for copy in copies:
-        _print_entry(copy, used.get(copy.name, []))
+        _print_entry(copy, reads[copy.name])
 
 
 def _print_entry(copy: CopyState, used: list[str]) -> None:
@@ -142,30 +145,3 @@ def _print_copy(copy: CopyState) -> None:
     note = f": {copy.note}" if copy.note else ""
     click.echo(f"{copy.name} {click.style(copy.state, fg=COLOURS[copy.state])}, {human(copy.size)}{note}")
     click.echo(f"  {copy.where}")
-
-
-def figures(folder: Path | None = None) -> dict[str, list[str]]:
-    """Return, for every source, the figures (``paper/figure``) whose spec names a dataset that reads it."""
-    import yaml
-
-    from fedrepro import registry
-
-    reads = {entry.name: entry.source for entry in registry.datasets().values() if entry.source}
-    used: dict[str, list[str]] = {}
-    for file in specs(folder or experiments()):
-        try:
-            words = _words(yaml.safe_load(file.read_text(encoding="utf-8")))
-        except (yaml.YAMLError, OSError):
-            continue
-        for name in sorted({str(reads[word]) for word in words if word in reads}):
-            used.setdefault(name, []).append(f"{file.parent.name}/{file.stem}")
-    return used
-
-
-def _words(node: object, below: bool = False) -> set[str]:
-    """Return every text under a key ``dataset`` or ``datasets``."""
-    if isinstance(node, dict):
-        return set().union(*(_words(v, below or key in ("dataset", "datasets")) for key, v in node.items()))
-    if isinstance(node, list):
-        return set().union(*(_words(value, below) for value in node))
-    return {node} if below and isinstance(node, str) and re.fullmatch(r"[\w.-]+", node) else set()

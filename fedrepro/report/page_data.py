@@ -19,7 +19,6 @@ from markupsafe import Markup
 from fedrepro import processes
 from fedrepro.claims import compared_values, sentences
 from fedrepro.claims.compared_values import Read, Spot
-from fedrepro.claims.evidence import NONE
 from fedrepro.claims.judge import Row
 from fedrepro.errors import UserError
 from fedrepro.plotting import header_footer, naming
@@ -135,8 +134,9 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
     root : folder of the results, with the timings for predictions. pictured : with pictures and their data.
     """
     source = section.source
-    reads = {row.claim.id: _read(section, row) for row in section.claims}
-    said = {row.claim.id: _sentence(section, row) for row in section.claims}
+    checked = {row.claim.id: _read(section, row) for row in section.claims}
+    reads = {name: read for name, (read, _) in checked.items()}
+    said = {name: sentence for name, (_, sentence) in checked.items()}
     seconds = next_steps.seconds(section, root)
     if source is None or not pictured:
         return Prepared(reads=reads, sentences=said, seconds=seconds)
@@ -150,21 +150,14 @@ def prepare(section: Section, root: Path, pictured: bool) -> Prepared:
     return Prepared(shown, tuple(lent), data, reads, said, seconds)
 
 
-def _read(section: Section, row: Row) -> Read:
+def _read(section: Section, row: Row) -> tuple[Read, str]:
+    """Return what the check of a claim read, and in one sentence what it found; nothing where nothing could be read."""
     source = section.read_from(row)
-    if source is None or row.level == NONE:
-        return Read()
+    if source is None:
+        return Read(), ""
     own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
-    return compared_values.read(own, source.figure, source.frame, source.known)
-
-
-def _sentence(section: Section, row: Row) -> str:
-    """Return in one sentence what the check of a claim found, '' where nothing could be read."""
-    source = section.read_from(row)
-    if source is None or row.level == NONE:
-        return ""
-    own = next((claim for claim in source.figure.claims if claim.id == row.claim.id), row.claim)
-    return sentences.sentence(own, source.figure, source.known)
+    read = compared_values.read(own, source.figure, source.frame, source.known)
+    return read, sentences.sentence(own, source.figure, source.known)
 
 
 def _shown(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fedrepro.data.formats.named_arrays import is_number
 from fedrepro.report.render import cell
 from fedrepro.spec.model import Panel
 
@@ -72,7 +73,7 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str
     import pandas as pd
 
     header, *body = rows
-    numbers = [all(_is_number(row[i]) for row in body) for i in range(len(header))]
+    numbers = [all(is_number(row[i].replace(",", "").strip("*") or "0") for row in body) for i in range(len(header))]
     frame = pd.DataFrame([[_tex_cell(cell) for cell in row] for row in body], columns=[_tex(name) for name in header])
     text: str = frame.to_latex(
         index=False,
@@ -87,14 +88,6 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str
 
 def _ungrouped(text: str) -> str:
     return text.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "").strip("*") or 0)
-    except ValueError:
-        return False
-    return True
 
 
 _TEX = str.maketrans(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.data.formats.named_arrays import is_number
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.npy_parts import Writer
 from fedrepro.errors import UserError
@@ -28,7 +29,7 @@ def table(entry: Entry) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise UserError(f"{entry.name} is empty")
     separator = next((s for s in ("\t", ",") if s in first), " ")
     names = [word.strip().strip('"').lower() for word in first.split(separator)]
-    header = any(not _is_number(word) for word in names)
+    header = any(not is_number(word) for word in names)
     chosen = _columns(entry.name, first, names) if header else (0, 1, 2)
     if len(names) < 3:
         raise UserError(f"{entry.name}: columns user, item and rating are needed, the first line is '{first[:80]}'")
@@ -82,14 +83,6 @@ def _columns(name: str, first: str, names: list[str]) -> tuple[int, int, int]:
             raise UserError(f"{name}: no column for the {kind} in its header '{first[:80]}'")
         where.append(at[0])
     return where[0], where[1], where[2]
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 class _Plain(io.RawIOBase):

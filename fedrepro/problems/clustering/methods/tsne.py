@@ -28,7 +28,6 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.numerics.embedding import embed
 from fedrepro.parameters import Number, OneOf, Whole
-from fedrepro.problems.clustering.labels import contingency
 from fedrepro.problems.clustering.lloyd import holding
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
@@ -117,23 +116,6 @@ class TSNE(Method):
         if self.points is None or self.points >= N:
             return np.arange(N)
         return np.sort(np.random.default_rng(self.seed).choice(N, self.points, replace=False))
-
-
-def match(labels: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """The clusters ``found`` renamed, one to one, to the classes they share most samples with (Hungarian method).
-
-    labels, found : (n,) integers from 0. Clusters in excess keep numbers of their own, after the last class. So a
-    colour means the same class in every picture, and the fraction where the result equals ``labels`` is the accuracy.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    table = contingency(labels, clusters)
-    classes, matched = linear_sum_assignment(table, maximize=True)
-    renamed = np.full(table.shape[1], -1, dtype=np.intp)
-    renamed[matched] = classes
-    spare = np.flatnonzero(renamed < 0)
-    renamed[spare] = table.shape[0] + np.arange(spare.size)
-    return renamed[clusters]
 
 
 add_method(
