@@ -284,6 +284,8 @@ def test_options_are_checked_like_the_file(small: Path) -> None:
         "--set rouns=3: 'rouns' is neither a key of a spec nor a parameter of its methods or its problem, did you mean "
     )
     assert said + "'rounds'? (a key inside another: --set datasets.NAME.n=500)" in errors
+    data = "parameter of its methods or its problem (a key inside another: --set partitions.unf.P=3)"
+    assert any(data in error for error in errors_of(small, small.read_text(), "P=3"))
     assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in errors
     assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in errors
     with pytest.raises(UserError, match="write --set KEY=VALUE"):
@@ -534,6 +536,11 @@ def test_unknown_commands_are_answered_with_the_nearest(fedrepro: Call) -> None:
     answer = fedrepro("vaildate")
     assert answer.exit_code == 2
     assert "'vaildate' is not a command, did you mean 'validate'?" in answer.stderr
+
+
+def test_help_is_a_command_too(fedrepro: Call) -> None:
+    assert fedrepro("help").stdout == fedrepro("--help").stdout
+    assert fedrepro("help", "plan").stdout == fedrepro("plan", "--help").stdout
 
 
 def test_every_command_has_examples_in_its_help() -> None:

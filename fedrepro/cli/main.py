@@ -76,6 +76,11 @@ class _Group(click.Group):
             ctx.exit(2)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args == ["help"]:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        if args and args[0] == "help":
+            args = [*args[1:], "--help"]
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             valid = self.list_commands(ctx)
             raise UserError(f"'{args[0]}' is not a command{nearest(args[0], valid)} (commands: {', '.join(valid)})")

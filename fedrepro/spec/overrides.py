@@ -7,7 +7,8 @@ because the values of the other parameters would be unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
@@ -47,10 +48,27 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
         return nodes.put(named, ["problem", name], new)
     known = [*keys, *sorted({parameter for _, item in curve_items(root) for parameter in _parameters(item)})]
     known += list(problem.parameters) if problem is not None else []
+    inside = " ".join(f"--set {key}={str(new.place).partition('=')[2]}" for key in _of_data(root, name))
     raise UserError(
         f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods or its problem"
-        f"{nearest(name, known)} (a key inside another: --set datasets.NAME.n=500)"
+        f"{'' if inside else nearest(name, known)} (a key inside another: {inside or '--set datasets.NAME.n=500'})"
     )
+
+
+def _of_data(root: Node, name: str) -> list[str]:
+    """Return the paths under which the spec's datasets and partitions have a parameter of this name."""
+    tables: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        ("datasets", registry.datasets()),
+        ("partitions", registry.partitions()),
+    )
+    found = []
+    for kind, table in tables:
+        group = root.get(kind)
+        for key, item in group.items() if group is not None and isinstance(group.value, dict) else ():
+            word = item.named().get("name")
+            if word is not None and str(word.plain()) in table and name in table[str(word.plain())].parameters():
+                found.append(f"{kind}.{key}.{name}")
+    return found
 
 
 def _parameters(item: Node) -> list[str]:

@@ -93,7 +93,7 @@ def _computed_by_other_code(plan: Plan, sidecar: Sidecar, check: Check | None) -
 
 def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:
     settings = [recorded(setting) for setting in figure.settings()]
-    reasons = ["the spec changed"] if settings != list(sidecar.settings) else []
+    reasons = ["the spec changed, or a default that it uses"] if settings != list(sidecar.settings) else []
     if sidecar.trials_wanted not in (None, figure.wanted_trials):
         reasons.append(f"the spec asks for {figure.wanted_trials} trials, not {sidecar.trials_wanted}")
     return reasons
