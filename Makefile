@@ -56,7 +56,7 @@ bench: $(VENV)/.core ## measure speed and memory, and compare them with the targ
 	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean: ## delete finished runs, scratch data and caches, but not results, plots or .venv
-	rm -rf site results/.runs results/.scratch results/.locks .pytest_cache .mypy_cache .ruff_cache
+	rm -rf site results/.runs results/.scratch results/.locks results/.settings .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

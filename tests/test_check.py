@@ -58,7 +58,7 @@ def scaled(rows: list[str], factor: float) -> list[str]:
     changed = []
     for row in rows:
         cells = row.split(",")
-        if cells[1] == "fedcavg" and int(cells[7]) >= 3 and cells[-2] == "objective":
+        if cells[1] == "fedcavg" and int(cells[-7]) >= 3 and cells[-2] == "objective":
             cells[-1] = repr(float(cells[-1]) * factor)
         changed.append(",".join(cells))
     return changed
@@ -308,7 +308,7 @@ def test_what_a_run_ends_with_is_compared_too(small: Path, tmp_path: Path, fedre
     before = base(tmp_path).with_name("small.csv").read_text().splitlines()[1:]
     rewritten(tmp_path, lambda rows: [row.replace(",ok,", ",diverged,") for row in rows])
     assert "from round 5 on (the status)" in checked(tmp_path, fedrepro, small).output
-    rewritten(tmp_path, lambda rows: [row for row in before if row.split(",")[7] != "5"])
+    rewritten(tmp_path, lambda rows: [row for row in before if row.split(",")[-7] != "5"])
     assert "from round 5 on (the round in which it ends)" in checked(tmp_path, fedrepro, small).output
 
 

@@ -211,7 +211,7 @@ def test_arrays_that_were_changed_are_not_drawn(tmp_path: Path, fedrepro: Call) 
 
 def test_results_without_a_sidecar_must_be_results(tmp_path: Path) -> None:
     table = tmp_path / "x.csv"
-    row = ["s", "a", "", "d", "p", "1", "ok", "0", "0", "0", "0", "0", "f", "0.5"]
+    row = ["s", "a", "d", "p", "1", "ok", "0", "0", "0", "0", "0", "f", "0.5"]
     place = dict(zip(COLUMNS, range(len(row)), strict=True))
 
     def rows(*changes: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ from fedrepro.report import gather_contents, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
 from fedrepro.results.consistency import recorded
-from fedrepro.results.schema import COLUMNS
+from fedrepro.results.schema import MEASURED
 from fedrepro.spec import discrepancies
 from fedrepro.spec.nodes import SpecErrors
 
@@ -352,10 +352,10 @@ def numbered(text: str) -> str:
         if series == SHARED and trial == 3:
             if r:
                 continue
-            row |= {name: "" for name in row if name in COLUMNS[7:]} | {"status": "failed"}
+            row |= {name: "" for name in row if name in MEASURED[2:]} | {"status": "failed"}
         kept.append(row)
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(kept)
     return out.getvalue()

@@ -9,8 +9,9 @@ import json
 import lzma
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
 from fedrepro.results.read import frame, read_sidecar, results_file
+from fedrepro.runs import runner
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
 from fedrepro.runs.runner import Outcome
@@ -419,6 +421,33 @@ def test_an_interruption_or_a_failed_run_ends_with_its_code(
     monkeypatch.setattr(execution, "compute", lambda *given, **options: outcome)
     result = fedrepro("settings", "run", "--only", "beyond.2", "--tier", "quick", "--jobs", 1)
     assert (result.exit_code, result.stderr) == (code, said)
+
+
+def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any, **options: Any) -> Iterator[Any]:
+        yield next(answers(*given, **options))
+        raise KeyboardInterrupt
+
+    def files(folder: str) -> dict[str, bytes]:
+        paths = sorted((computed / "results" / folder).rglob("small.settings/*"))
+        return {path.name: path.read_bytes() for path in paths}
+
+    answers = runner._here
+    words = ("settings", "run", "--only", "beyond.1.q1-3", "--tier", "quick", "--jobs", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_here", interrupted)
+        assert fedrepro(*words).exit_code == 130
+    assert (files("quick"), files(".settings")) == ({}, {})
+    assert fedrepro(*words).exit_code == 0
+    kept = files("quick")
+    assert set(kept) == {"beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz"}
+    monkeypatch.setattr(runner, "_here", interrupted)
+    case, *_ = both("beyond.1.q1-3")
+    more = execution.compute(case, case.to_compute(3), computed / "results", jobs=1, quiet=True)
+    assert more.interrupted
+    assert (files("quick"), files(".settings")) == (kept, {})
 
 
 # What is kept, and what it changes ------------------------------------------------------------------------------------

@@ -115,6 +115,14 @@ def results() -> Iterator[str]:
         "order:\n"
     )
     yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.MEANINGS.items()))
+    yield (
+        "After `partition` there is a column for each parameter that any curve of the figure has, with its default "
+        "where the spec does not set it: those of methods (`Q1`), then those of problems (`problem.K`), datasets "
+        "(`dataset.N`) and partitions (`partition.P`). A cell is empty if the curve has no such parameter, or a "
+        "parameter without a value; a parameter with several values has spaces between them; `true` and `false` are "
+        "truth values. A parameter whose name another column has is `method.NAME`. The meaning of every column is in "
+        "the sidecar under `columns`.\n"
+    )
     yield "`FIGURE.points.csv` contains the arrays that runs store, if there are any:\n"
     yield table(["column", "meaning"], ([f"`{n}`", s] for n, s in schema.POINTS.items()))
     yield "## The sidecar\n\n`FIGURE.json` is stored next to the CSV. Its key `schema` is its version; all are read.\n"

@@ -11,6 +11,9 @@ from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.storage.store import Store
 from fedrepro.spec.model import Figure
 
+UNFINISHED = ".settings"
+"""The folder of the results of a case that is being computed. An interrupted case leaves only its finished runs."""
+
 
 def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: bool) -> runner.Outcome:
     """Compute the runs of a case and keep their results.
@@ -19,12 +22,13 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     the results of a figure, are reused; an interrupted case continues where it stopped.
     """
     plan = planning.make([figure], stand_in=False)
-    folders = runner.Folders(root)
+    folders = runner.Folders(root / UNFINISHED, root)
     store = Store(folders.store)
     store.open()
     reuse.copy(set(plan.runs), store, root)
     outcome = runner.run(plan, folders, jobs=jobs, only=[None], quiet=quiet)
-    if not outcome.interrupted:
-        for written in outcome.written:
-            kept_results.thin(written.base, case.metrics(), case.rounds())
+    for written in outcome.written:
+        if not outcome.interrupted:
+            kept_results.keep(written.base, kept_results.base(root, case), case.metrics(), case.rounds())
+        kept_results.discard(written.base)
     return outcome

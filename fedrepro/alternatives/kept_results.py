@@ -73,10 +73,10 @@ def checkable(figure: Figure, rows: Sequence[Discrepancy], root: Path) -> list[F
     return [case.to_compute(max(map(len, sidecar.runs.values()), default=0)) for case, sidecar in sidecars if sidecar]
 
 
-def thin(path: Path, metrics: Container[str], named: Container[int]) -> None:
-    """Replace the files at ``path`` by compressed ones that have only these metrics, and fewer rounds of long runs.
+def keep(path: Path, kept: Path, metrics: Container[str], named: Container[int]) -> None:
+    """Write the results at ``path`` to ``kept``, compressed, with only these metrics and fewer rounds of long runs.
 
-    Arrays for pictures are removed. named : rounds that are kept in any case.
+    Arrays for pictures are left out. named : rounds that are kept in any case.
     """
     sidecar, table = read_sidecar(path), results_file(path)
     if sidecar is None or table is None:
@@ -93,14 +93,14 @@ def thin(path: Path, metrics: Container[str], named: Container[int]) -> None:
     body = out.getvalue().encode()
     thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), points_sha256="", timing={})
     for suffix, part in ((".csv", body), (".json", thinned.text().encode())):
-        atomically(with_suffix(path, f"{suffix}.xz"), lzma.compress(part, preset=PRESET))
-        _remove(with_suffix(path, suffix))
-    _remove(with_suffix(path, ".points.csv"))
+        atomically(with_suffix(kept, f"{suffix}.xz"), lzma.compress(part, preset=PRESET))
 
 
-def _remove(path: Path) -> None:
-    with writing(path):
-        path.unlink(missing_ok=True)
+def discard(path: Path) -> None:
+    """Remove the results of a case as they were computed."""
+    for suffix in (".csv", ".json", ".points.csv"):
+        with writing(with_suffix(path, suffix)):
+            with_suffix(path, suffix).unlink(missing_ok=True)
 
 
 def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:

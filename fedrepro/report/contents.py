@@ -28,7 +28,8 @@ class Section:
 
     Every claim has the verdict with the best evidence of the requested tiers. stale : what has changed since the
     results were computed, and which results are damaged. unchecked : why changes cannot be detected. others : the
-    results of other tiers that verdicts are from. recomputed : what receipts say about its runs, in words.
+    results of other tiers that verdicts are from. recomputed : what receipts say about its runs, in words. file : the
+    path of the CSV, which is compressed or not.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Section:
     check: Check | None = None
     others: tuple[FigureData, ...] = ()
     recomputed: str = ""
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -62,11 +64,6 @@ class Section:
     def footer(self) -> str:
         """What its pictures are drawn from, in words."""
         return footer(self.source, ()) if self.source else ""
-
-    @property
-    def file(self) -> str:
-        """The file of its results."""
-        return f"results/{self.figure.tier}/{self.name}.csv"
 
     @property
     def commands(self) -> tuple[str, ...]:

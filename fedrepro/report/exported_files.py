@@ -17,6 +17,7 @@ from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
 from fedrepro.report import end_values, table_formats
 from fedrepro.results import data_dictionary, frame
+from fedrepro.results.consistency import recorded
 from fedrepro.results.read import has_results, largest_tier
 from fedrepro.spec import nodes
 from fedrepro.spec.bibliography import cited
@@ -71,9 +72,9 @@ def _figure(path: Path, folder: Path, options: ExportOptions) -> list[Path]:
     )
     files += _written(stem.with_name(f"{stem.name}.caption.txt"), f"{_caption(source)}\n")
     if options.data:
-        table = frame.of_figure(figure, source.frame)
+        table = frame.of_figure(figure, source.frame, source.sidecar)
         files += _written(stem.with_name(f"{stem.name}.data.csv"), table.to_csv(index=False, lineterminator="\n"))
-        columns = data_dictionary.meanings(figure, map(str, table.columns))
+        columns = data_dictionary.of_table(source.sidecar.settings or map(recorded, figure.settings()))
         text = table_formats.csv_text([("column", "meaning"), *columns.items()])
         files += _written(stem.with_name(f"{stem.name}.columns.csv"), text)
     return files

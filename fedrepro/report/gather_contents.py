@@ -20,7 +20,7 @@ from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import discrepancies, nodes
 from fedrepro.spec.discrepancies import Discrepancy, Effect
 from fedrepro.spec.find import Selected, stored_under
-from fedrepro.spec.model import Claim
+from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import BEST, TIERS
 
@@ -140,7 +140,14 @@ def section(path: Path, tier: str, root: Path) -> Section:
         last[source.figure.tier],
         tuple(shown[1:]),
         recomputed([path], source.figure.tier, root),
+        _file(source.figure, root),
     )
+
+
+def _file(figure: Figure, root: Path) -> str:
+    """Return the path of a figure's CSV, with the suffix that it has, from the project's folder on."""
+    stored = read.results_file(read.stem(root, figure))
+    return (read.stem(Path("results"), figure).parent / stored.name).as_posix() if stored is not None else ""
 
 
 def recomputed(paths: Iterable[Path], tier: str, root: Path) -> str:

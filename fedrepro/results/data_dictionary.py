@@ -1,40 +1,41 @@
-"""The meaning of every column of the table that ``load`` returns and ``export --data`` writes, for its readers."""
+"""The meaning of every column of a figure's CSV, and of the table that ``load`` returns, for its readers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fedrepro import docstrings, registry
-from fedrepro.results.schema import MEANINGS
+from fedrepro.results import parameter_columns
+from fedrepro.results.schema import BESIDE, KEYS, MEANINGS, MEASURED
 from fedrepro.spec import keys
-from fedrepro.spec.model import Figure, Setting
-
-BESIDE = {
-    "panel": "the panel that shows the row; rows of a curve that several panels show are repeated",
-    "label": "the curve as the legend calls it",
-}
-"""The meaning of the columns that are added to those of the results."""
 
 
-def meanings(figure: Figure, columns: Iterable[str]) -> dict[str, str]:
-    """Return the meaning of each column of a figure's table. Raises KeyError for a column that no curve has."""
-    known = {**BESIDE, **MEANINGS, "partition.per_trial": keys.PARTITION["per_trial"].doc}
-    for setting in figure.settings():
+def meanings(settings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the meaning of each column of the CSV of these settings, which are as a sidecar records them, in order."""
+    settings = list(settings)
+    known = {**MEANINGS, parameter_columns.column("partition_params", "per_trial"): keys.PARTITION["per_trial"].doc}
+    for setting in settings:
         known = {**_of_setting(setting), **known}
-    return {name: known[name] for name in columns}
+    return {name: known[name] for name in (*KEYS, *parameter_columns.order(settings), *MEASURED)}
 
 
-def _of_setting(setting: Setting) -> dict[str, str]:
+def of_table(settings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the meaning of each column of the table that ``load`` returns."""
+    return {**BESIDE, **meanings(settings)}
+
+
+def _of_setting(setting: Mapping[str, Any]) -> dict[str, str]:
     """Return the meaning of each parameter of a setting by its column."""
     classes = {
-        "": (registry.methods()[setting.algorithm].cls, setting.params),
-        "problem.": (registry.problems()[setting.problem].cls, setting.problem_params),
-        "dataset.": (registry.datasets()[setting.dataset].cls, setting.dataset_params),
+        "params": registry.methods()[setting["algorithm"]].cls,
+        "problem_params": registry.problems()[setting["problem"]].cls,
+        "dataset_params": registry.datasets()[setting["dataset"]].cls,
     }
-    if setting.partition is not None:
-        classes["partition."] = (registry.partitions()[setting.partition].cls, setting.partition_params)
+    if setting["partition"] is not None:
+        classes["partition_params"] = registry.partitions()[setting["partition"]].cls
     return {
-        f"{prefix}{name}": meaning
-        for prefix, (cls, params) in classes.items()
-        for name, meaning in docstrings.meanings(cls, params).items()
+        parameter_columns.column(part, name): meaning
+        for part, cls in classes.items()
+        for name, meaning in docstrings.meanings(cls, setting[part]).items()
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedrepro.errors import UserError
-from fedrepro.results import staleness
-from fedrepro.results.data_dictionary import BESIDE
+from fedrepro.results import parameter_columns, staleness
+from fedrepro.results.consistency import recorded
 from fedrepro.results.read import largest_tier, with_results
+from fedrepro.results.schema import BESIDE, KEYS, MEASURED, Sidecar
 from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Figure
 from fedrepro.spec.tiers import BEST, TIERS
@@ -29,10 +30,11 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     figure : ``paper/figure``, the path of a spec, or the id of a claim. tier : ``paper``, ``quick`` or ``smoke``; None
     for the first of these that has results. results : folder of the results; None for that of the current project.
 
-    Columns: ``panel`` and ``label`` (the curve as the legend calls it), those of the CSV (``algorithm``, ``dataset``,
-    ``partition``, ``trial``, ``status``, ``round``, the counts of numbers and bits sent, ``metric``, ``value``), and
-    one for each parameter of the method, the problem, the dataset and the partition that any curve has, with its
-    default where the spec does not set it: ``m``, ``problem.rho``, ``dataset.n``, ``partition.P``. ``frame.attrs``
+    Columns: ``panel`` and ``label`` (the curve as the legend calls it), then those of the CSV, read as pandas reads
+    them: ``series``, ``algorithm``, ``dataset``, ``partition``, one for each parameter of the method, the problem, the
+    dataset and the partition that any curve has, with its default where the spec does not set it (``m``,
+    ``problem.rho``, ``dataset.n``, ``partition.P``), ``trial``, ``status``, ``round``, the counts of numbers and bits
+    sent, ``metric`` and ``value``. The meaning of each is in the sidecar under ``columns``. ``frame.attrs``
     has the sidecar's facts under ``sidecar``, and under ``stale`` what has changed since the results were computed; if
     anything has, there is also a warning (``StaleResults``). Raises UserError where there is no such figure or it has
     no results.
@@ -51,7 +53,7 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
             f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
         )
     drawn, frame, sidecar = results_of
-    made = of_figure(drawn, frame)
+    made = of_figure(drawn, frame, sidecar)
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)
     made.attrs["stale"] = stale = staleness.stale(drawn, sidecar, root)
     if stale:
@@ -60,13 +62,15 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     return made
 
 
-def of_figure(figure: Figure, frame: pd.DataFrame) -> pd.DataFrame:
+def of_figure(figure: Figure, frame: pd.DataFrame, sidecar: Sidecar) -> pd.DataFrame:
     """Return the rows of a figure's results with their panel, label and parameters; see ``load``."""
     import pandas as pd
 
-    table = _places(figure).merge(frame, on="series", how="left").merge(_parameters(figure), on="series", how="left")
-    table = table.drop(columns=["series", "parameters"]).reset_index(drop=True)
-    return pd.DataFrame(table[table["trial"].notna()].astype({"trial": int}))
+    settings = sidecar.settings or [recorded(setting) for setting in figure.settings()]
+    parameters = parameter_columns.table(settings)
+    rows = _places(figure).merge(frame, on="series", how="left").merge(parameters, on="series", how="left")
+    table = rows[[*BESIDE, *KEYS, *parameter_columns.order(settings), *MEASURED]]
+    return pd.DataFrame(table[table["trial"].notna()].astype({"trial": int})).reset_index(drop=True)
 
 
 def _places(figure: Figure) -> pd.DataFrame:
@@ -75,16 +79,3 @@ def _places(figure: Figure) -> pd.DataFrame:
 
     rows = [(panel.id, curve.label, curve.setting.series) for panel in figure.panels for curve in panel.curves]
     return pd.DataFrame(rows, columns=[*BESIDE, "series"]).drop_duplicates()
-
-
-def _parameters(figure: Figure) -> pd.DataFrame:
-    """Return a table of every parameter of every series, one column each."""
-    import pandas as pd
-
-    def row(setting: Any) -> dict[str, Any]:
-        values: dict[str, Any] = {"series": setting.series, **setting.params}
-        for kind in ("problem", "dataset", "partition"):
-            values |= {f"{kind}.{key}": value for key, value in dict(getattr(setting, f"{kind}_params")).items()}
-        return values
-
-    return pd.DataFrame([row(setting) for setting in figure.settings()])

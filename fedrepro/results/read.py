@@ -9,7 +9,7 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,14 +132,14 @@ def content_hash(table: Path) -> str:
 
 
 def frame(table: Path, sha256: str = "") -> pd.DataFrame:
-    """Return the tidy frame of a results CSV, compressed or not.
+    """Return the tidy frame of a results CSV, compressed or not, without the columns of parameters.
 
     sha256 : the hash of its content in the sidecar, or '' for numbers from another source, whose rows are checked.
     Raises Damaged if the file differs from what was written, or contains no results.
     """
     body = content(table)
     _check_hash(table, body, sha256)
-    rows = _parse(table, body, dtype={"partition": str, "parameters": str})
+    rows = _parse(table, body, usecols=COLUMNS.__contains__, dtype={"partition": str})
     lacking = [name for name in COLUMNS if name not in rows.columns]
     if lacking:
         raise Damaged(
@@ -151,11 +151,11 @@ def frame(table: Path, sha256: str = "") -> pd.DataFrame:
     return rows
 
 
-def _parse(path: Path, body: bytes, dtype: Mapping[str, type] | None = None) -> pd.DataFrame:
+def _parse(path: Path, body: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_csv(io.BytesIO(body), dtype=dtype)
+        return pd.DataFrame(pd.read_csv(io.BytesIO(body), **options))
     except (ValueError, OverflowError) as error:  # pandas' parser errors are ValueErrors
         raise Damaged(f"{path}: cannot be read as a CSV file ({str(error).strip()})") from None
 

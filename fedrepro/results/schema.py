@@ -18,7 +18,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 MEANINGS: Mapping[str, str] = {
     "series": "the curve: its method with the parameters that the spec sets, `@` its dataset, `/` its partition, etc.",
     "algorithm": "the registered name of the method",
-    "parameters": "the method's parameters that the spec sets, as `m=10;Q1=100`; the sidecar has all parameters",
     "dataset": "the spec's name of its data, followed by `(stand-in)` for a stand-in",
     "partition": "the spec's name of its partition; empty without one",
     "trial": "number of the trial, from 1",
@@ -31,9 +30,17 @@ MEANINGS: Mapping[str, str] = {
     "metric": "the name of a metric of the problem",
     "value": "its value, with enough digits to be exact",
 }
-"""The meaning of each column of a figure's CSV."""
+"""The meaning of each column of a figure's CSV, except those of parameters, which follow ``partition``."""
 
 COLUMNS = tuple(MEANINGS)
+KEYS, MEASURED = COLUMNS[: COLUMNS.index("trial")], COLUMNS[COLUMNS.index("trial") :]
+"""The columns before those of the parameters, and after them."""
+
+BESIDE: Mapping[str, str] = {
+    "panel": "the panel that shows the row; rows of a curve that several panels show are repeated",
+    "label": "the curve as the legend calls it",
+}
+"""The meaning of the columns that ``load`` adds to those of the CSV."""
 
 POINTS: Mapping[str, str] = {
     "series": "as in the CSV",
@@ -49,6 +56,7 @@ VERSIONS: Mapping[int, str] = {
     3: "`timing` has `seconds` for nodes in parallel, and `serial` for nodes one after another",
     4: "`runs` has identities of scheme 2, and `former_runs` the identities of the same runs in scheme 1",
     5: "has `lock` and `lexicon`; older results were computed before there were locks",
+    6: "has `columns`; the CSV has a column for each parameter, where older ones have one column `parameters`",
 }
 """Versions of the sidecar (its key ``schema``) and how they differ; all can be read."""
 
@@ -134,9 +142,9 @@ class Sidecar:
     parameters of every series. sizes : the sizes of every real dataset as loaded, by its name in the spec (``N:
     10000``). setup_scalars : numbers sent once before round 1, by series. timing : for panels over seconds, by series
     and trial. seconds_per_run : by series, in the order of trials. seconds : the sum over all runs. made : how they
-    were made. csv_sha256 : hash of the uncompressed CSV. points_sha256 : hash of the file of arrays, '' without one.
-    lock : sha256 of the spec's lock when its first run began, '' without one. lexicon : hash of the lexicon then, '' if
-    it is not known.
+    were made. columns : the meaning of each column of the CSV. csv_sha256 : hash of the uncompressed CSV.
+    points_sha256 : hash of the file of arrays, '' without one. lock : sha256 of the spec's lock when its first run
+    began, '' without one. lexicon : hash of the lexicon then, '' if it is not known.
     """
 
     figure: str = ""
@@ -161,6 +169,7 @@ class Sidecar:
     seconds_per_run: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     seconds: float = 0.0
     made: Made = field(default_factory=Made)
+    columns: Mapping[str, str] = field(default_factory=dict)
     csv_sha256: str = ""
     points_sha256: str = ""
     lock: str = ""

@@ -52,19 +52,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders of results: ``root`` contains the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share."""
+    """Folders of results: ``root`` contains the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share.
+
+    own : the folder of ``.runs`` and ``.scratch`` if it is not ``root``.
+    """
 
     root: Path
+    own: Path | None = None
 
     @property
     def store(self) -> Path:
         """The folder of finished runs."""
-        return self.root / ".runs"
+        return (self.own or self.root) / ".runs"
 
     @property
     def scratch(self) -> Path:
         """The folder of arrays that workers map into memory; safe to delete if nothing runs."""
-        return self.root / ".scratch"
+        return (self.own or self.root) / ".scratch"
 
 
 def run(

@@ -69,16 +69,17 @@ def _records(
 ) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
     artifacts = _artifacts(points_file(place))
-    rows = csv.DictReader(io.StringIO(content(table).decode()))
-    for (series, text), group in itertools.groupby(rows, key=lambda row: (row["series"], row["trial"])):
+    rows = csv.reader(io.StringIO(content(table).decode()))
+    at = {name: place for place, name in enumerate(next(rows, []))}
+    for (series, text), group in itertools.groupby(rows, key=lambda row: (row[at["series"]], row[at["trial"]])):
         trial, measurements = int(text), list(group)
-        if measurements[0]["status"] == "failed":
+        if measurements[0][at["status"]] == "failed":
             continue
         metrics: dict[str, list[float]] = {}
         for row in measurements:
-            metrics.setdefault(row["metric"], []).append(float(row["value"]))
+            metrics.setdefault(row[at["metric"]], []).append(float(row[at["value"]]))
         first = next(iter(metrics))
-        rounds = [row for row in measurements if row["metric"] == first]
+        rounds = [row for row in measurements if row[at["metric"]] == first]
         timing = sidecar.timing.get(series, {}).get(trial)
         seconds = timing.seconds if timing is not None and timing.seconds else [float("nan")] * len(rounds)
         yield (
@@ -86,7 +87,7 @@ def _records(
             trial,
             Record(
                 meta={
-                    "status": measurements[0]["status"],
+                    "status": measurements[0][at["status"]],
                     "reason": reasons.get((series, trial), ""),
                     "setup_scalars": sidecar.setup_scalars.get(series, 0),
                     "by_kind": {},
@@ -96,8 +97,8 @@ def _records(
                     "trial": trial,
                     "size": sidecar.sizes.get(aliases.get(series, ""), {}),
                 },
-                rounds=np.array([int(row["round"]) for row in rounds], dtype=np.int64),
-                counts=np.array([[int(row[name]) for name in COUNTS] for row in rounds], dtype=np.int64),
+                rounds=np.array([int(row[at["round"]]) for row in rounds], dtype=np.int64),
+                counts=np.array([[int(row[at[name]]) for name in COUNTS] for row in rounds], dtype=np.int64),
                 metrics={name: np.array(values) for name, values in metrics.items()},
                 seconds=np.array(seconds, dtype=np.float64),
                 artifacts=artifacts.get((series, trial), {}),

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from fedrepro import __version__, cpu, registry, snapshot
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.lexicon.vocabulary import digest as lexicon_digest
+from fedrepro.results import data_dictionary, parameter_columns
 from fedrepro.results.consistency import STAND_IN, recorded
 from fedrepro.results.read import (
     BESIDE,
@@ -36,7 +38,7 @@ from fedrepro.results.read import (
     stem,
     with_suffix,
 )
-from fedrepro.results.schema import COLUMNS, POINTS, Content, Made, RunNote, Sidecar, Timing
+from fedrepro.results.schema import KEYS, MEASURED, POINTS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs.compute.record import Record, rows
 from fedrepro.runs.identity import code
 from fedrepro.runs.identity.identify import source_key
@@ -136,30 +138,24 @@ def _set_aside(base: Path, text: str) -> None:
 
 
 def _csv(settings: Mapping[str, Setting], records: Mapping[str, list[tuple[Run, Record | None]]], store: Store) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    facts = {name: recorded(setting) for name, setting in settings.items()}
+    parameters = parameter_columns.order(facts.values())
+    text = [_lines([[*KEYS, *parameters, *MEASURED]])]
     for name, pairs in records.items():
-        setting = settings[name]
+        setting, own = settings[name], parameter_columns.texts(facts[name])
         for run, record in pairs:
-            fixed = [
-                name,
-                setting.algorithm,
-                _parameters(setting),
-                _dataset(setting, run.stand_in),
-                setting.names.get("partition", ""),
-                run.trial,
-            ]
-            if record is not None:
-                writer.writerows([*fixed, *row] for row in rows(record))
-            elif store.failure(run.id) is not None:
-                writer.writerow([*fixed, "failed", "", *([""] * len(COUNTS)), "", ""])
+            keys = [name, setting.algorithm, _dataset(setting, run.stand_in), setting.names.get("partition", "")]
+            start = _lines([[*keys, *(own.get(column, "") for column in parameters), run.trial]]).rstrip("\n")
+            failed = [["failed", "", *([""] * len(COUNTS)), "", ""]] if store.failure(run.id) is not None else []
+            measured = _lines(rows(record) if record is not None else failed)
+            text += [f"{start},{line}" for line in measured.splitlines(keepends=True)]
+    return "".join(text)
+
+
+def _lines(values: Iterable[Iterable[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(values)
     return out.getvalue()
-
-
-def _parameters(setting: Setting) -> str:
-    """Return the parameters that the spec sets, so that rows can be grouped; the sidecar has all others."""
-    return ";".join(f"{k}={setting.params[k]}" for k in setting.explicit)
 
 
 def _dataset(setting: Setting, stand_in: bool) -> str:
@@ -241,6 +237,7 @@ def _sidecar(
         },
         seconds=sum(record.meta["seconds"] for _, record in pairs if record is not None),
         made=made(figure.settings()),
+        columns=data_dictionary.meanings(recorded(s) for s in figure.settings()),
     )
 
 
