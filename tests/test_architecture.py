@@ -55,20 +55,29 @@ def imports(path: Path, typing: bool = False) -> Iterator[tuple[str, str]]:
                 yield node.module.removeprefix("fedrepro").removeprefix("."), alias.name
 
 
-def circles(typing: bool) -> list[set[str]]:
-    """Groups of modules in which each reaches every other one through imports."""
+def circles(typing: bool, folders: bool = False) -> list[set[str]]:
+    """Groups of modules in which each reaches every other one through imports; with ``folders``, of their folders.
+
+    A folder is its own modules, without those of the folders in it; the modules at the top are no folder.
+    """
     graph: dict[str, set[str]] = defaultdict(set)
     for name, path in MODULES.items():
         for origin, what in imports(path, typing):
             target = f"{origin}.{what}".strip(".")
-            graph[name].add(target if target in MODULES else origin)
-    reached = {name: _reached(graph, name) for name in sorted(MODULES)}
+            ends = [_folder(end) if folders else end for end in (name, target if target in MODULES else origin)]
+            if not folders or ("" not in ends and ends[0] != ends[1]):
+                graph[ends[0]].add(ends[1])
+    reached = {name: _reached(graph, name) for name in sorted(graph)}
     groups = {
         frozenset(other for other in reached[name] if name in reached.get(other, ()))
         for name in reached
         if name in reached[name]
     }
     return sorted(map(set, groups), key=sorted)
+
+
+def _folder(name: str) -> str:
+    return name if MODULES.get(name, Path()).name == "__init__.py" else name.rpartition(".")[0]
 
 
 def _reached(graph: dict[str, set[str]], name: str) -> set[str]:
@@ -94,6 +103,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_imports_for_type_checkers_make_no_circle() -> None:
     assert circles(typing=True) == []
+
+
+def test_folders_make_no_circle() -> None:
+    assert circles(typing=True, folders=True) == []
 
 
 def test_no_folder_uses_the_private_names_of_another() -> None:

@@ -24,8 +24,8 @@ from fedrepro.results.checks import Check, Compared, Finding, deviation
 from fedrepro.results.read import read_sidecar
 from fedrepro.results.schema import Made
 from fedrepro.runs import check as run_check
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import code
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.validity import Validity, validity
 from fedrepro.spec.find import specs
 from fedrepro.spec.read import load

@@ -37,10 +37,10 @@ from fedrepro.ledger import COUNTS
 from fedrepro.protocols import Method, Problem, Work
 from fedrepro.runs.compute import drive, execute
 from fedrepro.runs.compute.drive import History, randomness
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import code, plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import LIBRARIES
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import local
 from fedrepro.spec.model import Figure, Setting

@@ -10,8 +10,9 @@ import shutil
 import numpy as np
 import pytest
 
-from fedrepro.data import content_fingerprint, copies, imports, loading, npy_parts
+from fedrepro.data import content_fingerprint, copies, imports, loading
 from fedrepro.data.data_home import home as data_home
+from fedrepro.data.formats import npy_parts
 from fedrepro.data.source import sources
 from fedrepro.errors import DataAbsent, UserError
 from tests import data_copies

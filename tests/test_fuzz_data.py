@@ -26,7 +26,8 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from fedrepro.data import copies, imports, isolated, npy_parts
+from fedrepro.data import copies, imports, isolated
+from fedrepro.data.formats import npy_parts
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import UserError
 from fedrepro.problems.clustering.problem import Clustering

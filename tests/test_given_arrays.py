@@ -12,7 +12,7 @@ from scipy import sparse
 
 import fedrepro
 from fedrepro import registry
-from fedrepro.data import npy_parts
+from fedrepro.data.formats import npy_parts
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering.labels import from_rows
 from fedrepro.problems.clustering.problem import Clustering

@@ -21,8 +21,8 @@ from fedrepro.runs.compute import execute, lockstep
 from fedrepro.runs.compute.drive import History, run
 from fedrepro.runs.compute.groups import groups
 from fedrepro.runs.compute.lockstep import Lockstep, Member
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan as planning
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.spec.read import load
 

@@ -18,11 +18,11 @@ from fedrepro.cli.options import Memory
 from fedrepro.errors import UserError
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs.compute.groups import MOST
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan
 from fedrepro.runs.predict import calibrate, first_rounds
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import PROBED, TYPICAL, Machine
-from fedrepro.runs.run import Run
 from fedrepro.spec.find import load_all
 
 from .conftest import ROOT

@@ -11,10 +11,10 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.reuse import in_results
 from fedrepro.claims import judge
 from fedrepro.results.read import read_sidecar, stem
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.calibrate import machine_for
 from fedrepro.runs.predict.timings import Timings
-from fedrepro.runs.run import Run
 from fedrepro.runs.runner import Folders
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.storage.validity import finished

@@ -18,8 +18,8 @@ from fedrepro.spec.tiers import TIERS
 if TYPE_CHECKING:
     from fedrepro.results.checks import Compared, Finding
     from fedrepro.runs.check import Kept
+    from fedrepro.runs.compute.run import Run
     from fedrepro.runs.predict.timings import Timings
-    from fedrepro.runs.run import Run
 
 COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 

@@ -29,19 +29,18 @@ from fedrepro.cli.options import (
     trials_option,
     with_sizes,
 )
-from fedrepro.data.data_home import human
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
-from fedrepro.progress import duration, echo
+from fedrepro.progress import duration, echo, human
 from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
     from fedrepro.protocols import Dataset
+    from fedrepro.runs.compute.run import Run
     from fedrepro.runs.identity.plan import Plan
     from fedrepro.runs.predict.machine import Machine
     from fedrepro.runs.predict.timings import Timings
-    from fedrepro.runs.run import Run
     from fedrepro.spec.model import Curve, Figure
 
 

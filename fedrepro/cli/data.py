@@ -10,10 +10,11 @@ import click
 
 from fedrepro.cli.options import json_option
 from fedrepro.data.copies import CopyState, remove, source, state
-from fedrepro.data.data_home import home, human
+from fedrepro.data.data_home import home
 from fedrepro.data.imports import adopt
 from fedrepro.data.source import sources
 from fedrepro.errors import UserError
+from fedrepro.progress import human
 from fedrepro.spec.find import experiments
 
 COLOURS = {"present": "green", "variant": "yellow", "damaged": "red", "absent": None}

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import copies, npy_parts, own_paths
+from fedrepro.data import copies, own_paths
+from fedrepro.data.formats import npy_parts
 from fedrepro.data.loading import find
 from fedrepro.errors import UserError
 

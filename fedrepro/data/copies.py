@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedrepro.data import isolated, npy_parts
+from fedrepro.data import isolated
 from fedrepro.data.data_home import home, locked, place, staging
+from fedrepro.data.formats import npy_parts
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import DataAbsent, UserError, nearest
 from fedrepro.files import atomically

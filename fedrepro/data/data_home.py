@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedrepro.errors import UserError
+from fedrepro.progress import human
 
 VARIABLE = "FEDREPRO_DATA"
 
@@ -48,15 +49,6 @@ def room_for(size: int, what: str) -> None:
             f"{what} needs {human(size)} in {home()}, {human(free)} are free; "
             f"free some space or set {VARIABLE} to another disk"
         )
-
-
-def human(size: float) -> str:
-    """Return a size as text, for example ``1.6 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError
 
 
 @contextmanager

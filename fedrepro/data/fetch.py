@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.data.copies import CopyState, manifest, sha256, source, state
-from fedrepro.data.data_home import home, human, locked, room_for, writable
+from fedrepro.data.data_home import home, locked, room_for, writable
 from fedrepro.data.imports import adopt, is_web_page
 from fedrepro.data.source import FileSource, Remote
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
+from fedrepro.progress import human
 
 FINAL = (400, 401, 403, 404, 405, 406, 410, 451)  # answers that another try will not change
 

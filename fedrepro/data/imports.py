@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from fedrepro.data import copies, isolated, npy_parts
+from fedrepro.data import copies, isolated
 from fedrepro.data.data_home import locked, place, room_for, staging, swap
+from fedrepro.data.formats import npy_parts
 from fedrepro.data.formats.trees import walk
 from fedrepro.data.source import FileSource, Findings, sources
 from fedrepro.errors import UserError

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fedrepro.data.data_home import human
 from fedrepro.errors import DataAbsent, ParameterError, UserError
+from fedrepro.progress import human
 
 LEAST, TIMES = 1_500_000_000, 20
 """Memory limit of reading: bytes, plus bytes per byte on disk (compressed text of short numbers needs 20)."""

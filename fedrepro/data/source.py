@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.trees import Entry, walk
-from fedrepro.data.npy_parts import Writer
 from fedrepro.errors import UserError
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from fedrepro.data.npy_parts import read
+from fedrepro.data.formats.npy_parts import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
 from fedrepro.parameters import OneOf, whole

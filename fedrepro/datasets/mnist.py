@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data.npy_parts import read
+from fedrepro.data.formats.npy_parts import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Samples
 from fedrepro.parameters import Number, OneOf, whole

@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from fedrepro.data.formats.images import shrunk
-from fedrepro.data.npy_parts import read
+from fedrepro.data.formats.npy_parts import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Images
 from fedrepro.parameters import Whole

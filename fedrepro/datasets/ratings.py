@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from fedrepro.data.npy_parts import read
+from fedrepro.data.formats.npy_parts import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread
 from fedrepro.datasets.types import Ratings

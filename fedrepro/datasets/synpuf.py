@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedrepro.data.npy_parts import read, sparse
+from fedrepro.data.formats.npy_parts import read, sparse
 from fedrepro.datasets import standins
 from fedrepro.datasets.types import Views
 from fedrepro.errors import ParameterError

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import numpy as np
 
-from fedrepro.data.npy_parts import read
+from fedrepro.data.formats.npy_parts import read
 from fedrepro.datasets import standins
 from fedrepro.datasets.subsets import spread, top_by_chi2
 from fedrepro.datasets.types import Samples

@@ -37,9 +37,9 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import History, diverged, drive, randomness
 from fedrepro.runs.compute.record import Record
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage import restore
 from fedrepro.runs.storage.write import made
 from fedrepro.spec.model import Figure, Setting

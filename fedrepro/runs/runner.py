@@ -18,9 +18,9 @@ from fedrepro.files import sweep, writing
 from fedrepro.progress import Progress
 from fedrepro.results.read import SET_FOLDER, stem
 from fedrepro.runs.compute.groups import groups
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage import write
 from fedrepro.runs.storage.restore import restore
 from fedrepro.runs.storage.store import Store

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fedrepro.data.formats.named_arrays import is_number
+from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.trees import Entry
-from fedrepro.data.npy_parts import Writer
 from fedrepro.errors import UserError
 
 COLUMNS = {"user": ("userid", "user_id", "user"), "item": ("movieid", "itemid", "item_id", "movie_id", "item", "movie")}

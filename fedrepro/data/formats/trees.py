@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, cast
 
-from fedrepro.data.data_home import human
 from fedrepro.errors import UserError
+from fedrepro.progress import human
 
 MOST_ENTRIES = 2_000_000
 DEEPEST = 3

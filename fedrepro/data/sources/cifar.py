@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedrepro.data.formats.images import decode
+from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.pickles import arrays_of_bytes
 from fedrepro.data.formats.trees import Entry
-from fedrepro.data.npy_parts import Writer
 from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.rating_text import repeated, table, write
 from fedrepro.data.formats.trees import Entry
-from fedrepro.data.npy_parts import Writer
 from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 

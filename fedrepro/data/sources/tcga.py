@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.trees import Entry
-from fedrepro.data.npy_parts import Writer
 from fedrepro.data.source import FileSource, Findings, Remote
 from fedrepro.errors import UserError
 

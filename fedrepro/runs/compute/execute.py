@@ -31,7 +31,7 @@ from fedrepro.protocols import Method, Problem
 from fedrepro.runs.compute.drive import diverged, drive, randomness
 from fedrepro.runs.compute.lockstep import Lockstep, Member
 from fedrepro.runs.compute.record import Record
-from fedrepro.runs.run import Run
+from fedrepro.runs.compute.run import Run
 from fedrepro.spec.model import Setting
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fedrepro.runs.compute.lockstep import joins
-from fedrepro.runs.run import Run
+from fedrepro.runs.compute.run import Run
 
 MOST = 10
 """Largest number of runs in a group: matrix products of more than 200 columns gain nothing from further ones."""

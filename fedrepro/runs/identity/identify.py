@@ -14,8 +14,8 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.data import own_paths
 from fedrepro.runs.compute import execute, lockstep, record
+from fedrepro.runs.compute.run import DataSource, Run
 from fedrepro.runs.identity import code
-from fedrepro.runs.run import DataSource, Run
 from fedrepro.seeds import canonical
 from fedrepro.spec.model import Setting
 

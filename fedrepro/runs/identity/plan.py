@@ -14,9 +14,9 @@ from fedrepro.data.content_fingerprint import fingerprint as data_fingerprint
 from fedrepro.data.copies import state as data_state
 from fedrepro.errors import DataAbsent
 from fedrepro.runs.compute.execute import Keeper
+from fedrepro.runs.compute.run import DataSource, Run
 from fedrepro.runs.identity import code
 from fedrepro.runs.identity.identify import computing_method, computing_problem, identify, source_key
-from fedrepro.runs.run import DataSource, Run
 from fedrepro.spec import lock_file
 from fedrepro.spec.model import Figure, Setting
 

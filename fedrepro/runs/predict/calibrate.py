@@ -19,10 +19,10 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.protocols import Work
 from fedrepro.runs.compute import execute
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.predict import first_rounds
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import WORTH, Machine, needs
-from fedrepro.runs.run import Run
 from fedrepro.spec.model import Setting
 
 ENOUGH = 0.2

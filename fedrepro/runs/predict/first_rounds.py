@@ -26,8 +26,8 @@ from fedrepro.ledger import Ledger
 from fedrepro.protocols import Dataset, Method, Problem
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import randomness
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.predict.memory_peak import peak, restart_peak
-from fedrepro.runs.run import Run
 
 ENOUGH = 1.0
 """Seconds of processor time after which no further round is timed."""

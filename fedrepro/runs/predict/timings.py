@@ -25,9 +25,9 @@ from fedrepro.files import atomically
 from fedrepro.problems.clustering.passes import CACHED_BYTES
 from fedrepro.protocols import Cost, Work
 from fedrepro.runs.compute import groups, lockstep
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.predict.first_rounds import FirstRounds, lacks
 from fedrepro.runs.predict.machine import Machine
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.seeds import canonical
 

@@ -25,8 +25,8 @@ from fedrepro.results.read import (
 )
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute.record import Record
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity.plan import Plan
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.storage.validity import kept, runs_in
 

@@ -14,10 +14,10 @@ from fedrepro.results.checks import Check
 from fedrepro.results.consistency import plan_hash, recorded
 from fedrepro.results.read import BESIDE, as_written, beside, place, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
+from fedrepro.runs.compute.run import DataSource
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
-from fedrepro.runs.run import DataSource
 from fedrepro.spec.model import Figure
 from fedrepro.spec.tiers import DEFAULT, TIERS
 

@@ -40,10 +40,10 @@ from fedrepro.results.read import (
 )
 from fedrepro.results.schema import KEYS, MEASURED, POINTS, Content, Made, RunNote, Sidecar, Timing
 from fedrepro.runs.compute.record import Record, rows
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import code
 from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
-from fedrepro.runs.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.storage.validity import plan_id
 from fedrepro.spec.find import within

@@ -17,7 +17,7 @@ from typing import Any
 
 from fedrepro import processes, snapshot
 from fedrepro.runs.compute import execute
-from fedrepro.runs.run import Run
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import programs
 

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from fedrepro.errors import UserError
 from fedrepro.files import me
 from fedrepro.runs.compute import execute
-from fedrepro.runs.run import Run
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import task
 
