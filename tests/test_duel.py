@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fedrepro import own_modules, registry
+from fedrepro.claims.intervals import Interval
 from fedrepro.cli import duel as dueling
+from fedrepro.report import gather_contents
 
 from .test_own_modules import METHOD
 
@@ -49,6 +52,20 @@ def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, 
     (tmp_path / "mine.py").write_text(METHOD)
     done = duel("fedcavg", "mine.py", *SYNTHETIC, *SMALL)
     assert done.output.splitlines()[-1].startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
+
+
+@pytest.mark.parametrize(("value", "ahead", "behind"), [(0.25, "FedMGS", "FedMAvg"), (-0.25, "FedMAvg", "FedMGS")])
+def test_within_noise_the_method_with_the_better_mean_is_ahead(
+    monkeypatch: pytest.MonkeyPatch, value: float, ahead: str, behind: str
+) -> None:
+    sides = dueling._sides("fedmgs", "fedmavg")
+    claim = SimpleNamespace(says="FedMGS ends lower than FedMAvg")
+    margin = Interval(value, value - 1.0, value + 1.0)
+    row = SimpleNamespace(margins=(margin,), claim=claim, verdict="within noise", trials=3, why="")
+    monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
+    said = dueling._outcome(Path("x.yaml"), Path("results"), sides, "objective")
+    expected = f"within noise: {ahead} is ahead of {behind}: by 0.25 [-0.75, 1.25] in objective (95 %, 3 paired trials)"
+    assert said == expected
 
 
 def test_parameters_metrics_and_files_of_ones_own(duel: Duel, tmp_path: Path) -> None:

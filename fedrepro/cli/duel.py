@@ -240,9 +240,9 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     margin = row.margins[0]
     value, low, high = margin.value, margin.low, margin.high  # positive if A is better
     better = row.claim.says.removeprefix(f"{a} ends ").removesuffix(f" than {b}")
-    words = {"holds": f"{a} ends {better} than {b}", "fails": f"{b} ends {better} than {a}"}
-    if row.verdict == "fails":
-        value, low, high = -value, -high, -low
-    outcome = words.get(row.verdict, f"within noise: {a} is ahead of {b}")
+    if row.verdict == "fails" or value < 0:
+        a, b, value, low, high = b, a, -value, -high, -low
+    decided = row.verdict in ("holds", "fails")
+    outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
     trials = f"{row.trials} paired trial" + "s" * (row.trials != 1)
     return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {trials})"
