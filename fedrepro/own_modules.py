@@ -122,7 +122,7 @@ def register(module: OwnModule) -> list[str]:
         if before is not None and of(name) is None:
             raise UserError(f"{module.file}: the class {cls.__name__} has the name of the method '{name}'; rename it")
         summary = next(iter((inspect.getdoc(cls) or "").splitlines()), "").rstrip(".")
-        registry.put_own_method(MethodEntry(name, cls, summary, module.problem, cls.__name__, ("beyond",)))
+        registry.methods()[name] = MethodEntry(name, cls, summary, module.problem, cls.__name__, ("beyond",))
     return [cls.__name__.lower() for cls in methods]
 
 

@@ -246,11 +246,6 @@ def all_of(name: str, values: Iterable[Any], choices: Sequence[Any]) -> None:
         one_of(name, value, choices)
 
 
-def flag(name: str, value: Any) -> None:
-    """Raise ParameterError unless ``value`` is true or false."""
-    check(name, value, Flag())
-
-
 def several(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is a list of two or more values that all differ."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)

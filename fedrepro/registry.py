@@ -168,11 +168,6 @@ def add_dataset(name: str, cls: type[Any], summary: str, **facts: Any) -> None:
     _put(_DATASETS, DatasetEntry(name, cls, summary, **facts))
 
 
-def put_own_method(entry: MethodEntry) -> None:
-    """Register a method of a user's own module, in place of an earlier version of it."""
-    methods()[entry.name] = entry
-
-
 def _put(table: dict[str, Any], entry: Any) -> None:
     if entry.name in table:
         raise RuntimeError(f"the name '{entry.name}' is registered twice")

@@ -12,13 +12,14 @@ import pytest
 
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import (
+    Flag,
     Number,
     OneOf,
     Whole,
     all_of,
     at_most,
+    check,
     entries,
-    flag,
     number,
     one_of,
     several,
@@ -41,7 +42,7 @@ from fedrepro.protocols import Method
         lambda: number("x", np.float32(1.0), above=0.0, most=1.0),
         lambda: one_of("word", "b", ("a", "b")),
         lambda: all_of("words", ["b", "a"], ("a", "b")),
-        lambda: flag("yes", False),
+        lambda: check("yes", False, Flag()),
         lambda: several("codes", ("a", "b")),
         lambda: several("numbers", [1, 2, 3]),
         lambda: at_most("m", None, 3, "clients P"),
@@ -82,7 +83,7 @@ def test_what_fits_passes_and_nothing_is_returned(check: Callable[[], Any]) -> N
         ),
         (lambda: one_of("word", ["a"], ("a", "b")), "word: must be one of a, b, not ['a']"),
         (lambda: all_of("words", ["b", "c"], ("a", "b")), "words: must be one of a, b, not 'c'"),
-        (lambda: flag("yes", 1), "yes: must be true or false, not 1"),
+        (lambda: check("yes", 1, Flag()), "yes: must be true or false, not 1"),
         (lambda: several("codes", "ab"), "codes: must be a list of two or more distinct codes, not 'ab'"),
         (lambda: several("codes", ["a"]), "codes: must be a list of two or more distinct codes, not ['a']"),
         (lambda: several("codes", [[1], [1]]), "codes: must be a list of two or more distinct codes, not [[1], [1]]"),

@@ -50,17 +50,12 @@ class Case:
 
     def to_compute(self, trials: int) -> Figure:
         """Return a figure that contains only these curves, with its own name below that of the figure."""
-        series = self.series
-        kept = (
-            dataclasses.replace(panel, curves=tuple(c for c in panel.curves if c.setting.series in series))
-            for panel in self.changed.panels
-        )
         return dataclasses.replace(
             self.changed,
             figure=f"{self.figure.figure}{SUFFIX}/{self.name}",
             trials=trials,
             wanted_trials=trials,
-            panels=tuple(panel for panel in kept if panel.curves),
+            panels=self.changed.panels_with(self.series.__contains__),
             claims=(),
         )
 

@@ -87,8 +87,4 @@ def _shares(left: Sequence[Run], trials: int, timings: Timings) -> dict[str, flo
 
 def available(figure: Figure, missing: Mapping[str, str]) -> Figure:
     """Return the figure without the series that cannot be computed here."""
-    panels = (
-        dataclasses.replace(panel, curves=tuple(c for c in panel.curves if c.setting.series not in missing))
-        for panel in figure.panels
-    )
-    return dataclasses.replace(figure, panels=tuple(panel for panel in panels if panel.curves))
+    return dataclasses.replace(figure, panels=figure.panels_with(lambda series: series not in missing))

@@ -106,8 +106,5 @@ def sizes(
         if unknown := [key for key in papers if key not in ours]:
             yield f"on {name}, whose {' and '.join(unknown) if ours else 'size'} these results do not record"
         if off := [key for key, size in papers.items() if key in ours and ours[key] != size]:
-            yield f"on {name} with " + ", ".join(_size(key, ours, papers) for key in off)
-
-
-def _size(name: str, ours: Mapping[str, int], papers: Mapping[str, int]) -> str:
-    return f"{name} = {ours[name]:,} (the paper's: {papers[name]:,})"
+            texts = [f"{key} = {ours[key]:,} (the paper's: {papers[key]:,})" for key in off]
+            yield f"on {name} with {', '.join(texts)}"

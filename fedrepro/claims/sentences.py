@@ -41,7 +41,7 @@ def _compared(comparison: Comparison, reader: Reader) -> str:
 def _asked(node: ast.expr, reader: Reader) -> str:
     factor, _ = _factor(node)
     value = amount(_value(node, reader))
-    return f"{value} ({factor:g} times that)" if factor != 1 and not _is_number(node) else value
+    return f"{value} ({factor:g} times that)" if factor != 1 and _first_reader(node) is not None else value
 
 
 def _side(node: ast.expr, reader: Reader) -> str:
@@ -99,10 +99,6 @@ def _factor(node: ast.expr) -> tuple[float, ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
         return float(node.left.value), node.right  # type: ignore[arg-type]
     return 1.0, node
-
-
-def _is_number(node: ast.expr) -> bool:
-    return _first_reader(node) is None
 
 
 def _value(node: ast.expr, reader: Reader) -> float:

@@ -126,7 +126,7 @@ def plan(
     known = sum(timings.measured(run) for run in todo)
     seconds, bytes_ = timings.total(todo, jobs), predict.memory(todo, jobs, machine)
     wanted = sum(row["reused"] + row["todo"] for row in rows)
-    distinct = len(_chosen_runs(planned, chosen))
+    distinct = len(planned.chosen(chosen))
     if as_json:
         total = {"runs": distinct, "wanted": wanted, "todo": len(todo), "predicted_from_earlier_runs": known}
         total |= {"workers": jobs, "seconds": round(seconds, 1), "memory_bytes": round(bytes_)}
@@ -361,19 +361,8 @@ def _todo(planned: Plan, root: Path, only: Sequence[set[str] | None] = (), fresh
 
     store = Store(Folders(root).store)
     finished = {run for number in range(len(planned.figures)) for run in kept(planned, number, root)}
-    runs = _chosen_runs(planned, only or [None] * len(planned.figures))
+    runs = planned.chosen(only or [None] * len(planned.figures))
     return [run for run in runs.values() if fresh or not (run.id in finished or store.has(run.id))]
-
-
-def _chosen_runs(planned: Plan, chosen: Sequence[set[str] | None]) -> dict[str, Run]:
-    """Return the distinct runs of the chosen series of each figure, by identity. None stands for all series."""
-    return {
-        run.id: run
-        for series, names in zip(planned.by_figure, chosen, strict=True)
-        for name, trials in series.items()
-        if names is None or name in names
-        for run in trials
-    }
 
 
 def _fitting(todo: list[Run], jobs: int, limit: float | None, machine: Machine | None = None) -> int:

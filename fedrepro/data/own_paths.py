@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +72,21 @@ def start(text: str) -> Path:
 
 def named(keys: Iterable[str], params: Mapping[str, Any], folder: str) -> dict[str, Any]:
     """Return parameters of a spec in ``folder``, with those in ``keys`` as names of files."""
-    place = {key: _each(params[key], lambda text: Named(text, folder)) for key in keys if key in params}
-    return {**params, **place}
+    return _changed(keys, params, lambda text: Named(text, folder))
 
 
 def placed(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with absolute paths instead of the spec's file names."""
-    place = {key: _each(params[key], _whole) for key in keys if key in params}
-    return {**params, **place}
+    return _changed(keys, params, _whole)
 
 
 def found_names(keys: Iterable[str], params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with paths that the working folder can reach instead of the spec's file names."""
-    place = {key: _each(params[key], _reachable) for key in keys if key in params}
-    return {**params, **place}
+    return _changed(keys, params, _reachable)
+
+
+def _changed(keys: Iterable[str], params: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    return {**params, **{key: _each(params[key], change) for key in keys if key in params}}
 
 
 def _reachable(text: str) -> str:

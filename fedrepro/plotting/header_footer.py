@@ -39,7 +39,7 @@ def tags(source: FigureData) -> list[str]:
         result.append("CHANGED SETTINGS")
     fewest, most, wanted = _trials(source)
     if not sidecar.complete or (sidecar.trials_done is not None and fewest < wanted):
-        empty = _empty(source)
+        empty = len({setting.series for setting in figure.settings()} - _with_results(source))
         if fewest < wanted:
             result.append(f"PARTIAL: {_count(fewest, most, wanted)}")
         else:
@@ -64,11 +64,6 @@ def _sizes(source: FigureData) -> list[str]:
         if own not in called.get(alias, own):
             called[alias] = f"{own}, {called[alias]}"
     return list(evidence.sizes(source.figure, source.sidecar, shown, called))
-
-
-def _empty(source: FigureData) -> int:
-    """Return the number of different curves without results."""
-    return len({setting.series for setting in source.figure.settings()} - _with_results(source))
 
 
 def _with_results(source: FigureData) -> set[str]:

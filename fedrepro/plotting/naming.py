@@ -205,7 +205,7 @@ def _legend(curve: Curve, panel: Panel, figure: Figure | None) -> str:
     if varying is None:
         return symbols(curve.label)
     named = aliases(panel.curves)
-    stated = _stated(panel, figure)
+    stated = set(re.findall(r"(\w+) = ", f"{figure.title if figure else ''} {panel.title}"))
     parts = [
         named.get(str(of), str(of)) if name in ("dataset", "partition") else pair(name, of)
         for name, of in varying
@@ -234,12 +234,6 @@ def _varying(curve: Curve) -> list[tuple[str, Any]] | None:
         else:
             return None
     return varying
-
-
-def _stated(panel: Panel, figure: Figure | None) -> set[str]:
-    """Return the parameters for which a title has a formula or value."""
-    text = f"{figure.title if figure else ''} {panel.title}"
-    return set(re.findall(r"(\w+) = ", text))
 
 
 def _moves_along(name: str, curve: Curve, panel: Panel) -> bool:

@@ -133,14 +133,13 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
 
     The assignment is one to one; groups in excess get numbers of their own.
     """
+    import pandas as pd
     from scipy.optimize import linear_sum_assignment
 
     both = base[["index", "group"]].merge(points[["index", "group"]], on="index", suffixes=("_base", ""))
     theirs, ours = sorted(set(base["group"])), sorted(set(points["group"]))
-    shared = np.zeros((len(ours), len(theirs)), dtype=int)
-    for own, other in zip(both["group"], both["group_base"], strict=True):
-        shared[ours.index(own), theirs.index(other)] += 1
-    rows, columns = linear_sum_assignment(-shared)
+    shared = pd.crosstab(both["group"], both["group_base"]).reindex(index=ours, columns=theirs, fill_value=0)
+    rows, columns = linear_sum_assignment(shared, maximize=True)
     names = {ours[i]: theirs[j] for i, j in zip(rows, columns, strict=True)}
     spare = (g for g in range(len(ours) + len(theirs)) if g not in theirs)
     names |= {own: next(spare) for own in ours if own not in names}

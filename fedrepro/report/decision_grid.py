@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedrepro.claims.classes import Robustness
-from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
+from fedrepro.claims.classes import SINGULAR, Robustness
 from fedrepro.lexicon.vocabulary import value_in_words
 from fedrepro.report.other_settings import OtherSetting
 from fedrepro.spec import readings
@@ -14,8 +13,6 @@ from fedrepro.spec.readings import Reading
 
 OWN = "the figure's own values"
 LEADING = "leading reading"
-CLASS = {HOLDS: "holds", FAILS: "fails", NOISE: "undecided"}
-"""The class of a cell for each outcome; a cell without an outcome has none."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def grid(own: Robustness | None, settings: Sequence[OtherSetting]) -> Grid | Non
 
 def _by_reading(robustness: Robustness | None) -> dict[str, str]:
     answers = robustness.answers if robustness is not None else ()
-    return {_key(answer.reading): CLASS[answer.outcome] for answer in answers}
+    return {_key(answer.reading): SINGULAR[answer.outcome] for answer in answers}
 
 
 def _key(reading: Reading) -> str:

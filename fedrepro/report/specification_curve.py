@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from fedrepro.claims.classes import Answer, Robustness
+from fedrepro.claims.classes import SINGULAR, Answer, Robustness
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.lexicon.vocabulary import value_in_words
 
@@ -21,7 +21,6 @@ LEFT, WIDTH, TOP, HEIGHT, ROW, BELOW = 230, 460, 14, 150, 15, 14
 """Pixels: left of the axes, their width, above them, their height, of a row of marks, between axes and rows."""
 MOST = 8.0
 """Margins further from zero, in half widths, are drawn at the edge."""
-CLASS = {HOLDS: "holds", FAILS: "fails", NOISE: "undecided"}
 SCORE = {HOLDS: 2.0, FAILS: -2.0, NOISE: 0.0}
 """Where readings without an interval are drawn."""
 
@@ -81,7 +80,7 @@ def _points(ordered: list[Answer], places: list[float], leading: Answer, step: f
     for answer, x in zip(ordered, places, strict=True):
         middle = _height(answer)
         low, high = max(-MOST, middle - 1), min(MOST, middle + 1)
-        kind = CLASS[answer.outcome]
+        kind = SINGULAR[answer.outcome]
         yield f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{_y(high):.1f}" y2="{_y(low):.1f}"/>'
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{_y(middle):.1f}" r="{radius:.1f}"/>'
         if answer is leading:
@@ -98,5 +97,5 @@ def _marks(ordered: list[Answer], places: list[float], rows: list[tuple[str, obj
         yield f'<text class="name" x="{LEFT - 8}" y="{y + 9}">{shown}</text>'
         for answer, x in zip(ordered, places, strict=True):
             if answer.reading.values.get(dimension) == value:
-                kind, wide = CLASS[answer.outcome], max(1.0, step * 0.7)
+                kind, wide = SINGULAR[answer.outcome], max(1.0, step * 0.7)
                 yield f'<rect class="{kind}" x="{x - wide / 2:.1f}" y="{y}" width="{wide:.1f}" height="{ROW - 5}"/>'

@@ -90,13 +90,7 @@ def run(
     second command for the same figure waits for the first.
     """
     store = Store(folders.store)
-    wanted = {
-        run.id
-        for series, keep in zip(plan.by_figure, only, strict=True)
-        for name, runs in series.items()
-        if keep is None or name in keep
-        for run in runs
-    }
+    wanted = plan.chosen(only)
     outcome = Outcome()
     began = time.perf_counter()
     with _locks(plan, folders, quiet), _interruptible() as stop:
@@ -159,7 +153,8 @@ def _compute(
     else:
         workers = cluster.ready()
         together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))
-        answers = cluster.answers(together, _contents(plan, todo), Store(folders.store), jobs)
+        contents = {run.problem_id: plan.source(run.setting).fingerprint for run in todo}
+        answers = cluster.answers(together, contents, Store(folders.store), jobs)
     predicted = timings.total(todo, jobs or workers)
     with Progress("runs", len(todo), sum(costs.values()), seconds=predicted, quiet=quiet) as progress:
         try:
@@ -187,11 +182,6 @@ def _here(together: list[list[Run]], folders: Folders) -> Generator[tuple[str, s
     """Compute groups in this process; yield the outcome of each run once it is stored."""
     for group in together:
         yield from local.attempt(group, folders.store, folders.scratch)
-
-
-def _contents(plan: Plan, todo: list[Run]) -> dict[str, str]:
-    """Return the fingerprint of the data of each problem."""
-    return {run.problem_id: plan.source(run.setting).fingerprint for run in todo}
 
 
 def _timed(plan: Plan) -> frozenset[str]:

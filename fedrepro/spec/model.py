@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedrepro.own_modules import OwnModule
@@ -142,6 +142,11 @@ class Figure:
             for curve in panel.curves:
                 seen.setdefault(curve.setting.series, curve.setting)
         return list(seen.values())
+
+    def panels_with(self, wanted: Callable[[str], bool]) -> tuple[Panel, ...]:
+        """Return the panels with only the curves whose series are wanted, without those that have none left."""
+        kept = ((panel, tuple(c for c in panel.curves if wanted(c.setting.series))) for panel in self.panels)
+        return tuple(replace(panel, curves=curves) for panel, curves in kept if curves)
 
     def timed(self) -> set[str]:
         """Return the series that some panel shows over seconds."""

@@ -12,7 +12,7 @@ from typing import Any
 from fedrepro import registry
 from fedrepro.data import own_paths
 from fedrepro.datasets.sizes import NAMES
-from fedrepro.parameters import flag
+from fedrepro.parameters import Flag, check
 from fedrepro.spec import keys, nodes
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.nodes import Node
@@ -116,7 +116,7 @@ class Resolver:
         own = {k: v for k, v in params.items() if k != "per_trial"}
         what = f"the partition '{entry.name}'"
         per_trial = params.get("per_trial", False)
-        self.collect.attempt(lambda: flag("per_trial", per_trial), node.value, node, what)
+        self.collect.attempt(lambda: check("per_trial", per_trial, Flag()), node.value, node, what)
         partition = self.collect.attempt(lambda: entry.make(**own), node.value, node, what)
         if partition is None:
             return None

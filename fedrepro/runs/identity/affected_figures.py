@@ -58,15 +58,11 @@ def affected(figures: Iterable[Figure], targets: Iterable[Callable[[Definition],
     changed = []
     for figure in figures:
         settings = figure.settings()
-        hit = [setting for setting in settings if any(map(_any_of(targets), _reached(setting)))]
+        hit = [s for s in settings if any(is_target(d) for d in _reached(s) for is_target in targets)]
         if hit:
             methods = tuple(dict.fromkeys(setting.algorithm for setting in hit))
             changed.append(Affected(figure, len(hit), len(settings), methods))
     return changed
-
-
-def _any_of(targets: list[Callable[[Definition], bool]]) -> Callable[[Definition], bool]:
-    return lambda definition: any(is_target(definition) for is_target in targets)
 
 
 def _reached(setting: Setting) -> frozenset[Definition]:

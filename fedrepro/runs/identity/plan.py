@@ -5,7 +5,7 @@ A run that several panels, figures or papers share is computed once (see ``ident
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fedrepro import registry
@@ -41,6 +41,16 @@ class Plan:
     def source(self, setting: Setting) -> DataSource:
         """Return the source of a setting's data."""
         return self.sources[source_key(setting)]
+
+    def chosen(self, only: Sequence[set[str] | None]) -> dict[str, Run]:
+        """Return the distinct runs of some series of each figure, by identity. only : the series, None for all."""
+        return {
+            run.id: run
+            for series, names in zip(self.by_figure, only, strict=True)
+            for name, trials in series.items()
+            if names is None or name in names
+            for run in trials
+        }
 
     def todo(self, store: Keeper) -> list[Run]:
         """Return the unfinished runs, ordered by trial, so that partial results have as many trials everywhere."""
