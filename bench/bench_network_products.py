@@ -37,6 +37,7 @@ from fedrepro import cpu, registry
 from fedrepro.nets import backend, mlp, training
 from fedrepro.nets.convnet import Net, initial
 from fedrepro.nets.mlp import Mlp
+from fedrepro.nets.weights import trained
 from fedrepro.problems.gcca_deep import deep_nodes
 
 CACHES = (32 * 1024, 48 * 1024)
@@ -84,7 +85,7 @@ def images(clients: int = 2, samples: int = 100) -> Program:
     model = initial(net, lambda _, shape: rng.uniform(-1.0, 1.0, shape), np.float32)
     sgd, number = training.SGD(0.05), np.float32
     order, counts = training.orders(np.split(np.arange(clients * samples), clients), rng, sgd, samples)
-    rates = {name: number(sgd.lr) for name in net.shapes if mlp.trained(name)}
+    rates = {name: number(sgd.lr) for name in net.shapes if trained(name)}
     models = training.stacked(model, {}, net, np.arange(clients))
     pull = {name: np.zeros(net.shapes[name], number) for name in rates}
     rest = (rates, number(sgd.momentum), number(0.0), data.pixels, data.labels)

@@ -10,6 +10,7 @@ import pytest
 from fedrepro.errors import UserError
 from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp
+from fedrepro.nets.weights import given, trained
 
 from . import naive_gcca_deep as naive
 
@@ -46,7 +47,7 @@ def test_in_training_batch_norm_takes_the_batch_and_moves_the_running_statistics
     out, statistics = in_training(made, x)
     expected, _, _, new = naive.forward(made, x, True)
     np.testing.assert_allclose(out, expected, rtol=1e-10)
-    assert sorted(statistics) == sorted(name for name in NET.shapes if not mlp.trained(name))
+    assert sorted(statistics) == sorted(name for name in NET.shapes if not trained(name))
     for name, values in new.items():
         np.testing.assert_allclose(statistics[name], values, rtol=1e-10)
 
@@ -76,8 +77,8 @@ def test_gradients_are_finite_differences(loss):
     jax = backend.load()
     made, x = model(), rows()
     target = np.random.default_rng(2).standard_normal((9, 2))
-    weights = {k: v for k, v in made.items() if mlp.trained(k)}
-    statistics = {k: v for k, v in made.items() if not mlp.trained(k)}
+    weights = {k: v for k, v in made.items() if trained(k)}
+    statistics = {k: v for k, v in made.items() if not trained(k)}
     with mlp.computing(True):
 
         def of(weights):
@@ -143,11 +144,11 @@ def test_single_precision_is_near_double():
 def test_an_explicit_network_is_checked():
     made = model()
     with pytest.raises(UserError, match=r"^init: 'head.bias' is missing for this network$"):
-        mlp.given(NET, {k: v for k, v in made.items() if k != "head.bias"}, np.float64)
+        given(NET, {k: v for k, v in made.items() if k != "head.bias"}, np.float64)
     with pytest.raises(UserError, match=r"^init: 'layer9.kernel' is not an array of this network$"):
-        mlp.given(NET, {**made, "layer9.kernel": np.ones(2)}, np.float64)
+        given(NET, {**made, "layer9.kernel": np.ones(2)}, np.float64)
     with pytest.raises(UserError, match=r"^init: 'head.kernel' must have shape \(5, 2\), not \(2, 5\)$"):
-        mlp.given(NET, {**made, "head.kernel": np.ones((2, 5))}, np.float64)
+        given(NET, {**made, "head.kernel": np.ones((2, 5))}, np.float64)
 
 
 def test_multiplications_are_counted():

@@ -13,8 +13,9 @@ import pytest
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.nets.convnet import Net, layer, logits, trained
+from fedrepro.nets.convnet import Net, layer, logits
 from fedrepro.nets.training import train
+from fedrepro.nets.weights import trained
 from fedrepro.problems.personal.methods.averaging import PersonalAveraging
 from fedrepro.problems.personal.methods.ditto import Ditto
 from fedrepro.problems.personal.methods.perfedsi import PerFedSIConcat, PerFedSIMask

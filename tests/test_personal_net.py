@@ -14,8 +14,9 @@ from scipy.signal import correlate2d
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets import backend, training
-from fedrepro.nets.convnet import Net, convolve, given, initial, layer, logits, pool, trained
+from fedrepro.nets.convnet import Net, convolve, initial, layer, logits, pool
 from fedrepro.nets.training import SGD, Data, mean_features, on_device, orders, score, stack_length, stacks, train
+from fedrepro.nets.weights import given, trained
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip('needs JAX: pip install "fedrepro[deep]"', allow_module_level=True)

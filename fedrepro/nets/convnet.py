@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.errors import ParameterError, UserError
+from fedrepro.errors import ParameterError
 from fedrepro.nets import backend
 
 BLOCKS = 4
@@ -121,11 +121,6 @@ def _block_shapes(name: str, c_in: int, c_out: int) -> dict[str, tuple[int, ...]
     return {f"{name}.kernel": (9 * c_in, c_out), **{f"{name}.{part}": (c_out,) for part in parts}}
 
 
-def trained(name: str) -> bool:
-    """Whether a named array is trained; running statistics are not, but otherwise belong to their layer."""
-    return not name.endswith((".mean", ".var"))
-
-
 def layer(name: str) -> str:
     """The layer a named array belongs to: ``block1``, ..., ``head``, ``side.linear``, ..."""
     return name.rpartition(".")[0]
@@ -152,17 +147,6 @@ def _fan_in(net: Net, name: str) -> int:
     if layer(name) in ("head", "side.head"):  # one linear layer on both parts where z is concatenated
         return net.features * (2 if net.side == "concat" else 1)
     return net.shapes[f"{layer(name)}.kernel"][0]
-
-
-def given(net: Net, init: Mapping[str, Any], dtype: Any) -> dict[str, np.ndarray]:
-    """An explicit initial model; raises UserError if its names or shapes are not those of the network."""
-    odd = sorted(set(init) ^ set(net.shapes))
-    if odd:
-        raise UserError(f"init: '{odd[0]}' is {'not an array of' if odd[0] in init else 'missing for'} this network")
-    for name, shape in net.shapes.items():
-        if np.shape(init[name]) != shape:
-            raise UserError(f"init: '{name}' must have shape {shape}, not {np.shape(init[name])}")
-    return {name: np.array(init[name], dtype=dtype) for name in net.shapes}
 
 
 # JAX traces the functions below. ``model`` maps names to arrays; the functions also return new running statistics.

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.errors import UserError
 from fedrepro.nets import backend
 
 Model = dict[str, np.ndarray]
@@ -59,11 +58,6 @@ class Mlp:
         return sum(math.prod(shape) for name, shape in self.shapes.items() if name.endswith(".kernel"))
 
 
-def trained(name: str) -> bool:
-    """Whether a named array is trained; running statistics are not."""
-    return not name.endswith((".mean", ".var"))
-
-
 def initial(net: Mlp, uniform: Callable[[str, tuple[int, ...]], np.ndarray], dtype: Any) -> Model:
     """An initial model; ``uniform(name, shape)`` gives numbers in [-1, 1)."""
     model = {}
@@ -75,17 +69,6 @@ def initial(net: Mlp, uniform: Callable[[str, tuple[int, ...]], np.ndarray], dty
             values = np.ones(shape) if part in ("scale", "var") else np.zeros(shape)
         model[name] = values.astype(dtype)
     return model
-
-
-def given(net: Mlp, init: Mapping[str, Any], dtype: Any) -> Model:
-    """An explicit initial model; raises UserError if its names or shapes are not those of the network."""
-    odd = sorted(set(init) ^ set(net.shapes))
-    if odd:
-        raise UserError(f"init: '{odd[0]}' is {'not an array of' if odd[0] in init else 'missing for'} this network")
-    for name, shape in net.shapes.items():
-        if np.shape(init[name]) != shape:
-            raise UserError(f"init: '{name}' must have shape {shape}, not {np.shape(init[name])}")
-    return {name: np.array(init[name], dtype=dtype) for name in net.shapes}
 
 
 def forward(model: Mapping[str, Any], x: Any, train: bool) -> tuple[Any, dict[str, Any]]:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from fedrepro.nets import backend
-from fedrepro.nets.convnet import Net, embed, logits, trained
+from fedrepro.nets.convnet import Net, embed, logits
+from fedrepro.nets.weights import trained
 from fedrepro.seeds import Rng
 
 Model = dict[str, np.ndarray]

@@ -175,8 +175,9 @@ class _Curve:
     role: Annotated[str, ROLES] = ""
 
 
-class _Claim:
-    """The keys of a claim.
+@dataclass(frozen=True)
+class WrittenClaim:
+    """A claim as a spec has it: its keys.
 
     id : the unique name of the claim. says : the paper's sentence in other words, with the same meaning. reading : how
     a vague word of the sentence is interpreted. where : the place of the sentence in the paper. panel : the panel whose
@@ -192,10 +193,10 @@ class _Claim:
 
     id: Text
     says: Text
-    reading: Text = ""
     where: Text
     panel: Annotated[str, "the name of a panel"]
     check: Comparison
+    reading: Text = ""
     note: Text = ""
     theorem: Annotated[str, THEOREM] = ""
     faster: Comparison = ""
@@ -238,7 +239,7 @@ class _Problem:
     name: Annotated[str, "a registered problem"]
 
 
-SPEC, PANEL, CURVE, CLAIM = map(_keys, (_Spec, _Panel, _Curve, _Claim))
+SPEC, PANEL, CURVE, CLAIM = map(_keys, (_Spec, _Panel, _Curve, WrittenClaim))
 DATASET, PARTITION, PROBLEM = map(_keys, (_Dataset, _Partition, _Problem))
 TIER: Keys = {name: Key("a mapping of keys of a spec", meaning, ()) for name, meaning in MEANINGS.items()}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedrepro.own_modules import OwnModule
+from fedrepro.spec.keys import WrittenClaim
 
 
 @dataclass(frozen=True)
@@ -77,37 +78,16 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(WrittenClaim):
     """A paper's statement, in our words, with a check over the results fixed before the run.
 
     check : without words of the lexicon; for a check in words, what it stands for at the leading reading. words : the
-    check in words as written, '' if it has none. names : the spec's short names of curves. literal : why the check has
-    no words, or ''. reading : how a vague word is interpreted, or ''. inapplicable : why its check cannot be read from
-    a figure that options have changed, or ''. theorem : ``promise`` or ``condition`` of a theorem, '' for other claims.
-    faster : the check of a rate faster than promised, or ''. outside : which condition of the theorem the runs do not
-    meet, or ''. bound : the inequality of the theorem with its constant, or ''. figure_shows : the check of what the
-    paper's own figure shows, where that contradicts the statement, or ''. or_read : the check in words by which a
-    second reader reads the statement, where it is another one, or ''. not_on_stand_in : why a stand-in decides the
-    check whatever the method does, or ''.
+    check in words as written, '' if it has none. names : the spec's short names of curves. inapplicable : why its check
+    cannot be read from a figure that options have changed, or ''. Keys that a claim does not have are ''.
     """
 
-    id: str
-    says: str
-    where: str
-    panel: str
-    check: str
-    reading: str = ""
-    note: str = ""
     inapplicable: str = ""
-    theorem: str = ""
-    faster: str = ""
-    outside: str = ""
-    bound: str = ""
     words: str = ""
-    literal: str = ""
-    figure_shows: str = ""
-    or_read: str = ""
-    not_on_stand_in: str = ""
     names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
 from fedrepro.nets import backend, mlp
 from fedrepro.nets.mlp import Mlp, Model
+from fedrepro.nets.weights import given, trained
 from fedrepro.parameters import Number, OneOf, Whole, whole
 from fedrepro.problems.gcca_deep.problem import DeepGCCA, NetStart
 from fedrepro.protocols import Cost, Method, Work
@@ -116,7 +117,7 @@ class DeepNode:
         self._train = _trainer(method.loss, method.optimizer)
         with mlp.computing(method.double):
             self._X = backend.load().numpy.asarray(np.asarray(X, self._dtype))
-            self._optimizer = _optimizer(method.optimizer).init({k: v for k, v in model.items() if mlp.trained(k)})
+            self._optimizer = _optimizer(method.optimizer).init({k: v for k, v in model.items() if trained(k)})
 
     def represent(self) -> np.ndarray:
         """M = Net(X) / s for all rows, with running statistics."""
@@ -183,8 +184,8 @@ def _trainer(loss: str, optimizer: str) -> Any:
             return ({k: weights[k] - lr * d[k] for k in weights}, statistics, state), None
 
         start = (
-            {k: v for k, v in model.items() if mlp.trained(k)},
-            {k: v for k, v in model.items() if not mlp.trained(k)},
+            {k: v for k, v in model.items() if trained(k)},
+            {k: v for k, v in model.items() if not trained(k)},
             state,
         )
         (weights, statistics, state), _ = jax.lax.scan(step, start, batches)
@@ -226,4 +227,4 @@ def starting_models(method: DeepParameters, problem: DeepGCCA, rng: Rng, init: A
         return [mlp.initial(net, functools.partial(start.uniform, i), dtype) for i, net in enumerate(nets)]
     if not isinstance(init, Sequence) or len(init) != problem.I:
         raise UserError(f"init: must be a NetStart or a list of {problem.I} models, one per view")
-    return [mlp.given(net, model, dtype) for net, model in zip(nets, init, strict=True)]
+    return [given(net, model, dtype) for net, model in zip(nets, init, strict=True)]

@@ -24,8 +24,9 @@ import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
-from fedrepro.nets.convnet import Net, layer, trained
+from fedrepro.nets.convnet import Net, layer
 from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
+from fedrepro.nets.weights import trained
 from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.personal.problem import Personal, State, network, train_images
 from fedrepro.protocols import Cost, Method, Work
