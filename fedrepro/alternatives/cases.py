@@ -38,11 +38,6 @@ class Case:
     claims: tuple[Claim, ...]
 
     @property
-    def of(self) -> str:
-        """The name of the figure, ``paper/figure``."""
-        return f"{self.figure.paper}/{self.figure.figure}"
-
-    @property
     def series(self) -> set[str]:
         """The names of the changed curves that claims read."""
         own = {setting.series for setting in self.figure.settings()}
@@ -135,8 +130,7 @@ def _row(alternative: Alternative) -> list[str]:
 
 
 def _of(figure: Figure, rows: Iterable[Discrepancy]) -> Iterator[Discrepancy]:
-    name = f"{figure.paper}/{figure.figure}"
-    return (row for row in rows if row.alternatives and name in row.figures)
+    return (row for row in rows if row.alternatives and figure.name in row.figures)
 
 
 def _cases(figure: Figure, sets: Iterable[tuple[str, tuple[Alternative, ...]]]) -> list[Case]:

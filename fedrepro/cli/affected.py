@@ -49,7 +49,7 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
     if as_json:
         rows = [
             {
-                "figure": f"{item.figure.paper}/{item.figure.figure}",
+                "figure": item.figure.name,
                 "curves": item.curves,
                 "of": item.total,
                 "methods": item.methods,
@@ -61,7 +61,7 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
         return
     lines = aligned(
         (
-            f"{item.figure.paper}/{item.figure.figure}",
+            item.figure.name,
             f"{item.curves} of {item.total} curves",
             ", ".join(item.methods),
             "" if has else "(no results)",

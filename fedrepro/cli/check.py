@@ -82,8 +82,8 @@ def check(
     def print_comparison(kept: Kept, run: Run, compared: Compared) -> None:
         comparisons.append(compared)
         if not quiet:
-            upto = f"round {compared.round} of {compared.rounds}"
-            click.echo(f"  {compared.outcome:<13} {kept.name:<22} {compared.series}, trial {run.trial}, to {upto}")
+            name, upto = kept.figure.name, f"round {compared.round} of {compared.rounds}"
+            click.echo(f"  {compared.outcome:<13} {name:<22} {compared.series}, trial {run.trial}, to {upto}")
 
     if whole:
         findings = checking.confirm(checkable, timings, seed, print_comparison, quiet)
@@ -93,7 +93,7 @@ def check(
         if kept.number in findings:
             _print_finding(kept, findings[kept.number])
         for contradiction in kept.contradictions:
-            click.secho(f"{kept.name}: {contradiction}", fg="red")
+            click.secho(f"{kept.figure.name}: {contradiction}", fg="red")
     _print_cost(checkable, timings, seed, each=bool(specs))
     click.echo(
         f"{len(findings)} of {len(checkable)} figures, {len(comparisons)} runs compared; "
@@ -134,7 +134,7 @@ def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kep
 def _print_finding(kept: Kept, finding: Finding) -> None:
     from fedrepro.results.checks import other_cpu
 
-    click.secho(f"{kept.name}: {finding}", fg=COLOURS[finding.outcome])
+    click.secho(f"{kept.figure.name}: {finding}", fg=COLOURS[finding.outcome])
     reason = other_cpu(kept.sidecar.made, finding.made)
     if reason and finding.outcome != "same bits":
         click.echo(f"  {reason}")
@@ -155,8 +155,8 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
         return
     for (kept, number), seconds in zip(stale, costs, strict=True):
         click.echo(
-            f"{kept.name}: {number} curves computed by other code stay stale; to confirm them: "
-            f"fedrepro check {kept.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
+            f"{kept.figure.name}: {number} curves computed by other code stay stale; to confirm them: "
+            f"fedrepro check {kept.figure.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
         )
 
 

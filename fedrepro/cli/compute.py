@@ -153,7 +153,7 @@ def _figure_row(
     left = [run.id in todo for trials in series.values() for run in trials]
     to_do = {run.id: run for trials in series.values() for run in trials if run.id in todo}
     return {
-        "figure": f"{figure.paper}/{figure.figure}",
+        "figure": figure.name,
         "tier": figure.tier,
         "settings": len(series),
         "trials": figure.trials,
@@ -254,7 +254,7 @@ def run(
     folders = runner.Folders(results_dir)
     where = batch.DrawOptions(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(planned, n, results_dir) for n in range(len(figures))):
-        names = ", ".join(f"{f.paper}/{f.figure}" for f in figures)
+        names = ", ".join(f.name for f in figures)
         click.echo(f"{names} ({tier}): finished, nothing to do (use --fresh to compute again)")
         if draw:
             wanted = [(Path(figure.path), "") for figure in figures]

@@ -42,7 +42,7 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
         figures = load_all(paths, tier, sets)
         listed = [failure for figure in figures for failure in of_figure(figure, results_dir)]
         if not listed:
-            names = ", ".join(f"{figure.paper}/{figure.figure}" for figure in figures)
+            names = ", ".join(figure.name for figure in figures)
             click.echo(f"{names} ({tier}): no run failed or diverged")
             return
     by_reason: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail for the same reason

@@ -201,7 +201,7 @@ def show(
         raise UserError(f"--bold needs --format latex or md; {form} has no bold letters")
     path, panel = find_panel(figure, panel)
     source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)
-    name, caveats = f"{source.figure.paper}/{source.figure.figure}", " · ".join(tags(source))
+    name, caveats = source.figure.name, " · ".join(tags(source))
     if form == "csv":
         rows = [row for shown in end_values.chosen(source, panel) for row in end_values.numbers(source, shown, at)]
         click.echo(table_formats.numbers_csv(rows), nl=False)

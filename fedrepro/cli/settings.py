@@ -120,8 +120,8 @@ def run(
         assert entry.cost.figure is not None
         takes, rest = (duration(3600 * ranking.total(part)) for part in ([entry], chosen[number - 1 :]))
         click.echo(
-            f"{number} of {len(chosen)}, about {rest} left with one worker: {entry.case.of} with {entry.case.name}, "
-            f"{_trials(entry)}, about {takes}"
+            f"{number} of {len(chosen)}, about {rest} left with one worker: "
+            f"{entry.case.figure.name} with {entry.case.name}, {_trials(entry)}, about {takes}"
         )
         outcome = execution.compute(entry.case, entry.cost.figure, results_dir, jobs=jobs, quiet=quiet)
         for written in outcome.written:
@@ -171,7 +171,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
     before: Case | None = None
     for case, effect in shown:
         if case is not before:
-            click.echo(f"{case.of} with {case.name}: {'; '.join(map(str, case.alternatives))}")
+            click.echo(f"{case.figure.name} with {case.name}: {'; '.join(map(str, case.alternatives))}")
         before = case
         arrow = f"{effect.before.verdict} -> {effect.after.verdict}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
@@ -237,7 +237,7 @@ def _print_table(entries: Sequence[Entry]) -> None:
     click.echo(f"{'hours':>7} {'trials':>9} {'claims':>6} {'open':>5}  figure with other values")
     for entry in entries:
         hours, claims = entry.cost.hours, len(entry.cost.claims)
-        name = f"{entry.case.of} with {entry.case.name}"
+        name = f"{entry.case.figure.name} with {entry.case.name}"
         click.echo(f"{hours:>7.2f} {_of_trials(entry):>9} {claims:>6} {entry.undecided:>5}  {name}")
 
 
@@ -266,7 +266,7 @@ def _trials(entry: Entry) -> str:
 def _facts(entry: Entry) -> dict[str, Any]:
     case, cost = entry.case, entry.cost
     return {
-        "figure": case.of,
+        "figure": case.figure.name,
         "set": case.name,
         "changes": [str(alternative) for alternative in case.alternatives],
         "origins": [alternative.origin for alternative in case.alternatives],
@@ -282,7 +282,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 def _changes(case: Case, effect: Effect) -> dict[str, Any]:
     return {
-        **{"figure": case.of, "set": case.name, "claim": effect.claim.id, "trials": effect.trials},
+        **{"figure": case.figure.name, "set": case.name, "claim": effect.claim.id, "trials": effect.trials},
         **{"before": effect.before.verdict, "after": effect.after.verdict, "level": effect.after.level},
         "readings": dict(effect.readings.counts) if effect.readings is not None else None,
         "shifts": [

@@ -40,7 +40,7 @@ def record(figure: Figure, sidecar: Sidecar, root: Path | None = None, options: 
 
     root : folder of its results, None for results from another source. options : those of ``plot`` besides the tier.
     """
-    name, spec = f"{figure.paper}/{figure.figure}", within(figure.path)
+    name, spec = figure.name, within(figure.path)
     short = name if spec == f"{FOLDER}/{name}.yaml" else spec
     chosen = [part for key, value in (options or {}).items() for part in (f"--{key}", value)]
     changed = [part for item in sidecar.sets for part in ("--set", item)]

@@ -130,8 +130,9 @@ def named(source: FigureData, panel: str) -> Panel:
     """Return a panel of the figure by its letter. Raises UserError."""
     panels = {shown.id: shown for shown in source.figure.panels}
     if panel not in panels:
-        name = f"{source.figure.paper}/{source.figure.figure}"
-        raise UserError(f"{name} has no panel '{panel}'{nearest(panel, panels)} (panels: {', '.join(panels)})")
+        raise UserError(
+            f"{source.figure.name} has no panel '{panel}'{nearest(panel, panels)} (panels: {', '.join(panels)})"
+        )
     return panels[panel]
 
 
@@ -180,7 +181,7 @@ def _room_of(ax: Axes) -> Room:
 def _drawable(shown: Panel, source: FigureData, room: Room) -> Prepared:
     """Return a prepared panel that has one pair of axes and results. Raises UserError."""
     check_panel(shown)
-    name = f"panel '{shown.id}' of {source.figure.paper}/{source.figure.figure}"
+    name = f"panel '{shown.id}' of {source.figure.name}"
     prepared = prepare(shown, source, room)
     if prepared.draw is None:
         kind = "a table" if shown.kind == "table" else "several pictures side by side"

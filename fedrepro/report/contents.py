@@ -48,7 +48,7 @@ class Section:
     @property
     def name(self) -> str:
         """``paper/figure``."""
-        return f"{self.figure.paper}/{self.figure.figure}"
+        return self.figure.name
 
     @property
     def tier(self) -> str:

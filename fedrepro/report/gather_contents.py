@@ -99,7 +99,7 @@ def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()
     judged = {row.tier for row in rows}
     reasons = {s.figure.tier: staleness.stale(s.figure, s.sidecar, root) for s in sources if s.figure.tier in judged}
     stale = {name: why for name, why in reasons.items() if why}
-    return Verdicts(path, f"{figure.paper}/{figure.figure}", rows, True, len(figure.claims), stale)
+    return Verdicts(path, figure.name, rows, True, len(figure.claims), stale)
 
 
 def _wanted(tier: str) -> tuple[str, ...]:

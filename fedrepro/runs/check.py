@@ -68,11 +68,6 @@ class Kept:
     contradictions: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str:
-        """``paper/figure``."""
-        return f"{self.figure.paper}/{self.figure.figure}"
-
-    @property
     def ids(self) -> dict[str, tuple[str, ...]]:
         """By series, today's identity of each kept trial; '' for one that is missing or cannot be computed here."""
         today = {(run.setting.series, run.trial): run.id for run in self.runs}
@@ -91,11 +86,10 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
     figure = plan.figures[number]
     base = stem(root, figure)
     sidecar, table = read_sidecar(base), results_file(base)
-    name = f"{figure.paper}/{figure.figure}"
     if sidecar is None or table is None:
         return None
     if sidecar.csv_sha256 != content_hash(table):
-        raise UserError(f"{name}: {table} is not the file that was written; restore it with git")
+        raise UserError(f"{figure.name}: {table} is not the file that was written; restore it with git")
     recorded_data = {(data.dataset, data.fingerprint): data.state for data in sidecar.datasets}
     same = unchanged(figure, sidecar)
     checkable, contradictions = [], []
@@ -112,7 +106,7 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
     if not checkable:
         why = "the spec changed" if not same else "the data they were computed on are not here"
         why = why if sidecar.runs else "the sidecar is of a version that names no runs"
-        raise UserError(f"{name}: none of its runs can be checked, {why}")
+        raise UserError(f"{figure.name}: none of its runs can be checked, {why}")
     return Kept(number, figure, root, base, table, sidecar, tuple(checkable), tuple(dict.fromkeys(contradictions)))
 
 

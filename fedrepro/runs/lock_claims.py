@@ -68,7 +68,7 @@ def _lock(figures: Mapping[str, Figure], plans: Mapping[str, Plan], existing: tu
     some = next(iter(figures.values()))
     claims = locked_claims.lock_claims(figures)
     return Lock(
-        figure=f"{some.paper}/{some.figure}",
+        figure=some.name,
         written=datetime.now(UTC).isoformat(timespec="seconds"),
         fedrepro=__version__,
         commit=snapshot.program().commit,

@@ -220,7 +220,7 @@ def load_all(names: Iterable[str | Path], tier: str, sets: Iterable[str] = ()) -
 def _misplaced(figures: Mapping[Path, Figure]) -> list[str]:
     return [
         f"{figure.path}: has paper: {figure.paper} and figure: {figure.figure}, so its results would be stored as "
-        f"those of {figure.paper}/{figure.figure}; write paper: {path.parent.name} and figure: {path.stem}, "
+        f"those of {figure.name}; write paper: {path.parent.name} and figure: {path.stem}, "
         "or move the file"
         for path, figure in figures.items()
         if path.parent.parent == experiments().resolve()

@@ -115,6 +115,11 @@ class Figure:
     sets: tuple[str, ...] = ()
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """``paper/figure``."""
+        return f"{self.paper}/{self.figure}"
+
     def settings(self) -> list[Setting]:
         """Return every distinct setting in the order of panels and curves."""
         seen: dict[str, Setting] = {}
