@@ -1,11 +1,13 @@
 """The identity of a run depends only on what computes its numbers.
 
-Each edit is made in a scratch copy of the package, where a fresh process plans one figure and prints the identities of
-its runs.
+Each edit is made in a scratch copy of the package, where a process that has not loaded the package before plans one
+figure and prints the identities of its runs.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 import shutil
 import subprocess
@@ -37,61 +39,106 @@ panels:
       - {algorithm: kmeans++}
 """
 PROGRAM = """
-import sys
-from pathlib import Path
-from fedrepro.runs.identity import plan
-from fedrepro.spec.read import load
-made = plan.make([load(Path(sys.argv[1]), "paper")], False)
-for name, runs in made.by_figure[0].items():
-    print(name.split()[0], *(run.id + "/" + run.problem_id for run in runs))
+import os, sys, traceback
+import click, filelock, numpy, pandas, pooch, scipy.linalg, scipy.sparse, threadpoolctl, tqdm, yaml
+
+def plan_in(folder):
+    os.chdir(folder)
+    sys.path.insert(0, folder)
+    from fedrepro.runs.identity import plan
+    from fedrepro.spec.read import load
+    from pathlib import Path
+    assert plan.__file__.startswith(folder)
+    made = plan.make([load(Path("probe.yaml"), "paper")], False)
+    for name, runs in made.by_figure[0].items():
+        print(name.split()[0], *(run.id + "/" + run.problem_id for run in runs))
+
+for line in sys.stdin:
+    assert "fedrepro" not in sys.modules
+    process = os.fork()
+    if process == 0:
+        try:
+            plan_in(line.rstrip("\\n"))
+        except BaseException:
+            print(traceback.format_exc())
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(process, 0)
+    print("end", flush=True)
 """
+"""Reads folders of copies; plans each in a process of its own, which finds only the libraries loaded."""
+
+
+@functools.cache
+def sources() -> dict[Path, str]:
+    """The text of each module."""
+    return {path: path.read_text() for path in ROOT.rglob("*.py")}
 
 
 def module_of(name: str) -> Path:
     """The file, relative to the package, of the module that defines a top-level name; it occurs once."""
-    found = [p for p in ROOT.rglob("*.py") if re.search(rf"^(?:def|class) {name}\b|^{name}\b.*= ", p.read_text(), re.M)]
+    defined = re.compile(rf"^(?:def|class) {name}\b|^{name}\b.*= ", re.M)
+    found = [path for path, text in sources().items() if defined.search(text)]
     assert len(found) == 1, (name, found)
     return found[0].relative_to(ROOT)
 
 
 class Copy:
-    """A copy of the package that can be edited."""
+    """A copy of the package that can be edited. planner : a process that runs ``PROGRAM``."""
 
-    def __init__(self, folder: Path, of: Path = ROOT, *left_out: str) -> None:
-        self.folder = folder
-        shutil.copytree(of, folder / "fedrepro", ignore=shutil.ignore_patterns(*left_out))
+    def __init__(self, planner: subprocess.Popen[str], folder: Path, of: Path = ROOT, *left_out: str) -> None:
+        self.planner, self.folder = planner, folder
+        link = shutil.copy2 if of == ROOT else os.link
+        shutil.copytree(of, folder / "fedrepro", ignore=shutil.ignore_patterns(*left_out), copy_function=link)
         (folder / "probe.yaml").write_text(SPEC)
 
     def path(self, module: Path) -> Path:
         return self.folder / "fedrepro" / module
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file in place of the one that may be shared with other copies."""
+        path.unlink()
+        path.write_text(text)
 
     def edit(self, name: str, old: str, new: str, count: int = 1) -> None:
         """Replace text in the module that defines ``name``."""
         path = self.path(module_of(name))
         text = path.read_text()
         assert old in text, f"'{old}' is not in {path}"
-        path.write_text(text.replace(old, new, count))
+        self.write(path, text.replace(old, new, count))
 
     def everywhere(self, pattern: str, new: str) -> None:
         changed = 0
         for path in (self.folder / "fedrepro").rglob("*.py"):
             text, n = re.subn(pattern, new, path.read_text())
             changed += n
-            path.write_text(text)
+            if n:
+                self.write(path, text)
         assert changed, pattern
 
     def identities(self) -> dict[str, list[str]]:
-        answer = subprocess.run(
-            [sys.executable, "-c", PROGRAM, "probe.yaml"], cwd=self.folder, capture_output=True, text=True, check=False
-        )
-        assert answer.returncode == 0, answer.stderr
-        return {line.split()[0]: line.split()[1:] for line in answer.stdout.splitlines()}
+        assert self.planner.stdin is not None
+        assert self.planner.stdout is not None
+        print(self.folder, file=self.planner.stdin, flush=True)
+        lines = list(iter(self.planner.stdout.readline, "end\n"))
+        assert len(lines) == 3, "".join(lines)
+        return {line.split()[0]: line.split()[1:] for line in lines}
 
 
 @pytest.fixture(scope="module")
-def unedited(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=tmp_path_factory.mktemp("planner"), env=environment,
+    ) as process:  # fmt: skip
+        yield process
+
+
+@pytest.fixture(scope="module")
+def unedited(planner: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Copy:
     """A copy that is not edited, with all its modules compiled by the first process that uses it."""
-    return Copy(tmp_path_factory.mktemp("before"), ROOT, "__pycache__")
+    return Copy(planner, tmp_path_factory.mktemp("before"), ROOT, "__pycache__")
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +149,7 @@ def before(unedited: Copy) -> dict[str, list[str]]:
 @pytest.fixture
 def copy(tmp_path: Path, unedited: Copy, before: dict[str, list[str]]) -> Copy:
     """A copy in which only edited modules are compiled again: Python sees that they are newer than what it compiled."""
-    return Copy(tmp_path, unedited.folder / "fedrepro")
+    return Copy(unedited.planner, tmp_path, unedited.folder / "fedrepro")
 
 
 def comment(copy: Copy) -> None:
@@ -153,7 +200,7 @@ def split_module(copy: Copy) -> None:
     text = module.read_text()
     start, stop = text.index("def lambda_max"), text.index("def h_step")
     (copy.folder / "fedrepro" / "elsewhere.py").write_text("import numpy as np\n\n\n" + text[start:stop])
-    module.write_text(text[:start] + "from fedrepro.elsewhere import lambda_max\n\n\n" + text[stop:])
+    copy.write(module, text[:start] + "from fedrepro.elsewhere import lambda_max\n\n\n" + text[stop:])
 
 
 def rename_function(copy: Copy) -> None:
@@ -162,14 +209,14 @@ def rename_function(copy: Copy) -> None:
 
 def import_alias(copy: Copy) -> None:
     path = copy.path(module_of("descend_H"))
-    path.write_text(path.read_text().replace("import numpy as np", "import numpy as xp").replace("np.", "xp."))
+    copy.write(path, path.read_text().replace("import numpy as np", "import numpy as xp").replace("np.", "xp."))
 
 
 def local_name(copy: Copy) -> None:
     path = copy.path(module_of("Clock"))
     text = path.read_text()
     assert "others = spent" in text
-    path.write_text(text.replace("others", "rest"))
+    copy.write(path, text.replace("others", "rest"))
 
 
 def error_class(copy: Copy) -> None:

@@ -342,7 +342,7 @@ def test_interrupted_it_keeps_what_is_finished_and_a_second_command_waits(small:
     spec = tmp_path / "long.yaml"
     spec.write_text(small.read_text().replace("rounds: 5", "rounds: 800").replace("trials: 2", "trials: 4"))
     root = tmp_path / "results"
-    command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "--results", str(root)]
+    command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet", "-j", "2", "--results", str(root)]
     # a shell's background job ignores the signal, and its children would inherit that
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed)

@@ -186,7 +186,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
-    help="Parallel workers (default: all cores, or the scheduler's). With 1, short work needs no other process.",
+    help="Parallel workers (default: all cores, or the scheduler's; none for two seconds of work).",
 )
 @click.option(
     "--scheduler",
@@ -264,7 +264,7 @@ def run(
     _print_notes(cpu.doubts())
     if memory is not None:
         jobs = _fitting(_todo(planned, folders.root, chosen, fresh), jobs or runner.default_jobs(), memory)
-    beside = batch.BackgroundDrawing(where, runner.default_jobs()) if draw else None
+    beside = batch.BackgroundDrawing(where, len(figures), runner.default_jobs()) if draw else None
 
     def complete(number: int, written: Written) -> None:
         if beside is not None and not written.beside:

@@ -69,21 +69,27 @@ def draw_one(wanted: Wanted, options: DrawOptions, must: bool = False) -> list[P
 
 
 class BackgroundDrawing:
-    """A context that draws figures in its own processes while others are still computed.
+    """A context that draws ``figures`` figures in up to ``jobs`` processes of its own while others are still computed.
 
-    If it ends by an exception, or before ``files`` is called, drawing stops.
+    A single figure is drawn by ``files``, in this process. If the context ends by an exception, or before ``files`` is
+    called, drawing stops.
     """
 
-    def __init__(self, options: DrawOptions, jobs: int) -> None:
-        self.options, self.jobs = options, jobs
+    def __init__(self, options: DrawOptions, figures: int, jobs: int) -> None:
+        self.options, self.jobs = options, min(figures, jobs)
+        self._alone = figures == 1
         self._drawing: list[Any] = []
 
     def __enter__(self) -> BackgroundDrawing:
-        self._pool = processes.pool(self.jobs)
+        if not self._alone:
+            self._pool = processes.pool(self.jobs)
         return self
 
     def add(self, path: Path) -> None:
         """Submit the figure of a spec, if it has results."""
+        if self._alone:
+            self._drawing.append(path)
+            return
         try:
             future = self._pool.submit(draw_one, (path, ""), self.options)
         except BrokenProcessPool as error:  # raised by ``files``, so that computing continues
@@ -94,6 +100,9 @@ class BackgroundDrawing:
     def files(self) -> Iterator[Path]:
         """Wait for the files and yield them in the order of ``add``."""
         while self._drawing:
+            if self._alone:
+                yield from draw_one((self._drawing.pop(), ""), self.options)
+                return
             try:
                 files = self._drawing.pop(0).result()
             except BrokenProcessPool as error:
@@ -101,4 +110,5 @@ class BackgroundDrawing:
             yield from files
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(kill_workers=bool(self._drawing))
+        if not self._alone:
+            self._pool.shutdown(kill_workers=bool(self._drawing))

@@ -31,6 +31,9 @@ from fedrepro.runs.workers.task import discard, evict
 SOON = 20.0
 """Predicted seconds of work up to which one worker uses the command's own process, where a crash ends the command."""
 
+BRIEF = 2.0
+"""Predicted seconds up to which all work is done in the command's own process: to start workers would take as long."""
+
 
 @dataclass
 class Outcome:
@@ -85,9 +88,9 @@ def run(
     """Compute the missing runs of a plan and write the results of its figures; call ``on_written`` once per figure.
 
     jobs : groups of runs computed at a time, each in its own process (None: one per core, or as many as keep the
-    ``cluster`` busy; 1: in this process if it takes less than ``SOON``). only : for each figure, the series to compute
-    (None: all). Finished runs are always kept: a kill loses at most the runs in progress, Ctrl-C ends cleanly, and a
-    second command for the same figure waits for the first.
+    ``cluster`` busy, but in this process if all takes less than ``BRIEF``; 1: in this process if it takes less than
+    ``SOON``). only : for each figure, the series to compute (None: all). Finished runs are always kept: a kill loses at
+    most the runs in progress, Ctrl-C ends cleanly, and a second command for the same figure waits for the first.
     """
     store = Store(folders.store)
     wanted = plan.chosen(only)
@@ -148,7 +151,7 @@ def _compute(
     if cluster is None:
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
-        here = jobs == 1 and sum(costs.values()) < SOON
+        here = sum(costs.values()) < SOON if jobs == 1 else jobs is None and timings.total(todo, 1) < BRIEF
         answers = _here(together, folders) if here else local.answers(together, folders.store, folders.scratch, workers)
     else:
         workers = cluster.ready()
