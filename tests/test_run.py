@@ -118,6 +118,7 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     part = fedrepro("run", small, "--jobs", 1, "--only", "b")
     assert part.exit_code == 0, part.output
     assert "2 runs computed" in part.output
+    assert "(quick): 1 of 5 curves" in part.output
     sidecar = json.loads(csv_of(tmp_path).with_suffix(".json").read_text())
     assert sidecar["complete"] is False
     assert sidecar["missing"] == ["4 curves: 0 of 2 trials"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 
 
-@click.command()
+@click.command(short_help="Compute a sample of stored runs again and compare the results.")
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
 @click.option(
     "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Tier of the results to check."
@@ -53,10 +53,10 @@ def check(
 ) -> None:
     """Compute a random sample of kept runs again on this machine and compare them with the results.
 
-    Short runs are computed to their last round, the others until their share of the time is spent. For each figure, the
-    command prints how far runs were computed and whether the numbers have the same bits, agree to 1e-10, or differ. If
-    any differ, it prints the largest deviation and where it starts, and exits with code 1. The outcome is stored next
-    to the results and added to earlier checks by the same code with the same kernels on the same kind of CPU.
+    Short runs are computed to their last round, the others until their share of the time is used up. For each figure,
+    the command prints how far runs were computed and whether the numbers have the same bits, agree to 1e-10, or differ.
+    If any differ, it prints the largest deviation and where it starts, and exits with code 1. The outcome is stored
+    next to the results and added to earlier checks by the same code with the same kernels on the same kind of CPU.
 
     Results whose code has changed are stale until at least one run of every curve has produced the same bits to its
     last round. --whole computes these runs, shortest first; it can be interrupted and continues where it stopped.

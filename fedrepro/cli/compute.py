@@ -69,7 +69,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
     click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
-@click.command()
+@click.command(short_help="Print what `run` would compute, and how long it takes.")
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
 @curve_option
@@ -94,7 +94,7 @@ def plan(
     as_json: bool,
     results_dir: Path,
 ) -> None:
-    """Print what `run` would compute. The output has the runs to do and reused, and the predicted time and memory.
+    """Print what `run` would compute: the runs to do, the runs that are reused, and the predicted time and memory.
 
     Without a name, it plans every figure.
 

@@ -33,7 +33,7 @@ def data() -> None:
     """
 
 
-@data.command("list")
+@data.command("list", short_help="List every dataset with files.")
 @json_option
 @click.option("--verify", is_flag=True, help="Hash every file again instead of comparing sizes and times.")
 def list_(as_json: bool, verify: bool) -> None:
@@ -67,7 +67,7 @@ def _print_entry(copy: CopyState, used: list[str]) -> None:
         click.echo(f"{'':15}{line}")
 
 
-@data.command("import")
+@data.command("import", short_help="Import a local copy of a dataset.")
 @click.argument("name")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--variant", is_flag=True, help="Accept a copy that is far smaller or larger than the official one.")
@@ -85,7 +85,7 @@ def import_(name: str, paths: tuple[Path, ...], variant: bool) -> None:
     _print_copy(adopt(name, paths, variant=variant))
 
 
-@data.command("fetch")
+@data.command("fetch", short_help="Download datasets from their official addresses.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("--accept", is_flag=True, help="Keep files without a published hash.")
 @click.option("--quiet", is_flag=True, help="Do not show progress.")

@@ -10,13 +10,13 @@ from fedrepro.cli.options import complete_spec, results_option, set_option, tier
 from fedrepro.errors import UserError
 
 
-@click.command()
+@click.command(short_help="Print why runs failed or diverged.")
 @click.argument("name", metavar="RUN|FIGURE|PAPER", shell_complete=complete_spec)
 @tier_option
 @set_option
 @results_option
 def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> None:
-    """Print why runs failed or diverged. Each reason is printed once, for a failed run with the traceback.
+    """Print why runs failed or diverged: each reason once, and for failed runs the traceback.
 
     RUN is the name of a run as `run` prints it; without its trial, it means all trials. FIGURE or PAPER means all runs
     of its figures at a tier. The next `run` tries failed runs again.

@@ -10,14 +10,14 @@ from fedrepro.cli.options import results_option
 from fedrepro.errors import UserError
 
 
-@click.command()
+@click.command(short_help="Merge receipts of `fedrepro check --receipt`.")
 @click.argument(
     "folder", required=False, metavar="[DIR]", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--keep", is_flag=True, help="Copy the receipts of DIR to the results, for the report and `verdict`.")
 @results_option
 def receipts(folder: Path | None, keep: bool, results_dir: Path) -> None:
-    """Merge receipts of `fedrepro check --receipt`, from DIR or those kept with the results.
+    """Merge the receipts of `fedrepro check --receipt` in DIR, or those stored with the results.
 
     Each run counts once per CPU model, with its worst outcome. Receipts are not signed: they never raise the level of
     evidence of a claim, because anybody can write one.

@@ -23,7 +23,7 @@ COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise":
 FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "undecided", "not-tested", "stale")
 
 
-@click.command()
+@click.command(short_help="Write the report: which claims hold and why.")
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @evidence_option("report")
 @results_option
@@ -39,8 +39,13 @@ FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "u
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write all pages as one file, to send.",
 )
-@click.option("--fail-on", multiple=True, type=click.Choice(FAILURES), help="Exit with code 1 if there is any.")
-@click.option("--no-pictures", is_flag=True, help="Omit the panels, which takes seconds.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=click.Choice(FAILURES),
+    help="Exit with code 1 if a claim has this verdict, or if a result is stale.",
+)
+@click.option("--no-pictures", is_flag=True, help="Leave out the pictures, which saves time.")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
 def report(
     specs: tuple[str, ...],
@@ -54,10 +59,10 @@ def report(
 ) -> None:
     """Write the report: which claims hold and why, figure by figure, and the discrepancies.
 
-    The report is a folder of pages that opens from disk (report/index.html) and can be put on any web host, and the
-    file REPORT.md. With --single the pages are also written as one file, without downloads and interactive pictures.
-    Without SPEC the report contains every figure. Nothing is computed; figures without results and stale results are
-    marked.
+    The report is a folder of pages, which opens from disk (report/index.html) and can be copied to any web server,
+    and the file REPORT.md. With --single the pages are also written as one file, without downloads and interactive
+    pictures. Without a name, the report contains every figure. Nothing is computed; figures without results and stale
+    results are marked.
 
     \b
     Examples:
@@ -102,7 +107,7 @@ def report(
         sys.exit(1)
 
 
-@click.command()
+@click.command(short_help="Print which curves differ between two sets of results.")
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--metric", help="Compare only this metric (default: all recorded metrics).")
@@ -151,7 +156,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
         sys.exit(1)
 
 
-@click.command()
+@click.command(short_help="Print the end values of a figure's panels.")
 @click.argument("figure", metavar="FIGURE|CLAIM", shell_complete=complete_spec)
 @largest_tier_option("results")
 @click.option("--panel", shell_complete=complete_panel, help="Show only one panel.")

@@ -52,7 +52,7 @@ hours_option = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="Run other values of the settings that a paper leaves open.")
 def settings() -> None:
     """Plan, run and compare other values of the settings that a paper leaves open.
 
@@ -64,15 +64,15 @@ def settings() -> None:
     """
 
 
-@settings.command()
+@settings.command(short_help="List the other values of open settings with their cost.")
 @_shared
 @hours_option
 @json_option
 def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, results_dir: Path, as_json: bool) -> None:
     """List the other values of open settings in the order in which `settings run` computes them, with their cost.
 
-    The order is that of claims touched per predicted hour; claims that are not held by the figure's own results count
-    first.
+    Values that affect more claims per predicted hour come first, beginning with claims that do not hold in the
+    figure's own results.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, resu
     _print_done(entries)
 
 
-@settings.command()
+@settings.command(short_help="Compute other values of open settings.")
 @_shared
 @hours_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
@@ -140,7 +140,7 @@ def run(
         sys.exit(1)
 
 
-@settings.command()
+@settings.command(short_help="Print what other values of open settings change.")
 @_shared
 @click.option("--readings", is_flag=True, help="Judge every reading of the claims' words too (seconds per figure).")
 @json_option
@@ -180,11 +180,11 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
             click.echo(f"  {'':<24} {effect.readings_in_words}")
 
 
-@settings.command()
+@settings.command(short_help="Print which settings decide each verdict.")
 @_shared
 @json_option
 def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
-    """Print for each claim what decides its verdict, of the settings that were run.
+    """Print for each claim which of the computed settings decide its verdict.
 
     \b
     Examples:

@@ -34,11 +34,11 @@ ALONE = 8
 """Number of figures that are judged in this process; more of them are worth starting others."""
 
 
-@click.command()
+@click.command(short_help="Print for each claim whether it holds.")
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
 @evidence_option("judge")
 @click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")
-@click.option("--fragile", is_flag=True, help="Print only claims whose verdict turns round under another reading.")
+@click.option("--fragile", is_flag=True, help="Print only claims that get the opposite verdict under another reading.")
 @click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
 @set_option
 @json_option

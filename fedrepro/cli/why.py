@@ -12,12 +12,12 @@ from fedrepro.errors import UserError
 from fedrepro.spec.find import Selected, select_distinct
 
 
-@click.command()
+@click.command(short_help="Print what decides the verdict on a claim.")
 @click.argument("claim", metavar="CLAIM", shell_complete=complete_spec)
 @evidence_option("explain")
 @results_option
 def why(claim: str, tier: str, results_dir: Path) -> None:
-    """Say what decides the verdict on a claim: the numbers, other readings of its words, other settings.
+    """Print what decides the verdict on a claim: the numbers, other readings of its words, and other settings.
 
     CLAIM is the id of a claim as `fedrepro verdict FIGURE` prints it.
 

@@ -252,6 +252,8 @@ def describe(written: write.Written) -> str:
     """Return one line about a figure's results, and a second one if they are stored in another place than usual."""
     sidecar = written.sidecar
     state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
+    if not sidecar.trials_done and (curves := sum(any(runs) for runs in sidecar.runs.values())):
+        state = f"{curves} of {len(sidecar.runs)} curves"
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
     marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
