@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,9 @@ ROOT = Path(__file__).parents[1]
 # The same examples in every run, so that a failure is caused by a change of the code.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+
+# Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 SMALL = """\
 paper: beyond
@@ -49,7 +54,10 @@ tiers:
 """
 
 
-LONGEST = ("run", "examples", "tutorial", "report", "scheduler", "workers", "personal_net", "personal_methods")
+LONGEST = (
+    "tutorial", "contracts", "snapshot", "run", "workers", "scheduler", "plotting", "report", "personal_net",
+    "personal_methods", "asking", "examples", "identity", "docstrings", "settings", "lock",
+)  # fmt: skip
 """The slowest files run first, so that two processes end at about the same time."""
 
 
@@ -65,10 +73,18 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of data homes of tests; ``mktemp`` would look at all that there are for each."""
+    folder = tmp_path_factory.mktemp("data-homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def data_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, programs: Path) -> Path:
+def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, programs: Path) -> Path:
     """Every test starts without any dataset, even if the machine has some."""
-    home = tmp_path_factory.mktemp("data-home")
+    home = next(homes)
+    home.mkdir()
     (home / ".programs").symlink_to(programs)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
     return home

@@ -80,8 +80,10 @@ def test_a_finished_figure_is_a_no_op_that_says_so(fedrepro: Call, small: Path, 
 def test_pictures_are_drawn_as_figures_get_complete_and_are_the_same(
     fedrepro: Call, small: Path, tmp_path: Path
 ) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(small.read_text().replace("figure: small", "figure: other").replace("small.1", "other.1"))
     drawn = tmp_path / "plots" / "quick" / "beyond" / "small.png"
-    ran = fedrepro("run", small, "--jobs", 1, "--plot")
+    ran = fedrepro("run", small, "--jobs", 1, "--plot")  # one figure: in this process
     assert ran.exit_code == 0, ran.output
     assert str(drawn) in ran.output
     picture = drawn.read_bytes()
@@ -90,7 +92,9 @@ def test_pictures_are_drawn_as_figures_get_complete_and_are_the_same(
     assert "nothing to do" in again.output
     assert drawn.read_bytes() == picture
     drawn.unlink()
-    fedrepro("plot", small, "--jobs", 2)
+    both = fedrepro("run", small, other, "--jobs", 1, "--plot", "--fresh")  # in processes beside
+    assert both.exit_code == 0, both.output
+    assert both.output.index(str(drawn)) < both.output.index(str(drawn.with_name("other.png")))
     assert drawn.read_bytes() == picture
 
 
@@ -311,7 +315,7 @@ def test_an_absent_dataset_is_named_with_what_to_do(fedrepro: Call, small: Path)
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_resumes_to_the_same_bytes(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     spec = tmp_path / "long.yaml"
     spec.write_text(small.read_text().replace("rounds: 5", "rounds: 600").replace("trials: 2", "trials: 3"))
     command = [sys.executable, "-m", "fedrepro", "run", str(spec), "--quiet"]
@@ -319,7 +323,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_bytes(small: Path, tmp_path
     def start(root: Path, *more: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*command, "--results", str(root), *more], start_new_session=True)
 
-    assert start(tmp_path / "whole", "--jobs", "1").wait() == 0
+    assert fedrepro("run", spec, "--quiet", "--jobs", 1, "--results", tmp_path / "whole").exit_code == 0
     interrupted = tmp_path / "killed"
     kills = 0
     for wanted in (1, 5):
