@@ -21,17 +21,17 @@ from fedrepro.claims.classes import Answer, Robustness
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
+from fedrepro.lexicon import vocabulary
 from fedrepro.spec import readings
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.readings import Reading
 
 SUFFIX = ".readings.json.gz"
 _JUDGES = (
-    "claims/classes.py", "claims/intervals.py", "claims/judge.py", "claims/robustness.py", "lexicon/words.yaml",
-    "lexicon/vocabulary.py", "results/by_run.py", "spec/claim_grammar.py", "spec/readings.py", "spec/references.py",
-    "spec/words.py",
+    "claims/classes.py", "claims/intervals.py", "claims/judge.py", "claims/robustness.py", "lexicon/vocabulary.py",
+    "results/by_run.py", "spec/claim_grammar.py", "spec/readings.py", "spec/references.py", "spec/words.py",
 )  # fmt: skip
-"""The files that decide the answers, below the package."""
+"""The files that decide the answers together with the lexicon, below the package."""
 
 
 def of_figure(figure: Figure, known: judge.Known) -> dict[str, Robustness]:
@@ -92,7 +92,8 @@ def _key(figure: Figure, results: str) -> str:
 @functools.cache
 def _program() -> str:
     package = Path(__file__).parent.parent
-    return hashlib.sha256(b"".join((package / name).read_bytes() for name in _JUDGES)).hexdigest()
+    judges = b"".join((package / name).read_bytes() for name in _JUDGES)
+    return hashlib.sha256(judges + vocabulary.digest().encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:
