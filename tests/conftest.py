@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -102,6 +103,22 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test of a module that computes with ``once`` leaves its results for the others."""
+    return tmp_path_factory.mktemp("kept") / "results"
+
+
+def once(kept: Path, results: Path, compute: Callable[[], Result]) -> None:
+    """Compute results, or copy those that the same call has computed before."""
+    if kept.exists():
+        shutil.copytree(kept, results)
+        return
+    done = compute()
+    assert done.exit_code == 0, done.output
+    shutil.copytree(results, kept)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from fedrepro.spec import discrepancies
 from fedrepro.spec.nodes import SpecErrors
 
 from . import panel_cases
-from .conftest import SMALL
+from .conftest import SMALL, once
 from .pages import Page
 
 Call = Callable[..., Result]
@@ -84,9 +84,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def computed(project: Path, fedrepro: Call) -> Path:
-    result = fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1)
-    assert result.exit_code == 0, result.output
+def computed(project: Path, fedrepro: Call, kept: Path) -> Path:
+    once(kept, project / "results", lambda: fedrepro("run", "experiments/beyond/small.yaml", "--quiet", "--jobs", 1))
     return project
 
 

@@ -70,25 +70,18 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("SIGKILL", "failed: its process was killed (SIGKILL): most likely the memory was full; the same command"),
-        ("SIGSEGV", "failed: its process crashed (SIGSEGV): a library crashed in it, or the memory was full; the same"),
-        ("exit", "failed: its process ended with exit code 3: a library crashed in it"),
-    ],
-)
 def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
-    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, said: str
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(small.read_text().replace("figure: small", "figure: other").replace("M: 12", "M: 11"))
     other.write_text(other.read_text().replace("m: [2, 6]", "m: [3, 6]").replace("small.1", "other.1"))
-    monkeypatch.setattr(local, "attempt", functools.partial(dying, how))
+    monkeypatch.setattr(local, "attempt", functools.partial(dying, "SIGKILL"))
     ran = fedrepro("run", small, other, "-j", 2)
     assert ran.exit_code == 1, ran.output
     assert isinstance(ran.exception, SystemExit)
     assert "15 runs computed, 0 reused, 1 failed" in ran.output
+    said = "failed: its process was killed (SIGKILL): most likely the memory was full; the same command"
     assert "fedcgds m=2 Q1=3 Q2=4 @ syn / unf, trial 1: " + said in ran.stderr
     assert "beyond/other (quick): complete" in ran.output
     frame = pd.read_csv(tmp_path / "results" / "quick" / "beyond" / "small.csv")
@@ -99,15 +92,23 @@ def test_a_worker_that_dies_is_a_run_that_failed_and_the_others_go_on(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("SIGSEGV", "failed: its process crashed (SIGSEGV): a library crashed in it, or the memory was full; the same"),
+        ("exit", "failed: its process ended with exit code 3: a library crashed in it"),
+    ],
+)
 def test_one_worker_with_long_work_is_a_process_of_its_own(
-    fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+    fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch, how: str, said: str
 ) -> None:
     monkeypatch.setattr(runner, "SOON", 0.0)
-    monkeypatch.setattr(local, "attempt", functools.partial(dying, "SIGSEGV"))
+    monkeypatch.setattr(local, "attempt", functools.partial(dying, how))
     ran = fedrepro("run", small, "-j", 1)
     assert ran.exit_code == 1, ran.output
+    assert isinstance(ran.exception, SystemExit)
     assert "7 runs computed, 0 reused, 1 failed" in ran.output
-    assert "trial 1: failed: its process crashed (SIGSEGV)" in ran.stderr
+    assert "fedcgds m=2 Q1=3 Q2=4 @ syn / unf, trial 1: " + said in ran.stderr
 
 
 def test_what_a_process_died_of_is_said_with_what_to_do() -> None:

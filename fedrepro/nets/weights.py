@@ -14,7 +14,9 @@ class Network(Protocol):
     """A network, with the shape of each of its named arrays."""
 
     @property
-    def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shape of each array by its name."""
+        ...
 
 
 def trained(name: str) -> bool:
