@@ -369,7 +369,7 @@ def test_a_sidecar_of_before_has_the_time_of_nodes_in_turn() -> None:
         assert Sidecar.parse(facts).timing == {"s": {1: Timing((0, 3), (), (0.5, 2.0))}}
     now = Sidecar(timing={"s": {1: Timing((0, 3), (0.25, 1.0), (0.5, 2.0))}})
     assert Sidecar.parse(json.loads(now.text())) == now
-    with pytest.raises(ValueError, match=r"version 6 of the sidecar is unknown \(known: 1 to 5\)"):
+    with pytest.raises(ValueError, match=rf"version {VERSION + 1} of the sidecar is unknown \(known: 1 to {VERSION}\)"):
         Sidecar.parse({"schema": VERSION + 1})
 
 

@@ -10,7 +10,6 @@ metric than the claim's.
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,15 +65,13 @@ class Scope:
     panels: Mapping[str, Panel]
     names: Names
 
-    @functools.cached_property
     def known(self) -> dict[str, Mapping[str, Any]]:
-        """Every name of curves that checks of this claim can use."""
+        """Return every name of curves that checks of this claim can use."""
         curves = [curve for panel in self.panels.values() for curve in panel.curves]
         methods = {identifier(curve.setting.algorithm): {"algorithm": curve.setting.algorithm} for curve in curves}
         return {**methods, ANY: {}, **self.names}
 
 
-@functools.cache
 def identifier(method: str) -> str:
     """Return the name of a method in checks: ``fedmgs_sncp`` for ``fedmgs-sncp``, ``kmeans`` for ``kmeans++``."""
     return re.sub(r"\W+", "_", method).strip("_")
@@ -92,7 +89,7 @@ def resolve(node: ast.expr, scope: Scope, other: Sequence[Reference] = ()) -> tu
     other : the curves that they are compared with, to which ``larger`` and ``smaller`` relate. Raises UserError if no
     curve has the values.
     """
-    known = scope.known
+    known = scope.known()
     name = name_of(node)
     if name not in known:
         raise UserError(f"'{ast.unparse(node)}' is not a curve{nearest(name, known)} (names of curves: {_list(known)})")
