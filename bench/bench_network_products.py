@@ -4,12 +4,13 @@ For the networks of gcca Fig. 11 and Fig. 13 and of perfedsi Fig. 1 (FedAvg) the
 a run does, and prints every matrix product of the compiled program as rows x columns x k, where k is the length of its
 sums, with the lengths of the parts in which the library adds them:
 
-* Eigen computes the products of two activations (the gradients of the kernels). It splits sums by the size of the L1
-  data cache; printed for 32 KiB (most AMD EPYC) and 48 KiB (Intel Xeon since Ice Lake).
+* Eigen computes products that XLA does not give to YNNPACK. It splits sums by the size of the L1 data cache; printed
+  for 32 KiB (most AMD EPYC) and 48 KiB (Intel Xeon since Ice Lake). Networks have none (``fedrepro/nets/product.py``).
 * YNNPACK computes all others. It splits sums by the block of its kernel, which is wider with AVX-512; printed without
-  and with. XLA's flags do not reach its choice of kernel.
+  and with. The flag ``nets.backend.EVERY_CPU`` makes it add as if there were no AVX-512.
 
-In single precision ``rsqrt`` starts from the CPU's own approximation, which is another one on AMD than on Intel.
+In single precision ``rsqrt`` starts from the CPU's own approximation, which is another one on AMD than on Intel; the
+flag makes it 1 / sqrt.
 
 ``--l1 49152`` also trains each network for a round twice: with the cache size that Eigen reads from the CPU, and with
 the given one, which is written into the loaded library (Linux on x86-64). A digest of the parameters shows whether the

@@ -7,10 +7,10 @@ loaded, so it must be called before numpy is imported. On the machines measured 
 FEDREPRO_KERNELS=native leaves the choice to the libraries. On CPUs without the level (ARM, older ones) nothing is
 pinned, and results agree to rounding, except after a quantizer's threshold.
 
-The bits of trained networks can still differ, because libraries inside JAX split sums by the size of the L1 data cache
-and use AVX-512 where the CPU has it (docs/results.md). Otherwise the bits depend on the libraries: since 0.3.34
-OpenBLAS uses other block sizes on some CPUs, although its kernels are pinned
-(https://github.com/OpenMathLib/OpenBLAS/issues/6021).
+Trained networks need two more measures, because libraries inside JAX split sums by the size of the L1 data cache and
+use AVX-512 where the CPU has it: a flag in ``nets.backend``, and the gradient in ``nets.product`` (docs/results.md).
+Otherwise the bits depend on the libraries: since 0.3.34 OpenBLAS uses other block sizes on some CPUs, although its
+kernels are pinned (https://github.com/OpenMathLib/OpenBLAS/issues/6021).
 """
 
 from __future__ import annotations

@@ -9,18 +9,21 @@ from typing import Any
 
 from fedrepro.errors import UserError
 
-ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+ONE_THREAD, EVERY_CPU = FLAGS = (
+    "--xla_cpu_multi_thread_eigen=false", "--xla_cpu_enable_platform_dependent_math=false",
+)  # fmt: skip
+"""Flags of XLA: one thread, and sums and square roots that do not depend on the vendor or on AVX-512."""
 
 
 @functools.cache
 def load() -> Any:
     """The module ``jax``, set up to compute on one thread per process, because runs share the cores.
 
-    The order of sums then does not depend on the number of cores (it can differ on another CPU: docs/results.md). A
-    process that imported JAX before keeps its settings. Raises UserError if JAX or optax is not installed.
+    The order of sums then depends neither on the number of cores nor on the CPU (docs/results.md). A process that
+    imported JAX before keeps its settings. Raises UserError if JAX or optax is not installed.
     """
     if "jax" not in sys.modules:
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD}".strip()
+        os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *FLAGS)).strip()
         before = {name: os.environ.get(name) for name in ("PJRT_NPROC", "NPROC")}
         os.environ.update(PJRT_NPROC="1", NPROC="1")  # the size of XLA's thread pool, read when the CPU client is made
     else:

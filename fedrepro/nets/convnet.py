@@ -29,6 +29,7 @@ import numpy as np
 
 from fedrepro.errors import ParameterError
 from fedrepro.nets import backend
+from fedrepro.nets.product import product
 
 BLOCKS = 4
 MASKED = 3
@@ -158,11 +159,11 @@ def logits(net: Net, model: Mapping[str, Any], x: Any, z: Any, train: bool) -> t
     ``train`` : batch norm uses the batch's statistics and updates the running ones; otherwise it uses the running ones.
     """
     features, statistics = embed(net, model, x, z, train)
-    scores = features @ model["head.kernel"] + model["head.bias"]
+    scores = product(features, model["head.kernel"]) + model["head.bias"]
     if net.side == "concat":
         side, more = _side_path(net, model, z, train, len(x))
         statistics |= more
-        scores = scores + side @ model["side.head.kernel"]  # perfedsi (3): z biases the scores
+        scores = scores + product(side, model["side.head.kernel"])  # perfedsi (3): z biases the scores
     return scores, statistics
 
 
@@ -188,7 +189,7 @@ def _mask(net: Net, model: Mapping[str, Any], z: Any) -> Any:
 
 def _side_path(net: Net, model: Mapping[str, Any], z: Any, train: bool, batch: int) -> tuple[Any, dict[str, Any]]:
     """The side path for z, (1, features), computed once per batch, because all its samples have the same z."""
-    x = z[None] @ model["side.linear.kernel"] + model["side.linear.bias"]
+    x = product(z[None], model["side.linear.kernel"]) + model["side.linear.bias"]
     x = x.reshape(1, net.sides[-2], net.sides[-2], net.widths[-2])
     own = train or net.side_norm == "own"
     x, new = _block(model, "side.block", x, own, ceil=net.ceil, copies=batch, norm=net.side_norm != "none")
@@ -226,11 +227,11 @@ def convolve(x: Any, kernel: Any) -> Any:
     if c < _NARROW:
         x = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
         windows = jnp.concatenate([x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], -1)
-        return (windows.reshape(-1, 9 * c) @ kernel).reshape(n, h, w, -1)
+        return product(windows.reshape(-1, 9 * c), kernel).reshape(n, h, w, -1)
     x = jnp.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)))
     columns = jnp.concatenate([x[:, :, j : j + w] for j in range(3)], -1)
     rows = kernel.reshape(3, 3 * c, -1).transpose(1, 0, 2).reshape(3 * c, -1)
-    y = (columns.reshape(-1, 3 * c) @ rows).reshape(n, h, w, 3, -1)
+    y = product(columns.reshape(-1, 3 * c), rows).reshape(n, h, w, 3, -1)
     y = jnp.pad(y, ((0, 0), (1, 1), (0, 0), (0, 0), (0, 0)))
     return y[:, :-2, :, 0] + y[:, 1:-1, :, 1] + y[:, 2:, :, 2]
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro.nets import backend
+from fedrepro.nets.product import product
 
 Model = dict[str, np.ndarray]
 
@@ -90,7 +91,7 @@ def forward(model: Mapping[str, Any], x: Any, train: bool) -> tuple[Any, dict[st
 
 
 def _linear(model: Mapping[str, Any], name: str, x: Any) -> Any:
-    x = x @ model[f"{name}.kernel"]
+    x = product(x, model[f"{name}.kernel"])
     return x + model[f"{name}.bias"] if f"{name}.bias" in model else x
 
 

@@ -218,7 +218,7 @@ def other_cpu(kept: Made, here: Made) -> str:
     before, now = kept.kernels.get("cpu", ""), here.kernels.get("cpu", "")
     if "jax" not in kept.libraries or not before or before == now:
         return ""
-    return f"networks, computed on {before}; JAX computes otherwise on another CPU: docs/results.md"
+    return f"networks, computed on {before}; another CPU may give other bits: docs/results.md"
 
 
 def read(base: Path) -> Check | None:

@@ -178,7 +178,7 @@ def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 def xla_flags() -> str:
     """Return the flags of XLA that the user has set ('' if none): they can change what networks compute."""
     flags = set(os.environ.get("XLA_FLAGS", "").split())
-    return " ".join(sorted(flags - {cpu.XLA, backend.ONE_THREAD}))
+    return " ".join(sorted(flags - {cpu.XLA, *backend.FLAGS}))
 
 
 def reached(start: Definition) -> set[Definition]:
