@@ -82,7 +82,7 @@ def _differences(
     yield from ((UNKNOWN, words) for words in consistency.doubts(figure, sidecar, runs, settings))
     if sidecar.changes:
         yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.changes)
-    for content in dict.fromkeys(sidecar.variants):
+    for content in sidecar.variants:
         if content.dataset in names:
             yield VARIANT, f"on a variant of {content.dataset}" + (f" ({content.note})" if content.note else "")
     yield from ((VARIANT, words) for words in sizes(figure, sidecar, used))

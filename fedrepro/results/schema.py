@@ -182,8 +182,9 @@ class Sidecar:
 
     @property
     def variants(self) -> tuple[Content, ...]:
-        """The datasets that are known variants of the published ones."""
-        return tuple(content for content in self.datasets if content.state == "variant")
+        """The datasets that are known variants of the published ones, each difference once."""
+        variants = (content for content in self.datasets if content.state == "variant")
+        return tuple({(content.dataset, content.note): content for content in variants}.values())
 
     def only(self, datasets: Iterable[str]) -> Sidecar:
         """Return the sidecar with the facts about these datasets only."""
