@@ -262,6 +262,9 @@ def test_names_of_curves_shorten_checks_without_words(lead: Callable[..., str]) 
 @pytest.mark.parametrize(
     ("check", "message"),
     [
+        ("rounds({A}, to='mean') < 9", "'mean' is not a number: name one, or a level as in to=0.95 or to=end(A)"),
+        ("compression({A}, than={B}, to='mean') > 0.9", "'mean' is not a number: name one, or a level as in to=0.95"),
+        ("faster({A}, than={B}, to=True)", "True is not a number: name one, or a level as in to=0.95"),
         ("quicker({A}, than={B})", "'quicker({A}, than={B})' is not a comparison"),
         ("faster({A})", "'faster({A})': faster() needs 'than', as in faster(A, than=...)"),
         ("faster(fedcavgs(Q2=1), than={B})", "'fedcavgs(Q2=1)' is not a curve, did you mean 'fedcavg'?"),

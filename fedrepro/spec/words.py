@@ -500,7 +500,10 @@ class _Expander:
         return ast.unparse(_Plain(self).visit(ast.parse(ast.unparse(node), mode="eval").body))
 
     def number(self, node: Any) -> str:
-        """Return one number as an expression without names."""
+        """Return one number as an expression without names. Raises UserError for anything else."""
+        value = node.value if isinstance(node, ast.Constant) else node
+        if isinstance(value, bool) or not isinstance(value, int | float | ast.expr):
+            raise UserError(f"{value!r} is not a number: name one, or a level as in to=0.95 or to=end(A)")
         return self.plain(node) if isinstance(node, ast.expr) else f"{node!r}"
 
     def _numbers(self, node: ast.expr, among: Sequence[Reference]) -> list[str]:
