@@ -43,7 +43,8 @@ def test_a_deleted_working_folder_is_named(tmp_path: Path) -> None:
 
 def test_warnings_as_errors_do_not_stop_a_command(small: Path, tmp_path: Path) -> None:
     done = shell(f"$PY -W error -m fedrepro plan {small} --tier smoke --results {tmp_path}/results", tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    said = [line for line in done.stderr.splitlines() if "the instruction level" not in line]  # with other kernels
+    assert (done.returncode, said) == (0, [])
 
 
 def test_full_shared_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
