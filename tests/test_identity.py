@@ -507,6 +507,21 @@ def test_flags_of_xla_belong_to_what_networks_compute(monkeypatch: pytest.Monkey
     assert "XLA_FLAGS" not in code.libraries([registry.methods()["fedmgs"].cls])
 
 
+def test_variables_that_set_jax_belong_to_what_networks_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jax")
+    networks = registry.methods()["ditto"].cls
+    for name in [name for name in os.environ if name.startswith("JAX_")]:
+        monkeypatch.delenv(name)
+    plain = code.libraries([networks])
+    assert not [name for name in plain if name.startswith("JAX")]
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_LOGGING_LEVEL", "JAX_TRACEBACK_FILTERING"):
+        monkeypatch.setenv(name, "x")
+    assert code.libraries([networks]) == plain
+    monkeypatch.setenv("JAX_DEFAULT_MATMUL_PRECISION", "bfloat16")
+    assert code.libraries([networks]) == {**plain, "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16"}
+    assert code.libraries([registry.methods()["fedmgs"].cls]).keys() == {"numpy"}
+
+
 def test_what_importing_a_module_does_counts(package: Callable[..., str]) -> None:
     quiet = "import numpy as np\n\n\ndef f(x):\n    return x\n"
     assert package(quiet) != package(quiet + "\n\nnp.seterr(all='ignore')\n")

@@ -19,8 +19,8 @@ ONE_THREAD, EVERY_CPU = FLAGS = (
 def load() -> Any:
     """The module ``jax``, set up to compute on one thread per process, because runs share the cores.
 
-    The order of sums then depends neither on the number of cores nor on the CPU (docs/results.md). A process that
-    imported JAX before keeps its settings. Raises UserError if JAX or optax is not installed.
+    The order of sums then does not depend on the number of cores nor, as far as is known, on the CPU (docs/results.md).
+    A process that imported JAX before keeps its settings. Raises UserError if JAX or optax is not installed.
     """
     if "jax" not in sys.modules:
         os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *FLAGS)).strip()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedrepro import processes
 from fedrepro.errors import UserError
@@ -77,38 +76,33 @@ class BackgroundDrawing:
 
     def __init__(self, options: DrawOptions, figures: int, jobs: int) -> None:
         self.options, self.jobs = options, min(figures, jobs)
-        self._alone = figures == 1
-        self._drawing: list[Any] = []
+        self._pool = processes.pool(self.jobs) if figures > 1 else None
+        self._drawing: list[Callable[[], list[Path]]] = []
 
     def __enter__(self) -> BackgroundDrawing:
-        if not self._alone:
-            self._pool = processes.pool(self.jobs)
         return self
 
     def add(self, path: Path) -> None:
         """Submit the figure of a spec, if it has results."""
-        if self._alone:
-            self._drawing.append(path)
+        if self._pool is None:
+            self._drawing.append(functools.partial(draw_one, (path, ""), self.options))
             return
         try:
             future = self._pool.submit(draw_one, (path, ""), self.options)
         except BrokenProcessPool as error:  # raised by ``files``, so that computing continues
             future = Future()
             future.set_exception(error)
-        self._drawing.append(future)
+        self._drawing.append(future.result)
 
     def files(self) -> Iterator[Path]:
         """Wait for the files and yield them in the order of ``add``."""
         while self._drawing:
-            if self._alone:
-                yield from draw_one((self._drawing.pop(), ""), self.options)
-                return
             try:
-                files = self._drawing.pop(0).result()
+                files = self._drawing.pop(0)()
             except BrokenProcessPool as error:
                 raise UserError(f"a process that draws {processes.reason(error)}") from error
             yield from files
 
     def __exit__(self, *_: object) -> None:
-        if not self._alone:
+        if self._pool is not None:
             self._pool.shutdown(kill_workers=bool(self._drawing))

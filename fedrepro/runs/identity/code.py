@@ -28,6 +28,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,7 +45,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "scipy": ("scipy",),
     "sklearn": ("scikit-learn",),
     "numba": ("numba", "llvmlite"),
-    "jax": ("jax", "jaxlib"),
+    "jax": ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin"),
     "optax": ("optax",),
     "pandas": ("pandas",),
     "PIL": ("pillow",),
@@ -53,6 +54,9 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 
 EXTRAS: Mapping[str, str] = {"jax": "deep", "optax": "deep"}
 """Libraries that an extra of this package installs: import name -> extra."""
+
+_SETS_JAX = r"JAX_(?!.*(CACHE|LOG|DEBUG|DUMP|TRACEBACK))"
+"""Variables that set JAX, except those of its caches and messages."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -139,16 +143,14 @@ def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
 
 
 def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
-    """Return the versions of the libraries that the objects compute with, and the flags of XLA."""
+    """Return the versions of the libraries that the objects compute with, and what the environment tells JAX."""
     definitions = reached_by(objects)
     used = {name for definition in definitions for name in _read(definition).libraries}
     versions = {}
     for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
         with contextlib.suppress(PackageNotFoundError):
             versions[distribution] = _version(distribution)
-    if "jax" in used and (flags := xla_flags()):
-        versions["XLA_FLAGS"] = flags
-    return versions
+    return versions | jax_environment() if "jax" in used else versions
 
 
 def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:
@@ -175,10 +177,11 @@ def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
     return files
 
 
-def xla_flags() -> str:
-    """Return the flags of XLA that the user has set ('' if none): they can change what networks compute."""
-    flags = set(os.environ.get("XLA_FLAGS", "").split())
-    return " ".join(sorted(flags - {cpu.XLA, *backend.FLAGS}))
+def jax_environment() -> dict[str, str]:
+    """Return the variables by which the user has set JAX and XLA: they can change what networks compute."""
+    settings = {name: value for name, value in os.environ.items() if re.match(_SETS_JAX, name) and value}
+    flags = set(os.environ.get("XLA_FLAGS", "").split()) - {cpu.XLA, *backend.FLAGS}
+    return settings | ({"XLA_FLAGS": " ".join(sorted(flags))} if flags else {})
 
 
 def reached(start: Definition) -> set[Definition]:
