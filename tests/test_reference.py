@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import lzma
 import re
 import sys
 from pathlib import Path
@@ -204,7 +205,22 @@ def test_every_figure_has_its_hours() -> None:
     assert set(taken) == figures
     assert all(float(predicted) >= 0.0 for _, predicted, *_ in taken.values())
     whole = json.loads((ROOT / "results" / "paper" / "gcca" / "fig8.json").read_text(encoding="utf-8"))
-    assert taken["`gcca/fig8`"][2:] == [f"{whole['seconds'] / 3600:.1f}", "30"]
+    assert taken["`gcca/fig8`"][2:4] == [f"{whole['seconds'] / 3600:.1f}", "30"]
+
+
+def test_hours_of_other_settings_count_each_run_once_and_not_those_of_the_figure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "generate"))
+    hours = importlib.import_module("hours")
+    monkeypatch.setattr(hours, "ROOT", tmp_path)
+    folder = tmp_path / "results" / "paper" / "fedmf" / "fig1.settings"
+    folder.mkdir(parents=True)
+    for name, ids in {"one": ["a", "b"], "two": ["b", "c", ""]}.items():
+        sidecar = {"runs": {"Q": ids}, "seconds_per_run": {"Q": [3600.0, 1800.0, 0.0][: len(ids)]}}
+        (folder / f"{name}.json.xz").write_bytes(lzma.compress(json.dumps(sidecar).encode()))
+    assert hours._other_settings("fedmf", "fig1", {"c": 1.0}) == {"sets": 2, "of_sets": 2.0}
+    assert hours._other_settings("fedmf", "fig2", {}) == {"sets": 0, "of_sets": 0.0}
 
 
 def test_hours_do_not_count_a_trial_that_is_left_as_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,13 @@
-"""The page of computing times of all figures at the paper tier: predicted, and measured if results are stored."""
+"""The page of computing times of all figures at the paper tier: predicted, and measured if results are stored.
+
+It also has the time of the other values of settings whose results are stored beside a figure's own.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import lzma
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +34,29 @@ def _lines() -> Iterator[str]:
         "Core-hours of the paper tier, most expensive figures first. *Measured* is the total time of the runs whose "
         "results are in the repository (one core each, on machines that were also used for other work); runs are "
         "missing if data are absent or trials are left. *Predicted* is [computed](predictions.md) with typical rates, "
-        "the same on every machine; `fedrepro plan FIGURE --tier paper` predicts the time that is left on yours. Deep "
-        "networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) run on a GPU with the same code.\n"
+        "the same on every machine; `fedrepro plan FIGURE --tier paper` predicts the time that is left on yours. "
+        "*Other settings* are the stored sets of other values of [open settings](settings.md), and the hours of those "
+        "of their runs that the figure's own results do not contain; `fedrepro settings plan` lists the sets that are "
+        "left. Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) run on a GPU with the same "
+        "code.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(
-        ["figure", "runs", "predicted, hours", "measured, hours", "runs stored"],
-        ([r["figure"], f"{r['runs']:,}", _hours(r["predicted"]), _hours(r["measured"]), r["kept"]] for r in rows),
+        ["figure", "runs", "predicted, hours", "measured, hours", "runs stored", "other settings", "measured, hours"],
+        map(_cells, rows),
     )
     kept = [row for row in rows if row["measured"]]
     yield (
         f"In total {len(rows)} figures and {_hours(sum(row['predicted'] for row in rows))} predicted hours; results of "
-        f"{len(kept)} figures are stored, which took {_hours(sum(row['measured'] for row in kept))} hours.\n"
+        f"{len(kept)} figures are stored, which took {_hours(sum(row['measured'] for row in kept))} hours, and of "
+        f"{sum(row['sets'] for row in rows)} sets of other values, which took "
+        f"{_hours(sum(row['of_sets'] for row in rows))} hours.\n"
     )
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    own = [row["figure"], f"{row['runs']:,}", _hours(row["predicted"]), _hours(row["measured"]), row["kept"]]
+    return [*own, str(row["sets"] or ""), _hours(row["of_sets"])]
 
 
 def _rows() -> Iterator[dict[str, Any]]:
@@ -58,7 +72,27 @@ def _rows() -> Iterator[dict[str, Any]]:
             "predicted": timings.total(runs, 1) / 3600,
             "measured": kept.get("seconds", 0.0) / 3600,
             "kept": _runs(kept),
+            **_other_settings(figure.paper, figure.figure, _seconds(kept)),
         }
+
+
+def _other_settings(paper: str, figure: str, own: Mapping[str, float]) -> dict[str, Any]:
+    """Return the number of stored sets of other values, and the hours of their runs that the figure does not have."""
+    folder = ROOT / "results" / "paper" / paper / f"{figure}.settings"
+    sidecars = [json.loads(lzma.decompress(path.read_bytes())) for path in sorted(folder.glob("*.json.xz"))]
+    runs = {id_: seconds for sidecar in sidecars for id_, seconds in _seconds(sidecar).items() if id_ not in own}
+    return {"sets": len(sidecars), "of_sets": sum(runs.values()) / 3600}
+
+
+def _seconds(sidecar: Mapping[str, Any]) -> dict[str, float]:
+    """Return the seconds of each run, by identity."""
+    times = sidecar.get("seconds_per_run", {})
+    return {
+        id_: seconds
+        for series, ids in sidecar.get("runs", {}).items()
+        for id_, seconds in zip(ids, times.get(series, ()), strict=False)
+        if id_
+    }
 
 
 def _kept(paper: str, figure: str) -> dict[str, Any]:
