@@ -37,6 +37,7 @@ from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.storage import write
 from fedrepro.runs.storage.restore import restore
 from fedrepro.runs.storage.store import Store
+from fedrepro.runs.storage.validity import runs_in
 from fedrepro.runs.workers import task
 from fedrepro.spec.model import Setting
 from fedrepro.spec.read import load
@@ -525,6 +526,23 @@ def test_restored_runs_are_those_that_were_stored(small: Path, tmp_path: Path) -
     again.fail(next(run.id for runs in series.values() for run in runs if run.id not in stored), {"why": "no luck"})
     write.write(plan, 0, again, root)
     assert {path.name: path.read_bytes() for path in (root / "paper" / "beyond").glob("*.csv")} == before
+
+
+def test_runs_that_a_check_also_knows_by_former_identities_are_restored(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, rng = planning.make([load(small, "paper")], False), np.random.default_rng(0)
+    store, root = Store(tmp_path / "store"), tmp_path / "results"
+    for run in plan.runs.values():
+        store.write(run.id, made_up(run.setting, run.trial, rng, diverged=False))
+    write.write(plan, 0, store, root)
+
+    def with_former(*given: Any) -> dict[str, tuple[str, int]]:
+        names = runs_in(*given)
+        return {f"former-{id_}": place for id_, place in names.items()} | names
+
+    monkeypatch.setattr("fedrepro.runs.storage.restore.runs_in", with_former)
+    assert restore(plan, 0, Store(tmp_path / "again"), root) == len(plan.runs)
 
 
 def test_shared_arrays_are_removed_when_the_runs_on_them_are_done(fedrepro: Call, small: Path, tmp_path: Path) -> None:

@@ -45,10 +45,11 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
         sidecar, table = read_sidecar(base), results_file(base)
         if sidecar is None or table is None or not (as_written(base, sidecar) and follows_plan(sidecar)):
             continue
-        names = runs_in(base, sidecar, plan, number)
+        there = runs_in(base, sidecar, plan, number)  # by several identities, if a check compared it with other code
+        names = {there[run]: run for run, place in lacking.items() if place == base}
         for series, trial, record in _records(sidecar, table, base, aliases):
-            run = next((r for r, at in names.items() if at == (series, trial)), None)
-            if run in lacking and lacking[run] == base and _fits(record, plan.runs[run], trial):
+            run = names.get((series, trial))
+            if run is not None and _fits(record, plan.runs[run], trial):
                 store.write(run, record)
                 restored += 1
     return restored
