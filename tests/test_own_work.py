@@ -156,6 +156,9 @@ def test_near_misses_in_checks_and_options_suggest_what_to_write(small: Path, fe
     assert "--set trials=VALUE overrides this key of a spec." in fedrepro("show", small, "--trials", 5).stderr
     assert "; --at ROUND reads the curves at a round." in fedrepro("show", small, "--rounds", 5).stderr
     assert "--set Q1=VALUE overrides this parameter of the methods" in fedrepro("run", small, "--Q1", 5).stderr
+    assert (
+        "--set P=VALUE overrides this parameter of the data or the problem" in fedrepro("run", small, "--P", 3).stderr
+    )
 
 
 # The end value against a parameter ------------------------------------------------------------------------------------

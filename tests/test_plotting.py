@@ -1356,10 +1356,10 @@ def test_a_complete_paper_figure_has_no_tag():
 
 def test_changed_settings_and_the_papers_trials_are_told():
     line = curve("fedcavg", "FedCAvg")
-    shown = figure(panel("a", line), tier="smoke", wanted_trials=1, paper_trials=10)
+    shown = figure(panel("a", line), tier="smoke", wanted_trials=1, paper_trials=10, adjusted=("m = 9 became m = 3",))
     result = build(shown, rows(line, 1, [0, 1], [2, 1]), Sidecar(sets=("rounds=1",), trials_done=1, trials_wanted=1))
     said = {t.get_gid(): t.get_text().replace("\n", " ") for t in result.texts}
-    assert "changed by --set rounds=1" in said["footer"]
+    assert "changed by --set rounds=1 · m = 9 became m = 3" in said["footer"]
     assert "1 trial (paper tier: 10)" in said["footer"]
     assert [t.get_text() for t in result.texts if t.get_gid() == "tag"] == ["SMOKE TIER", "CHANGED SETTINGS"]
 

@@ -18,6 +18,7 @@ from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.spec import find, nodes
 from fedrepro.spec.find import specs
+from fedrepro.spec.model import Setting
 from fedrepro.spec.nodes import SpecErrors
 from fedrepro.spec.read import load
 
@@ -281,11 +282,13 @@ def test_yaml_that_is_none_has_its_place(small: Path) -> None:
 def test_options_are_checked_like_the_file(small: Path) -> None:
     errors = errors_of(small, small.read_text(), "rouns=3", "panels.a.curves.0.Q1=0", "panels.a.curves.9.Q1=1")
     said = (
-        "--set rouns=3: 'rouns' is neither a key of a spec nor a parameter of its methods or its problem, did you mean "
+        "--set rouns=3: 'rouns' is neither a key of a spec nor a parameter of its methods, its problem or its data, "
+        "did you mean "
     )
     assert said + "'rounds'? (a key inside another: --set datasets.NAME.n=500)" in errors
-    data = "parameter of its methods or its problem (a key inside another: --set partitions.unf.P=3)"
-    assert any(data in error for error in errors_of(small, small.read_text(), "P=3"))
+    (listed,) = errors_of(small, small.read_text(), "zzz=3")
+    assert "; parameters: K, M, N, P, Q1, Q2, Qhat, " in listed
+    assert listed.endswith("--set datasets.NAME.n=500)")
     assert "--set panels.a.curves.0.Q1=0: 'fedcavg': Q1 must be an integer of at least 1, not 0" in errors
     assert "--set panels.a.curves.9.Q1=1: '9' is not an item of this list (0 to 1)" in errors
     with pytest.raises(UserError, match="write --set KEY=VALUE"):
@@ -308,16 +311,92 @@ def test_a_parameter_is_set_by_its_name_wherever_a_method_has_it(small: Path) ->
     assert {setting.problem_params["rho"] for setting in load(small, "quick", ["rho=1e-5"]).settings()} == {1e-5}
 
 
-def test_steps_are_chosen_where_a_parameter_runs_in_step_with_others(small: Path) -> None:
-    settings = load(small, "quick", ["m=6"]).settings()
-    assert [(setting.params["m"], setting.params["Q1"]) for setting in settings if setting.algorithm == "fedcgds"] == [
-        (6, 2)
-    ]
+def test_a_parameter_of_the_problem_is_set_also_where_panels_and_sweeps_set_it(small: Path) -> None:
+    text = small.read_text().replace("b: {like: a,", "b: {like: a, problem: {rho: 0.5},")
+    small.write_text(text.replace("Q2: [1, 5]}", "zip: {problem: [{rho: 1, nu: 1}, {rho: 2, nu: 2}]}}"))
+    for panel in load(small, "quick", ["rho=3"]).panels:
+        assert {curve.setting.problem_params["rho"] for curve in panel.curves} == {3}
+        assert {curve.setting.problem_params["nu"] for curve in panel.curves} >= {1, 2}
+
+
+def test_a_parameter_of_the_data_is_set_by_its_name_wherever_data_have_it(small: Path) -> None:
+    text = small.read_text()
+    text = text.replace("unf: {name: uniform, P: 6}", "unf: {name: uniform, P: 6}\n  sim: {name: similarity, P: 6}")
+    own = "c: {like: a, dataset: {name: synthetic, variant: clean, M: 12, N: 60, K: 3}, partition: uniform}"
+    small.write_text(text.replace("b: {like: a,", f"{own}\n  b: {{like: a, partition: sim,"))
+    figure = load(small, "quick", ["P=10", "N=90"])
+    for panel in figure.panels:
+        assert {curve.setting.partition_params["P"] for curve in panel.curves} == {10}
+        assert {curve.setting.dataset_params["N"] for curve in panel.curves} == {90}
+    named = load(small, "quick", ["dataset.N=120", "P=5"])  # dataset: syn
+    assert {curve.setting.dataset_params["N"] for curve in named.panels[0].curves} == {120}
+
+
+def sampled(small: Path, *sets: str) -> list[tuple[int, int]]:
+    """m and Q1 of the curves of FedCGds, whose zip is {m: [2, 6], Q1: [3, 2]}."""
+    settings = load(small, "quick", sets).settings()
+    return [(one.params["m"], one.params["Q1"]) for one in settings if one.algorithm == "fedcgds"]
+
+
+def test_the_first_parameter_of_zip_chooses_steps(small: Path) -> None:
+    assert sampled(small, "m=6") == [(6, 2)]
+    assert sampled(small, "m=[6, 2]") == [(2, 3), (6, 2)]
     (said,) = errors_of(small, small.read_text(), "m=[2, 9]")
     assert said == (
         "--set m=[2, 9]: m = 9 is not a step of panels.a.curves.1, where m advances together with Q1 (m: [2, 6]); give "
         "all of them: --set 'panels.a.curves.1.zip={m: ..., Q1: ...}'"
     )
+
+
+def test_another_parameter_of_zip_is_replaced_in_every_step(small: Path) -> None:
+    assert sampled(small, "Q1=5") == [(2, 5), (6, 5)]
+    assert sampled(small, "Q1=2") == [(2, 2), (6, 2)]
+    assert sampled(small, "Q1=[5, 7]") == [(2, 5), (2, 7), (6, 5), (6, 7)]
+    for sets in (["Q1=5", "m=4"], ["m=4", "Q1=5"]):  # Q1 is known, so that m can have any value
+        assert sampled(small, *sets) == [(4, 5)]
+
+
+def test_parameters_too_large_for_changed_data_become_their_size(small: Path) -> None:
+    assert sampled(small, "P=3") == [(2, 3), (3, 2)]
+    (note,) = load(small, "quick", ["P=3"]).adjusted
+    assert note == "the spec's m = 6 became m = 3, the largest value for the changed data; equal curves are drawn once"
+    assert sampled(small, "P=2", "Q1=5") == [(2, 5)]  # m = 2 and m = 6 are now the same curve
+    assert sampled(small, "partitions.unf.P=3") == [(2, 3), (3, 2)]
+    assert load(small, "quick", ["P=9"]).adjusted == load(small, "quick").adjusted == ()
+    errors = errors_of(small, small.read_text(), "P=3", "m=4", "Q1=1")
+    assert any(
+        "--set m=4" in error and "m must be at most the number of clients P = 3, not 4" in error for error in errors
+    )
+    errors = errors_of(small, small.read_text().replace("P: 6", "P: 3"))  # without options it is an error
+    assert any("m must be at most the number of clients P = 3, not 6" in error for error in errors)
+
+
+def test_published_numbers_of_rows_that_options_take_away_are_left_out(small: Path) -> None:
+    table = (
+        "kind: table, options: {rows: [m, Q2], columns: algorithm}, published: [{row: 2 4, column: FedCGds, value: 1}"
+    )
+    small.write_text(small.read_text().replace(
+        "b: {like: a, x: uplink_scalars}", f"b: {{like: a, {table}, {{row: 6 4, column: FedCGds, value: 2}}]}}"
+    ))  # fmt: skip
+    assert [item["value"] for item in load(small, "quick").panels[1].published] == [1, 2]
+    assert [item["value"] for item in load(small, "quick", ["m=6"]).panels[1].published] == [2]
+
+
+def test_keys_that_a_user_would_guess_work_in_six_figures() -> None:
+    def settings(figure: str, *sets: str) -> list[Setting]:
+        return load(ROOT / "experiments" / f"{figure}.yaml", "paper", sets).settings()
+
+    five = settings("fedc/fig5", "Q1=5", "P=30")
+    assert {(one.algorithm, one.params["m"], one.params["Q1"]) for one in five} == {
+        ("fedcavg", None, 5), ("fedcgds", 10, 5), ("fedcgds", 30, 5)
+    }  # fmt: skip
+    assert {one.params["m"] for one in settings("fedmf/fig1", "P=30")} == {10, 30}
+    assert {one.params["q"] for one in settings("gcca/fig4", "q=4") if one.algorithm == "cutemaxvar"} == {4}
+    assert {one.problem_params["r"] for one in settings("fedmc/fig2", "r=4")} == {4}
+    assert {one.params["m"] for one in settings("perfedsi/fig3", "m=2")} == {2}
+    table = settings("fedmf/table1", "P=30", "Qhat=5")
+    assert {one.partition_params["P"] for one in table} == {30}
+    assert {one.params["Qhat"] for one in table if one.algorithm == "fedmavg-sncp"} == {5}
 
 
 def test_a_claim_whose_curves_an_option_takes_away_is_not_applicable(small: Path) -> None:

@@ -115,7 +115,7 @@ def plan(
     chosen = _only(figures, None, curves)
     todo = _todo(planned, results_dir, chosen)
     missing_ids = {run.id for run in todo}
-    _print_data_doubts(figures)
+    _print_doubts(figures)
     machine = machine_for(todo, _warn)
     timings = predict.Timings(runner.Folders(results_dir).store, machine)
     rows = [_figure_row(planned, number, chosen[number], missing_ids, timings) for number in range(len(figures))]
@@ -249,7 +249,7 @@ def run(
     chosen = _only(figures, only, curves)
     planned = planning.make(figures, stand_in)
     _print_missing(planned)
-    _print_data_doubts(figures)
+    _print_doubts(figures)
     _print_own_modules(planned)
     folders = runner.Folders(results_dir)
     where = batch.DrawOptions(tier, batch.FORMATS, results_dir, plots_dir, sets)
@@ -331,7 +331,8 @@ def _data_lines(figure: Figure) -> Iterator[str]:
             yield f"data {name}: {', '.join(sizes)}"
 
 
-def _print_data_doubts(figures: Sequence[Figure]) -> None:
+def _print_doubts(figures: Sequence[Figure]) -> None:
+    _print_notes(text for figure in figures for text in figure.adjusted)
     _print_notes(doubt for figure in figures for loader in _loaders(figure).values() for doubt in loader.doubts())
 
 

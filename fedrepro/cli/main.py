@@ -121,10 +121,22 @@ def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
         hint += "; --at ROUND reads the curves at a round" if name == "rounds" and "--at" in of_command else ""
     elif takes_keys and name in {key for entry in registry.methods().values() for key in entry.parameters()}:
         hint = f"--set {name}=VALUE overrides this parameter of the methods that have it"
+    elif takes_keys and name in _of_data():
+        hint = f"--set {name}=VALUE overrides this parameter of the data or the problem"
     else:
         return error
     text = f"No such option: {error.option_name}; {hint}."
     return click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+
+
+def _of_data() -> set[str]:
+    """Return the parameters of all problems, datasets and partitions."""
+    from fedrepro import registry
+
+    made = (*registry.datasets().values(), *registry.partitions().values())
+    return {key for entry in made for key in entry.parameters()}.union(
+        *(p.parameters for p in registry.problems().values())
+    )
 
 
 def _require_folder() -> None:

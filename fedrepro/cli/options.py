@@ -98,7 +98,7 @@ set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     shell_complete=complete_set,
-    help="Override a key of the spec, e.g. --set rounds=50.",
+    help="Override a key of the spec or a parameter by its name, e.g. --set rounds=50 --set P=30.",
 )
 trials_option = click.option(
     "--trials", type=click.IntRange(min=1), help="Number of trials; the same as --set trials=N."

@@ -104,6 +104,7 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     ]
     parts += [f"stale: {reason}" for reason in source.stale]
     parts += [f"changed by --set {item}" for item in sidecar.changes]
+    parts += figure.adjusted
     parts += [f"{naming.dataset(item.dataset)}: {item.note}" for item in sidecar.variants if item.note]
     parts += _sizes(source)
     wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those

@@ -16,6 +16,7 @@ from fedrepro.spec import keys
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.model import Curve, Setting
 from fedrepro.spec.nodes import Node
+from fedrepro.spec.overrides import is_set
 from fedrepro.spec.resolve import Point, Resolved, Resolver, curve_items, problem_values
 
 MOST_ROUNDS = 10_000_000
@@ -65,11 +66,17 @@ class _Parts:
 class Expander:
     """Makes the curves of panels and reports errors to ``collect``."""
 
-    def __init__(self, collect: Collector, root: Node, resolve: Resolver, recording: Recording) -> None:
+    def __init__(
+        self, collect: Collector, root: Node, resolve: Resolver, recording: Recording, changed: bool = False
+    ) -> None:
         self.collect = collect
         self.root = root
         self.resolve = resolve
         self.recording = recording
+        self.changed = changed
+        """Whether options have changed the spec: its own values can then be too large for the data."""
+        self.reduced: dict[tuple[str, int], dict[str, None]] = {}
+        """The values of parameters that were too large, by name and the size that replaces them."""
         self.met = 0
         """Number of curves of the figure so far."""
 
@@ -90,6 +97,14 @@ class Expander:
             Curve(label, draft.setting, {**draft.select, "label": label}, draft.role, called[draft.setting.algorithm])
             for label, draft in zip(_labels(drafts, called, _is_table(panel)), drafts, strict=True)
         ]
+
+    def adjusted(self) -> tuple[str, ...]:
+        """Return, for each parameter of the spec that was too large for the changed data, what it is now."""
+        return tuple(
+            f"the spec's {name} = {', '.join(values)} became {name} = {size}, the largest value for the changed data; "
+            "equal curves are drawn once"
+            for (name, size), values in self.reduced.items()
+        )
 
     def _item(self, panel: Node, item: Node, y: str) -> list[_Draft]:
         """Return one curve for each point of the sweep of an item of ``curves``."""
@@ -157,8 +172,15 @@ class Expander:
         facts = self._facts(parts, item)
         if method is None:
             return None
-        fitting = {name: size for name, size in too_large(method, facts).items() if name not in values}
-        method = dataclasses.replace(method, **fitting)  # a default for more clients than there are
+        fitting = {
+            name: size
+            for name, size in too_large(method, facts).items()
+            if name not in values or (self.changed and not is_set(given[name]))
+        }
+        method = dataclasses.replace(method, **fitting)  # a value for more clients than there are
+        for name in fitting.keys() & values.keys():
+            self.reduced.setdefault((name, fitting[name]), {})[_short(values[name])] = None
+        values |= {name: size for name, size in fitting.items() if name in values}
         self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
         self._check_problem(panel, item, parts, facts)
         params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}

@@ -96,7 +96,8 @@ class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
     trials : trials to run. wanted_trials : trials of the tier before any ``--set``. paper_trials : trials of the paper
-    tier. sizes : the paper's sizes of each dataset (``N: 10000``), by its name in the spec.
+    tier. sizes : the paper's sizes of each dataset (``N: 10000``), by its name in the spec. adjusted : what else had to
+    change so that its ``sets`` can be computed.
     """
 
     paper: str
@@ -114,6 +115,7 @@ class Figure:
     note: str = ""
     sets: tuple[str, ...] = ()
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    adjusted: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     )
     collect.count(root.get("queue"), "queue", 1)
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
-    read = _Panels(collect, root, resolve, Expander(collect, root, resolve, recording)).panels()
+    expand = Expander(collect, root, resolve, recording, changed=bool(sets))
+    read = _Panels(collect, root, resolve, expand).panels()
     figure = Figure(
         paper=paper,
         figure=name,
@@ -89,6 +90,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
         sizes=resolve.sizes(),
+        adjusted=expand.adjusted(),
     )
     runs = len(figure.settings()) * trials
     if runs > MOST_RUNS:
@@ -270,6 +272,8 @@ class _Panels:
             published=collect.listed(node.get("published"), "published"),
             options=collect.mapping(node.get("options"), "options"),
         )
+        if self.expand.changed:
+            panel = dataclasses.replace(panel, published=tuple(_with_a_place(panel)))
         along = panel.kind == "curves" and axes.of(panel).along
         return dataclasses.replace(panel, curves=tuple(_with_role(curve, along) for curve in curves))
 
@@ -279,6 +283,14 @@ class _Panels:
         for error in panels.problems(panel):
             own = options.get(error.name) if options is not None else None
             self.collect.error(own or node.get(error.name) or node, str(error))
+
+
+def _with_a_place(panel: Panel) -> Iterator[Mapping[str, Any]]:
+    """Yield the published numbers that belong to something in a panel whose curves options have changed."""
+    for item in panel.published:
+        alone = dataclasses.replace(panel, published=(item,))
+        if not any(error.name == "published" for error in panels.problems(alone)):
+            yield item
 
 
 def _swept(curves: Sequence[Curve]) -> list[str]:
