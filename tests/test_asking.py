@@ -120,6 +120,47 @@ def test_a_spec_without_claims_is_told_so(small: Path, fedrepro: Call) -> None:
     assert f"{small}: has no claims to judge; `fedrepro show {small}` prints its numbers" in refused.output
 
 
+def test_own_specs_in_the_current_folder_are_found_by_study_figure_and_claim(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine").replace("small.1", "my.claim"))
+    monkeypatch.chdir(tmp_path)
+    for name, claims in (("mine", set()), ("mine/small", set()), ("my.claim", {"my.claim"})):
+        assert [(item.path.name, item.claims) for item in find.select([name])] == [("small.yaml", claims)]
+    fedrepro("run", "small.yaml", "-j", 1)
+    for command in ("verdict", "why"):
+        assert "more local steps help" in fedrepro(command, "my.claim").output
+    (tmp_path / "twin.yaml").write_text(small.read_text().replace("figure: small", "figure: twin"))
+    with pytest.raises(UserError, match=r"^my.claim: is the name of small.yaml and twin.yaml; name the file"):
+        find.select(["my.claim"])
+
+
+def test_messages_about_own_studies_name_no_tier(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    monkeypatch.chdir(tmp_path)
+    printed = [fedrepro(command, "small.yaml").output for command in ("plan", "run", "run", "verdict", "failures")]
+    assert "mine/small: 4 settings x 2 trials;" in printed[0]
+    assert "mine/small: complete\n" in printed[1]
+    assert "mine/small: finished, nothing to do" in printed[2]
+    assert printed[4] == "mine/small: no run failed or diverged\n"
+    assert not [text for text in (*printed, fedrepro("why", "small.1").output) if "quick" in text]
+    assert "mine/small (smoke): complete" in fedrepro("run", "small.yaml", "--tier", "smoke").output
+
+
+def test_messages_name_figures_as_commands_do(project: Path, fedrepro: Call) -> None:
+    results = project.parents[1] / "results"
+    lacking = f"error: beyond/small: no results in {results}; `fedrepro run beyond/small` makes them\n"
+    for command in ("verdict", "plot", "show"):
+        assert fedrepro(command, "experiments/beyond/small.yaml").output == lacking, command
+    assert "`fedrepro run beyond` makes them" in fedrepro("verdict", "beyond").output
+    fedrepro("run", "beyond/small", "-j", 1, "--tier", "smoke")
+    only = fedrepro("verdict", "beyond/small")
+    assert only.exit_code == 2
+    assert "beyond/small: its only results are of the smoke tier; `fedrepro verdict beyond/small --tier" in only.output
+
+
 def test_plot_draws_the_largest_tier_with_results_unless_one_is_named(project: Path, fedrepro: Call) -> None:
     fedrepro("run", "beyond/small", "-j", 1, "--tier", "smoke")
     assert "plots/smoke/beyond/small.png" in fedrepro("plot", "beyond/small", "--format", "png").output

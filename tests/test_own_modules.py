@@ -71,7 +71,7 @@ def test_a_spec_runs_a_method_of_ones_own_file(own: Path, fedrepro: Call, tmp_pa
     assert "3 tiers" not in fedrepro("validate", own).output
     ran = fedrepro("run", own, "-j", 2)
     assert "8 runs computed, 0 reused, 0 failed" in ran.output, ran.output
-    assert "1 holds (quick)" in fedrepro("verdict", own).output
+    assert "1 holds; 1 claim" in fedrepro("verdict", own).output
     frame = load(own, results=tmp_path / "results")
     assert set(frame["extra"].dropna()) == {1, 3}
     assert "nothing to do" in fedrepro("run", own, "-j", 2).output
@@ -165,7 +165,7 @@ def package(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_an_installed_package_offers_methods_by_entry_points(package: Path, fedrepro: Call) -> None:
     ran = fedrepro("run", package, "-j", 1)
     assert "8 runs computed, 0 reused, 0 failed" in ran.output, ran.output
-    assert "1 holds (quick)" in fedrepro("verdict", package).output
+    assert "1 holds; 1 claim" in fedrepro("verdict", package).output
     (setting,) = {s.algorithm: s for s in load_spec(package, "quick").settings() if s.own is not None}.values()
     assert setting.algorithm == "twiceasmany"
 

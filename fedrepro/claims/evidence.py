@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fedrepro.results import consistency
 from fedrepro.results.by_run import Runs
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec.find import of_own_study
 from fedrepro.spec.model import Curve, Figure
 
 PAPER, PARTIAL, VARIANT, UNKNOWN, CHANGED, QUICK, SMOKE, STAND_IN, NONE = LEVELS = (
@@ -68,7 +69,7 @@ def weigh(figure: Figure, sidecar: Sidecar, used: Iterable[Curve], trials: int, 
     if not differences:
         return Evidence(PAPER)
     worst = max((level for level, _ in differences), key=LEVELS.index)
-    return Evidence(worst, "; ".join(words for _, words in differences))
+    return Evidence(worst, "; ".join(words for _, words in differences if words))
 
 
 def _differences(
@@ -78,7 +79,7 @@ def _differences(
     for name in consistency.stand_ins(sidecar, runs, settings):
         yield STAND_IN, f"on a stand-in for {name}, which says nothing about the paper"
     if figure.tier != "paper":
-        yield figure.tier, f"at the {figure.tier} tier"
+        yield figure.tier, "" if of_own_study(figure.name, figure.tier) else f"at the {figure.tier} tier"
     yield from ((UNKNOWN, words) for words in consistency.doubts(figure, sidecar, runs, settings))
     if sidecar.changes:
         yield CHANGED, "changed by " + " ".join(f"--set {item}" for item in sidecar.changes)

@@ -32,7 +32,7 @@ from fedrepro.cli.options import (
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
-from fedrepro.spec.find import load_all
+from fedrepro.spec.find import load_all, with_tier
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -164,9 +164,14 @@ def _figure_row(
     }
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
+    runs = f"{_count(row['settings'], 'setting')} x {_count(row['trials'], 'trial')}"
     click.echo(
-        f"{row['figure']} ({row['tier']}): {row['settings']} settings x {row['trials']} trials; "
+        f"{with_tier(row['figure'], row['tier'])}: {runs}; "
         f"{row['reused']} runs reused, {row['todo']} to do"
         + (f" (about {duration(row['seconds'])} of one core)" if row["todo"] else "")
     )
@@ -255,7 +260,7 @@ def run(
     where = batch.DrawOptions(tier, batch.FORMATS, results_dir, plots_dir, sets)
     if not fresh and all(finished(planned, n, results_dir) for n in range(len(figures))):
         names = ", ".join(f.name for f in figures)
-        click.echo(f"{names} ({tier}): finished, nothing to do (use --fresh to compute again)")
+        click.echo(f"{with_tier(names, tier)}: finished, nothing to do (use --fresh to compute again)")
         if draw:
             wanted = [(Path(figure.path), "") for figure in figures]
             for path in batch.draw_all(wanted, where, jobs=jobs or runner.default_jobs()):

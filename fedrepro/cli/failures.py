@@ -27,7 +27,7 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
       fedrepro failures "fedcgds m=10 Q1=100 Q2=100 @ bals / bals, trial 3"
     """
     from fedrepro.runs.failures import Failure, of_figure, of_run
-    from fedrepro.spec.find import find_some, load_all
+    from fedrepro.spec.find import find_some, load_all, with_tier
 
     try:
         paths = find_some([name])
@@ -43,7 +43,7 @@ def failures(name: str, tier: str, sets: tuple[str, ...], results_dir: Path) -> 
         listed = [failure for figure in figures for failure in of_figure(figure, results_dir)]
         if not listed:
             names = ", ".join(figure.name for figure in figures)
-            click.echo(f"{names} ({tier}): no run failed or diverged")
+            click.echo(f"{with_tier(names, tier)}: no run failed or diverged")
             return
     by_reason: dict[tuple[str, str], list[Failure]] = {}  # many trials often fail for the same reason
     for failure in listed:

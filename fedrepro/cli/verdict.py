@@ -21,7 +21,7 @@ from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError
 from fedrepro.progress import Progress
-from fedrepro.spec.find import Selected, select_distinct
+from fedrepro.spec.find import Selected, called, of_own_study, select_distinct
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
@@ -79,7 +79,8 @@ def verdict(
     selected = select_distinct((*specs, *papers))
     judged = _judged(selected, tier, results_dir, sets)
     named = bool(specs or papers)
-    _require_results(judged, tier, sets, results_dir, one=len(specs) == len(selected))
+    asked = (*specs, *papers)
+    _require_results(judged, tier, sets, results_dir, asked, one=len(specs) == len(selected))
     rows = [row for figure in judged for row in figure.rows if not only or row.verdict in map(ONLY.get, only)]
     rows = [row for row in rows if not fragile or (row.robustness is not None and row.robustness.kind == TURNS)]
     named = named or fragile
@@ -95,7 +96,7 @@ def verdict(
             click.echo(f"{'':<19} {row.robustness.words}")
         if row.precedence is not None and row.precedence.kind in (LOCKED, AFTER):
             click.echo(f"{'':<19} {row.precedence.words}")
-    counts = Counter((r.verdict, r.level) for r in rows)
+    counts = Counter((row.verdict, "" if of_own_study(row.figure, row.tier) else row.level) for row in rows)
     by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
     click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
     if by_class := in_classes(row.robustness for row in rows):
@@ -136,26 +137,34 @@ def _judged(selected: Sequence[Selected], tier: str, results_dir: Path, sets: tu
     return judged
 
 
-def _require_results(judged: Sequence[Verdicts], tier: str, sets: Sequence[str], results_dir: Path, one: bool) -> None:
-    """Raise UserError if there is nothing to judge. one : whether every figure was named by itself."""
+def _require_results(
+    judged: Sequence[Verdicts], tier: str, sets: Sequence[str], results_dir: Path, asked: Sequence[str], one: bool
+) -> None:
+    """Raise UserError if there is nothing to judge. asked : the names given. one : whether each named one figure."""
     from fedrepro.report import gather_contents
+    from fedrepro.results.read import has_results
 
     where = "" if tier == gather_contents.BEST else f" at the {tier} tier"
     more = ("" if tier == gather_contents.BEST else f" --tier {tier}") + "".join(
         f" --set '{option}'" for option in sets
     )
     for figure in judged if one else ():
+        name = called(figure.path)
         if not figure.claims:
             raise UserError(
-                f"{figure.path}: has no claims to judge; `fedrepro show {figure.path}` prints its numbers, and "
+                f"{name}: has no claims to judge; `fedrepro show {name}` prints its numbers, and "
                 "`fedrepro describe claims` explains how to add a claim"
             )
         if not figure.has_results:
-            raise UserError(
-                f"{figure.path}: no results{where} in {results_dir}; `fedrepro run {figure.path}{more}` makes them"
-            )
+            if not where and has_results(figure.path, "smoke", results_dir, sets):
+                raise UserError(
+                    f"{name}: its only results are of the smoke tier; `fedrepro verdict {name} --tier smoke{more}` "
+                    f"judges them, and `fedrepro run {name}{more}` makes better ones"
+                )
+            raise UserError(f"{name}: no results{where} in {results_dir}; `fedrepro run {name}{more}` makes them")
     if not any(figure.rows for figure in judged):
-        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+        names = " ".join(asked) or "PAPER"
+        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run {names}{more}` makes them")
 
 
 def _print_summary(judged: Sequence[Verdicts]) -> None:
@@ -187,7 +196,7 @@ def _print_stale(judged: Sequence[Verdicts]) -> None:
 
 
 def _level(level: str) -> str:
-    return "" if level in (PAPER, NONE) else f" ({level})"
+    return "" if level in ("", PAPER, NONE) else f" ({level})"
 
 
 def _finite(number: float) -> float | None:

@@ -9,7 +9,7 @@ import click
 from fedrepro.claims.classes import ONE
 from fedrepro.cli.options import complete_spec, evidence_option, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import Selected, select_distinct
+from fedrepro.spec.find import Selected, of_own_study, select_distinct
 
 
 @click.command(short_help="Print what decides the verdict on a claim.")
@@ -44,7 +44,7 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     found = sentences.sentence(row.claim, source.figure, source.known) if source is not None else ""
     lines = [
         f"{row.claim.id}: {row.claim.says} ({row.claim.where})",
-        f"{row.verdict} ({row.level} evidence): {row.why}",
+        f"{row.verdict}{'' if of_own_study(row.figure, row.tier) else f' ({row.level} evidence)'}: {row.why}",
     ]
     if found:
         lines.append(f"numbers: {found}")

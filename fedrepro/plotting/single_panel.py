@@ -27,10 +27,10 @@ from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
 from fedrepro.results.read import has_results, largest_tier
-from fedrepro.spec.find import find_spec, project
+from fedrepro.spec.find import called, find_spec, project
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
-from fedrepro.spec.tiers import BEST, TIERS
+from fedrepro.spec.tiers import BEST, DEFAULT, TIERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,8 +162,9 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
         raise UserError(f"'{tier}' is not a tier{nearest(tier, TIERS)} (tiers: {', '.join(TIERS)})")
     chosen = largest_tier(path, tier or BEST, root)
     if not has_results(path, chosen, root):
-        where = f"at the {' or the '.join([tier] if tier else TIERS[::-1])} tier in {root}"
-        raise UserError(f"{path}: no results {where}; `fedrepro run {path}` makes them")
+        name, where = called(path), "" if tier is None else f" at the {tier} tier"
+        more = "" if tier in (None, DEFAULT) else f" --tier {tier}"
+        raise UserError(f"{name}: no results{where} in {root}; `fedrepro run {name}{more}` makes them")
     return FigureData.read(path, chosen, root)
 
 

@@ -12,9 +12,9 @@ from fedrepro.results import parameter_columns, staleness
 from fedrepro.results.consistency import recorded
 from fedrepro.results.read import largest_tier, with_results
 from fedrepro.results.schema import BESIDE, KEYS, MEASURED, Sidecar
-from fedrepro.spec.find import find_spec, project
+from fedrepro.spec.find import called, find_spec, project
 from fedrepro.spec.model import Figure
-from fedrepro.spec.tiers import BEST, TIERS
+from fedrepro.spec.tiers import BEST, DEFAULT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +46,11 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     """
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
-    tiers = TIERS[::-1] if tier is None else (tier,)
     results_of = next(with_results([path], largest_tier(path, tier or BEST, root), root), None)
     if results_of is None:
-        raise UserError(
-            f"{path}: no results at the {' or the '.join(tiers)} tier in {root}; `fedrepro run {path}` makes them"
-        )
+        name, where = called(path), "" if tier is None else f" at the {tier} tier"
+        more = "" if tier in (None, DEFAULT) else f" --tier {tier}"
+        raise UserError(f"{name}: no results{where} in {root}; `fedrepro run {name}{more}` makes them")
     drawn, frame, sidecar = results_of
     made = of_figure(drawn, frame, sidecar)
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)

@@ -17,7 +17,7 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.results.schema import COLUMNS, POINTS, Sidecar, changes
 from fedrepro.spec import nodes
-from fedrepro.spec.find import is_of_project, is_study, stored_under, within
+from fedrepro.spec.find import called, is_of_project, is_study, stored_under, within
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
 from fedrepro.spec.tiers import BEST, DEFAULT, TIERS
@@ -194,6 +194,17 @@ def points(base: Path, sidecar: Sidecar) -> pd.DataFrame | None:
     return arrays
 
 
+def _no_results(path: Path, tier: str, root: Path, sets: Sequence[str]) -> str:
+    """Return that a figure has no results at a tier, and which command computes them."""
+    name, options = called(path), "".join(f" --set '{option}'" for option in sets)
+    others = tier != DEFAULT or any(has_results(path, other, root, sets) for other in TIERS)
+    where = f" at the {tier} tier" if others else ""
+    return (
+        f"{name}: no results{where} in {root}{f' with{options}' if options else ''}; "
+        f"`fedrepro run {name}{f' --tier {tier}' if tier != DEFAULT else ''}{options}` makes them"
+    )
+
+
 def _check_hash(path: Path, body: bytes, sha256: str) -> None:
     if sha256 and hashlib.sha256(body).hexdigest() != sha256:
         raise Damaged(
@@ -241,11 +252,7 @@ def with_results(
         table = results_file(base)
         if table is None:
             if must:
-                options = "".join(f" --set '{option}'" for option in sets)
-                raise UserError(
-                    f"{path}: no results at the {tier} tier in {root}{f' with{options}' if options else ''}; "
-                    f"`fedrepro run {path} --tier {tier}{options}` makes them"
-                )
+                raise UserError(_no_results(path, tier, root, sets))
             continue
         figure = load(path, tier, sets)
         sidecar = read_sidecar(base) or Sidecar()

@@ -14,6 +14,7 @@ from fedrepro.errors import UserError
 from fedrepro.results import checks, read
 from fedrepro.results.checks import Check
 from fedrepro.results.schema import Sidecar
+from fedrepro.spec.find import of_own_study
 from fedrepro.spec.model import Figure
 
 VALIDITY = "fedrepro.runs.storage.validity"
@@ -41,11 +42,15 @@ def stale(figure: Figure, sidecar: Sidecar, root: Path) -> tuple[str, ...]:
 
 def in_words(results: Mapping[tuple[str, str], Sequence[str]]) -> str:
     """Return in words which results are stale, why, and what to do. results : the reasons by figure and tier."""
-    lines = [f"{name} ({tier} tier): {'; '.join(reasons)}" for (name, tier), reasons in results.items()]
+    lines = [
+        f"{name if of_own_study(name, tier) else f'{name} ({tier} tier)'}: {'; '.join(reasons)}"
+        for (name, tier), reasons in results.items()
+    ]
     name, tier = next(iter(results)) if len(results) == 1 else ("FIGURE", "TIER")
+    which = name if of_own_study(name, tier) else f"{name} --tier {tier}"
     advice = (
-        f"`fedrepro run {name} --tier {tier}` computes the runs again, `fedrepro check {name} --tier {tier} --whole` "
-        "confirms those that did not change"
+        f"`fedrepro run {which}` computes the runs again, `fedrepro check {which} --whole` confirms those that did not "
+        "change"
     )
     if len(lines) == 1:
         return f"stale: {lines[0]}; {advice}"

@@ -27,6 +27,7 @@ from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import local
 from fedrepro.runs.workers.remote import Cluster
 from fedrepro.runs.workers.task import discard, evict
+from fedrepro.spec.find import with_tier
 
 SOON = 20.0
 """Predicted seconds of work up to which one worker uses the command's own process, where a crash ends the command."""
@@ -257,7 +258,7 @@ def describe(written: write.Written) -> str:
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
     marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
-    line = f"{sidecar.figure} ({sidecar.tier}): {', '.join([state, *marks])}"
+    line = f"{with_tier(sidecar.figure, sidecar.tier)}: {', '.join([state, *marks])}"
     if written.beside:
         return f"{line}\n  stored in {written.base}.csv, because these results {written.beside}"
     return line + (f"\n  in {written.base}.csv" if SET_FOLDER in written.base.parts else "")

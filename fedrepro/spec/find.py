@@ -16,6 +16,7 @@ from fedrepro.spec.error_collector import SLUG
 from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import Node, SpecErrors, read
 from fedrepro.spec.read import load
+from fedrepro.spec.tiers import DEFAULT
 
 FOLDER = "experiments"
 DISCREPANCIES = "discrepancies.yaml"
@@ -50,6 +51,26 @@ def within(path: str | Path) -> str:
 def is_study(paper: str) -> bool:
     """Return whether figures under this name are a user's own: neither of a paper nor of ``beyond``."""
     return paper not in (*registry.PAPERS, "beyond")
+
+
+def called(path: str | Path) -> str:
+    """Return the shortest name that commands accept for a spec: ``paper/figure`` in ``experiments``, else its path."""
+    path = Path(path)
+    listed = experiments() / path.parent.name / path.name
+    return f"{path.parent.name}/{path.stem}" if listed.is_file() and listed.samefile(path) else str(path)
+
+
+def with_tier(name: str, tier: str) -> str:
+    """Return how messages name results: ``fedc/fig5 (quick)``; without the default tier in a user's own study."""
+    return name if of_own_study(name, tier) else f"{name} ({tier})"
+
+
+def of_own_study(figure: str, tier: str) -> bool:
+    """Return whether results of a figure (``study/figure``) are those of a user's study at the default tier.
+
+    Nothing is reduced there, so messages and pictures do not mention the tier.
+    """
+    return is_study(figure.partition("/")[0]) and tier == DEFAULT
 
 
 def is_of_project(path: str | Path, paper: str, figure: str) -> bool:
@@ -110,8 +131,8 @@ def _named(name: str) -> list[Selected]:
     of_claim = [Selected(path, frozenset([name])) for path in known if name in _claim_ids(path)]
     if of_paper or of_claim:
         return [Selected(path) for path in of_paper] or of_claim
-    if stored := _stored_under_name(short):
-        return [Selected(path) for path in stored]
+    if outside := _outside_of_experiments(short):
+        return outside
     near = nearest(short, [*names_of_specs(), *claim_ids()])
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
 
@@ -120,26 +141,32 @@ _STORED_UNDER = re.compile(r"^(paper|figure): *[\"']?([\w.-]+)", re.MULTILINE)
 """The keys of a spec that name its results, in its text."""
 
 
-def _stored_under_name(name: str) -> list[Path]:
-    """Return the user's specs outside ``experiments`` whose results have this name: ``study/figure``, or ``study``.
+def _outside_of_experiments(name: str) -> list[Selected]:
+    """Return the user's specs outside ``experiments`` with this name: ``study/figure``, ``study``, or a claim's id.
 
     They are searched in the current folder, in the project, and one folder below these. Raises UserError if two files
     have the name.
     """
     folders = {folder.resolve(): folder for folder in (Path(), project())}
-    named: dict[str, dict[Path, Path]] = {}
+    named: dict[str, dict[Path, Selected]] = {}
     for path in (
         path for folder in folders.values() for depth in ("*.yaml", "*/*.yaml") for path in folder.glob(depth)
     ):
         with contextlib.suppress(OSError):
-            keys = dict(_STORED_UNDER.findall(path.read_text(encoding="utf-8", errors="replace")))
-            figure = f"{keys.get('paper')}/{keys.get('figure')}"
-            if len(keys) == 2 and name in (keys["paper"], figure):
-                named.setdefault(figure, {}).setdefault(path.resolve(), path)
-    for figure, paths in named.items():
-        if len(paths) > 1:
-            raise UserError(f"{figure}: is the name of {' and '.join(map(str, sorted(paths.values())))}; name the file")
-    return [path for _, paths in sorted(named.items()) for path in paths.values()]
+            text = path.read_text(encoding="utf-8", errors="replace")
+            keys = dict(_STORED_UNDER.findall(text))
+            if len(keys) < 2:
+                continue
+            figure = f"{keys['paper']}/{keys['figure']}"
+            if name in (keys["paper"], figure):
+                named.setdefault(figure, {}).setdefault(path.resolve(), Selected(path))
+            elif name in _CLAIM_ID.findall(text):
+                named.setdefault(name, {}).setdefault(path.resolve(), Selected(path, frozenset([name])))
+    for known, items in named.items():
+        if len(items) > 1:
+            files = " and ".join(sorted(str(item.path) for item in items.values()))
+            raise UserError(f"{known}: is the name of {files}; name the file")
+    return [item for _, items in sorted(named.items()) for item in items.values()]
 
 
 def names_of_specs() -> list[str]:
