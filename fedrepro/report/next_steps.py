@@ -19,6 +19,7 @@ from fedrepro.report.contents import Section
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
+from fedrepro.spec.find import of_own_study
 from fedrepro.spec.read import load
 
 PAPER = "paper"
@@ -74,6 +75,10 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
             f"fedrepro check {section.name} --tier {row.tier}",
         )
     if row.level == evidence.PAPER:
+        return
+    if of_own_study(row.figure, row.tier) and row.level == evidence.QUICK:  # nothing is reduced in it
+        if row.evidence:
+            yield Step("To compute the study as its spec describes it:", f"fedrepro run {section.name}")
         return
     sidecar = source.sidecar if source is not None else Sidecar()
     if row.level == evidence.CHANGED:
