@@ -145,8 +145,8 @@ def test_messages_about_own_studies_name_no_tier(
     assert "mine/small: complete\n" in printed[1]
     assert "mine/small: finished, nothing to do" in printed[2]
     assert printed[4] == "mine/small: no run failed or diverged\n"
-    assert not [text for text in (*printed, explained := fedrepro("why", "small.1").output) if "quick" in text]
-    assert "published sizes" not in explained
+    explained = fedrepro("why", "small.1").output
+    assert not [text for text in (*printed, explained) if "quick" in text or "published sizes" in text]
     assert "mine/small (smoke): complete" in fedrepro("run", "small.yaml", "--tier", "smoke").output
 
 
