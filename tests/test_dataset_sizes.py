@@ -63,7 +63,7 @@ def test_loaded_data_have_the_declared_shape(name, params, tmp_path, monkeypatch
     assert all(type(value) is int and value >= 0 for value in sizes.values())
     density = promised.pop("density", None)
     known = {key: value for key, value in promised.items() if value is not None and (key, value) != ("K", 0)}
-    known = {key: value for key, value in known.items() if key not in ("P", "side", "kind")}  # of whom the data are
+    known = {key: value for key, value in known.items() if key not in ("P", "side", "kind", "rank")}  # for defaults
     assert known == {key: sizes.get(key) for key in known}
     assert known or name == "file", "a shape says what is known of the data"
     promised = {key: value for key, value in promised.items() if key not in ("P", "side", "kind")}

@@ -194,6 +194,17 @@ def test_a_default_for_more_clients_than_there_are_is_all_of_them(tmp_path: Path
         load(spec, "quick")
 
 
+def test_the_default_rank_of_a_warm_start_is_that_of_small_views(tmp_path: Path) -> None:
+    np.savez(tmp_path / "views.npz", **{name: np.eye(20, width) for name, width in (("a", 5), ("b", 7))})
+    spec = tmp_path / "views.yaml"
+    own = GCCA.replace("dataset: {name: gcca-synthetic, J: 50, N: 10}", "dataset: {name: views-file, path: views.npz}")
+    assert own != GCCA
+    spec.write_text(own)
+    assert [setting.params["m"] for setting in load(spec, "quick").settings()] == [5]
+    spec.write_text(GCCA)
+    assert [setting.params["m"] for setting in load(spec, "quick").settings()] == [10]
+
+
 def test_features_with_different_units_can_be_standardized(tmp_path: Path) -> None:
     X = np.random.default_rng(0).random((40, 3)) * [1.0, 1000.0, 0.0] + 5.0
     np.save(tmp_path / "mapped.npy", X)

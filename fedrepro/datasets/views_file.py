@@ -60,8 +60,8 @@ class ViewsFile(OwnFiles):
                 )
 
     def shape(self) -> dict[str, Any]:
-        """Return J rows, I views, and N columns if all views have as many."""
-        return {name: value for name, value in self.sizes().items() if name in ("J", "I", "N")}
+        """Return J rows, I views, N columns if all views have as many, and the largest rank that all views can have."""
+        return {name: value for name, value in self.sizes().items() if name in ("J", "I", "N", "rank")}
 
     def expected(self) -> dict[str, Any]:
         """Return the mean number of columns, and the density of sparse views."""
@@ -75,7 +75,8 @@ class ViewsFile(OwnFiles):
         sparse = any(hasattr(view, "nnz") for view in data.views)
         stored = sum(int(view.nnz) if hasattr(view, "nnz") else view.size for view in data.views)
         columns = float(np.mean([view.shape[1] for view in data.views]))
-        return {**size(data), "columns": columns, "density": stored / entries if sparse else None}
+        rank = min(min(view.shape) for view in data.views)
+        return {**size(data), "rank": rank, "columns": columns, "density": stored / entries if sparse else None}
 
     def making(self) -> Cost:
         """Return the cost of reading every entry."""

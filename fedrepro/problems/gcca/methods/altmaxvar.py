@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from fedrepro.compression.compressors import Identity
 from fedrepro.ledger import Ledger
 from fedrepro.multiview import federated
-from fedrepro.parameters import Number, Whole
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.problems.gcca import linear_nodes
 from fedrepro.problems.gcca.problem import GCCA
 from fedrepro.protocols import Method
@@ -61,7 +61,7 @@ class AltMaxVar(Method):
     T: Annotated[int, Whole()] = 10
     b: Annotated[int | None, Whole()] = None
     start: Annotated[str, linear_nodes.STARTS] = "warm"
-    m: Annotated[int, Whole()] = 10
+    m: Annotated[int, Whole(), AtMost("N", "columns"), AtMost("rank", "rows or columns of a view")] = 10
     rho: Annotated[float, Number(least=0.0)] = 0.0
     unbiased: bool = True
     step: Annotated[float, Number(above=0.0)] = 1.0

@@ -20,7 +20,7 @@ from fedrepro.errors import ParameterError
 from fedrepro.ledger import Ledger
 from fedrepro.multiview.aligned_views import View
 from fedrepro.multiview.federated import State
-from fedrepro.parameters import Number, Whole
+from fedrepro.parameters import AtMost, Number, Whole
 from fedrepro.problems.gcca.problem import GCCA, multiplying
 from fedrepro.problems.gcca.truncated_views import mvlsa, truncating
 from fedrepro.protocols import Cost, Method, Work
@@ -45,7 +45,7 @@ class MVLSA(Method):
 
     one_shot: ClassVar[bool] = True
 
-    m: Annotated[int, Whole()] = 10
+    m: Annotated[int, Whole(), AtMost("N", "columns"), AtMost("rank", "rows or columns of a view")] = 10
     r: Annotated[float, Number(least=0.0)] = 0.0
 
     def check(self, *, N: int | None = None, K: int | None = None, **_: Any) -> None:
