@@ -6,6 +6,7 @@ the package do not. ``docs/derivations/theorem-constants.md`` derives what the c
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from fedrepro.results import read
 from fedrepro.runs.compute.drive import run
 from fedrepro.runs.compute.execute import data_of
 from fedrepro.spec import claim_grammar
+from fedrepro.spec.find import specs
 from fedrepro.spec.model import Setting
 from fedrepro.spec.read import load
 
@@ -316,6 +318,18 @@ def test_every_bound_holds_in_every_trial_of_the_kept_results(name: str) -> None
                 assert measured <= allowed, (claim.id, trial)
                 seen += 1
     assert seen >= 3
+
+
+def test_every_promise_has_a_number_or_a_reason() -> None:
+    page = (ROOT / "docs" / "derivations" / "theorem-constants.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(theory\.[\w.]+)` \| .{15,} \|$", page, re.MULTILINE)
+    promises = [
+        claim
+        for path in specs(ROOT / "experiments")
+        for claim in load(path, "paper").claims
+        if claim.theorem == "promise"
+    ]
+    assert sorted(listed) == sorted(claim.id for claim in promises if not claim.bound)
 
 
 def _setting(spec: Path, label: str) -> Setting:
