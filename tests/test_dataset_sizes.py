@@ -63,10 +63,11 @@ def test_loaded_data_have_the_declared_shape(name, params, tmp_path, monkeypatch
     assert all(type(value) is int and value >= 0 for value in sizes.values())
     density = promised.pop("density", None)
     known = {key: value for key, value in promised.items() if value is not None and (key, value) != ("K", 0)}
-    known = {key: value for key, value in known.items() if key not in ("P", "side", "kind", "rank")}  # for defaults
+    beside = ("P", "side", "kind", "rank")  # of whom the data are, and what bounds defaults
+    known = {key: value for key, value in known.items() if key not in beside}
     assert known == {key: sizes.get(key) for key in known}
     assert known or name == "file", "a shape says what is known of the data"
-    promised = {key: value for key, value in promised.items() if key not in ("P", "side", "kind")}
+    promised = {key: value for key, value in promised.items() if key not in beside}
     assert set(promised) <= set(sizes) or name == "file"  # the file contains what the shape cannot know
     if density is not None:
         assert loaded.facts["density"] == pytest.approx([density] * sizes["I"], rel=0.1)
