@@ -371,6 +371,14 @@ def test_parameters_too_large_for_changed_data_become_their_size(small: Path) ->
     assert any("m must be at most the number of clients P = 3, not 6" in error for error in errors)
 
 
+def test_a_dataset_that_is_only_a_name_is_shown_as_a_mapping(small: Path) -> None:
+    small.write_text(
+        small.read_text().replace("  syn: {name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "  syn: digits")
+    )
+    with pytest.raises(SpecErrors, match=r"a dataset must be a mapping with a 'name', for instance \{name: digits\}"):
+        load(small, "quick")
+
+
 def test_published_numbers_of_rows_that_options_take_away_are_left_out(small: Path) -> None:
     table = (
         "kind: table, options: {rows: [m, Q2], columns: algorithm}, published: [{row: 2 4, column: FedCGds, value: 1}"

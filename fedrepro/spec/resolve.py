@@ -152,7 +152,7 @@ class Resolver:
                 return alias, None
             node = table.get(alias) or Node(alias, node.place).named()
         if not isinstance(node.value, dict):
-            example = f"{{name: {next(iter(entries))}}}"
+            example = f"{{name: {node.value if node.value in list(entries) else next(iter(entries))}}}"
             self.collect.error(node, f"a {what} must be a mapping with a 'name', for instance {example}")
             return alias, None
         name = node.get("name")
