@@ -14,6 +14,7 @@ import click
 
 from fedrepro import cpu, registry
 from fedrepro.cli.options import (
+    PartOf,
     complete_panel,
     complete_spec,
     curve_option,
@@ -198,6 +199,12 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     metavar="ADDRESS",
     help="Compute on the workers of this dask scheduler (tcp://host:8786), or on N of its own (local:N).",
 )
+@click.option(
+    "--part",
+    type=PartOf(),
+    metavar="I/N",
+    help="Compute the I-th of N parts of the runs, without results: a task of a job array (docs/many-machines.md).",
+)
 @memory_option
 @click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel.")
 @curve_option
@@ -215,6 +222,7 @@ def run(
     tier: str,
     jobs: int | None,
     scheduler: str | None,
+    part: tuple[int, int] | None,
     memory: float | None,
     only: str | None,
     curves: tuple[str, ...],
@@ -239,16 +247,21 @@ def run(
       fedrepro run experiments/*/*.yaml --stand-in --plot
       fedrepro run gcca/fig9 --tier paper --memory 8G
       fedrepro run fedc/fig5 --tier paper --scheduler tcp://host:8786
+      fedrepro run fedc/fig5 --tier paper --part 3/10
     """
     from fedrepro.plotting import batch
     from fedrepro.runs import runner
     from fedrepro.runs.identity import plan as planning
+    from fedrepro.runs.parts import Part
     from fedrepro.runs.storage.validity import finished
     from fedrepro.runs.storage.write import Written
     from fedrepro.runs.workers import remote
 
     if memory is not None and scheduler is not None:
         raise UserError("--memory limits this machine, not the workers of a scheduler; give --jobs instead")
+    if part is not None and (scheduler is not None or draw):
+        other = "--scheduler: both divide the runs" if scheduler is not None else "--plot: a part writes no results"
+        raise UserError(f"--part {part[0]}/{part[1]} cannot be combined with {other}")
     sets = with_sizes(sets, trials, rounds)
     figures = load_all(specs, tier, sets)
     chosen = _only(figures, only, curves)
@@ -278,15 +291,17 @@ def run(
     cluster_of = remote.connected(scheduler, folders.scratch, quiet) if scheduler else nullcontext()
     with beside or nullcontext(), cluster_of as cluster:
         outcome = runner.run(
-            planned, folders, jobs=jobs, only=chosen, fresh=fresh, quiet=quiet, cluster=cluster, on_written=complete
-        )
+            planned, folders, jobs=jobs, only=chosen, fresh=fresh, quiet=quiet, cluster=cluster,
+            part=Part(*part) if part else None, on_written=complete,
+        )  # fmt: skip
         if beside is not None and not outcome.interrupted:
             for path in beside.files():
                 click.echo(str(path))
     for written in outcome.written:
         click.echo(runner.describe(written))
+    of_part = f"part {part[0]}/{part[1]}: " if part else ""
     click.echo(
-        f"{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
+        f"{of_part}{outcome.computed} runs computed, {outcome.reused} reused, {len(outcome.failed)} failed, "
         f"{outcome.diverged} diverged, in {duration(outcome.seconds)}"
     )
     titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}

@@ -161,6 +161,20 @@ class Memory(click.ParamType):
         return size
 
 
+class PartOf(click.ParamType):
+    """One part of several: 3/10."""
+
+    name = "part"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return the number of the part and the number of parts. Raises UserError for anything else."""
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", str(value))
+        number, of = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= of:
+            raise UserError(f"--part {value}: must be one of 1/N to N/N for N parts, for instance 3/10")
+        return number, of
+
+
 class Length(click.ParamType):
     """A length with its unit: 3.4in, 8.6cm, 86mm, 245pt (72 pt = 1 in)."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+import shutil
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -14,12 +16,13 @@ from types import FrameType
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from fedrepro.files import sweep, writing
+from fedrepro.files import me, sweep, writing
 from fedrepro.progress import Progress
 from fedrepro.results.read import SET_FOLDER, stem
 from fedrepro.runs.compute.groups import groups
 from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity.plan import Plan
+from fedrepro.runs.parts import Part
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.storage import write
 from fedrepro.runs.storage.restore import restore
@@ -58,11 +61,13 @@ class Outcome:
 class Folders:
     """Folders of results: ``root`` contains the tiers, ``.runs`` the finished runs, ``.scratch`` what workers share.
 
-    own : the folder of ``.runs`` and ``.scratch`` if it is not ``root``.
+    own : the folder of ``.runs`` and ``.scratch`` if it is not ``root``. inside : the folder of ``.scratch`` to use
+    instead of ``.scratch`` itself.
     """
 
     root: Path
     own: Path | None = None
+    inside: str = ""
 
     @property
     def store(self) -> Path:
@@ -72,7 +77,7 @@ class Folders:
     @property
     def scratch(self) -> Path:
         """The folder of arrays that workers map into memory; safe to delete if nothing runs."""
-        return (self.own or self.root) / ".scratch"
+        return (self.own or self.root) / ".scratch" / self.inside
 
 
 def run(
@@ -84,6 +89,7 @@ def run(
     fresh: bool = False,
     quiet: bool = False,
     cluster: Cluster | None = None,
+    part: Part | None = None,
     on_written: Callable[[int, write.Written], None] = lambda number, written: None,
 ) -> Outcome:
     """Compute the missing runs of a plan and write the results of its figures; call ``on_written`` once per figure.
@@ -91,19 +97,27 @@ def run(
     jobs : groups of runs computed at a time, each in its own process (None: one per core, or as many as keep the
     ``cluster`` busy, but in this process if all takes less than ``BRIEF``; 1: in this process if it takes less than
     ``SOON``). only : for each figure, the series to compute (None: all). Finished runs are always kept: a kill loses at
-    most the runs in progress, Ctrl-C ends cleanly, and a second command for the same figure waits for the first.
+    most the runs in progress, Ctrl-C ends cleanly, and a second command for the same figure waits for the first. part :
+    compute only this part of the runs and write no results; commands with parts wait for no other command.
     """
     store = Store(folders.store)
     wanted = plan.chosen(only)
+    figures = range(len(plan.figures) if part is None else 0)
+    if part is not None:
+        mine = part.runs(wanted.values())
+        wanted = {id_: run for id_, run in wanted.items() if id_ in mine}
     outcome = Outcome()
     began = time.perf_counter()
-    with _locks(plan, folders, quiet), _interruptible() as stop:
+    alone = _locks(plan, folders, quiet) if part is None else _own_scratch(folders)
+    with alone as folders, _interruptible() as stop:
         store.open()
         if fresh:
             for id_ in wanted:
                 store.forget(id_)
         else:
-            outcome.restored = sum(restore(plan, number, store, folders.root) for number in range(len(plan.figures)))
+            only_mine = wanted if part is not None else None
+            for number in range(len(plan.figures)):
+                outcome.restored += restore(plan, number, store, folders.root, only_mine)
         for id_ in wanted:
             store.read(id_)  # renames a damaged record, so that the run is computed again
         todo = [r for r in plan.todo(store) if r.id in wanted]
@@ -111,14 +125,15 @@ def run(
         evict(folders.scratch)
         written: dict[int, write.Written] = {}
         try:
-            with contextlib.closing(_compute(plan, todo, folders, jobs, outcome, stop, quiet, cluster)) as done:
+            computing = _compute(plan, todo, figures, folders, jobs, outcome, stop, quiet, cluster)
+            with contextlib.closing(computing) as done:
                 for number, finished in done:
                     written[number] = finished
                     on_written(number, finished)
         except KeyboardInterrupt:
             outcome.interrupted = True
         finally:
-            for number in range(len(plan.figures)):
+            for number in figures:
                 if plan.by_figure[number] and number not in written:
                     written[number] = write.write(plan, number, store, folders.root)
                     on_written(number, written[number])
@@ -135,6 +150,7 @@ def run(
 def _compute(
     plan: Plan,
     todo: list[Run],
+    figures: Sequence[int],
     folders: Folders,
     jobs: int | None,
     outcome: Outcome,
@@ -148,7 +164,7 @@ def _compute(
     timings = predict.Timings(folders.store)  # the progress bar needs no calibration
     costs = {run.id: timings.seconds(run) for run in todo}
     by_id = {run.id: run for run in todo}
-    waiting = {n: {r.id for runs in s.values() for r in runs} & set(by_id) for n, s in enumerate(plan.by_figure)}
+    waiting = {n: {r.id for runs in plan.by_figure[n].values() for r in runs} & set(by_id) for n in figures}
     if cluster is None:
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
@@ -222,7 +238,18 @@ def _interruptible() -> Iterator[_Stop]:
 
 
 @contextlib.contextmanager
-def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
+def _own_scratch(folders: Folders) -> Iterator[Folders]:
+    """Yield folders with a ``scratch`` of this process: it would wait for other commands, or they remove its arrays."""
+    evict(folders.scratch)
+    own = dataclasses.replace(folders, inside=f"part.{me()}")
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own.scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[Folders]:
     """Hold the locks of the figures' results: one command at a time. Locks end with their process, even if killed."""
     with contextlib.ExitStack() as stack:
         for figure in sorted(plan.figures, key=lambda f: (f.tier, f.paper, f.figure)):
@@ -241,7 +268,7 @@ def _locks(plan: Plan, folders: Folders, quiet: bool) -> Iterator[None]:
             with writing(base.parent):
                 base.parent.mkdir(parents=True, exist_ok=True)
             sweep(base.parent)
-        yield
+        yield folders
 
 
 def default_jobs() -> int:
