@@ -88,6 +88,9 @@ def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, programs: 
     home.mkdir()
     (home / ".programs").symlink_to(programs)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))  # of the machine that runs the tests
+    for name in ("NO_COLOR", "FORCE_COLOR"):  # of who runs the tests
+        monkeypatch.delenv(name, raising=False)
     return home
 
 

@@ -58,6 +58,9 @@ class _Group(click.Group):
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
+        from fedrepro.cli import colour
+
+        ctx.color = colour.wanted()
         try:
             _require_folder()
             return super().invoke(ctx)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, json_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.progress import duration
@@ -173,7 +174,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         if case is not before:
             click.echo(f"{case.figure.name} with {case.name}: {'; '.join(map(str, case.alternatives))}")
         before = case
-        arrow = f"{effect.before.verdict} -> {effect.after.verdict}"
+        arrow = f"{colour.word(effect.before.verdict)} -> {colour.word(effect.after.verdict)}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
         click.echo(f"  {'':<24} {effect.shift.words if effect.shift else 'its margins cannot be compared'}")
         if effect.readings_in_words:
@@ -199,7 +200,7 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         click.echo(json.dumps([_decision(one) for one in decided], indent=1))
         return
     for one in decided:
-        click.echo(f"{one.row.verdict:<16} {one.row.claim.id:<24} {one.words}")
+        click.echo(f"{colour.word(one.row.verdict, 16)} {one.row.claim.id:<24} {one.words}")
         for cause in one.causes:
             click.echo(f"{'':<41} cause: {cause}")
 

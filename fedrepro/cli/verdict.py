@@ -17,6 +17,7 @@ from fedrepro.claims import precedence
 from fedrepro.claims.classes import ONE, TURNS, in_classes
 from fedrepro.claims.evidence import NONE, PAPER, VERDICTS
 from fedrepro.claims.precedence import AFTER, LOCKED
+from fedrepro.cli import colour
 from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError
@@ -91,13 +92,13 @@ def verdict(
     if not (named or only):
         _print_summary(judged)
     for row in rows if named or only else ():
-        click.echo(f"{row.verdict:<19} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
+        click.echo(f"{colour.word(row.verdict, 19)} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
         if row.robustness is not None and row.robustness.kind != ONE:
             click.echo(f"{'':<19} {row.robustness.words}")
         if row.precedence is not None and row.precedence.kind in (LOCKED, AFTER):
             click.echo(f"{'':<19} {row.precedence.words}")
     counts = Counter((row.verdict, "" if of_own_study(row.figure, row.tier) else row.level) for row in rows)
-    by_verdict = [f"{n} {name}" + _level(level) for (name, level), n in counts.items()]
+    by_verdict = [f"{n} {colour.word(name)}" + _level(level) for (name, level), n in counts.items()]
     click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
     if by_class := in_classes(row.robustness for row in rows):
         click.echo(by_class)
@@ -182,7 +183,8 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
         counts = Counter(row.verdict for row in own)
         figures = sum(stale.values()) if paper == "all" else stale[paper]
         lines.append((paper, str(len(own)), *(str(counts[verdict] or "") for verdict in shown), str(figures or "")))
-    for line in aligned(lines):
+    head, *body = aligned(lines)
+    for line in (colour.words(head), *body):
         click.echo(line)
 
 
@@ -192,7 +194,7 @@ def _print_stale(judged: Sequence[Verdicts]) -> None:
 
     results = {(figure.name, tier): reasons for figure in judged for tier, reasons in figure.stale.items()}
     if results:
-        click.secho(in_words(results), fg="yellow")
+        click.secho(in_words(results), **colour.STYLES[colour.STALE])
 
 
 def _level(level: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fedrepro.claims.classes import ONE
+from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, evidence_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import Selected, of_own_study, select_distinct
@@ -42,9 +43,10 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     (row,) = (row for row in section.claims if row.claim.id == name)
     source = section.read_from(row)
     found = sentences.sentence(row.claim, source.figure, source.known) if source is not None else ""
+    level = "" if of_own_study(row.figure, row.tier) else f" ({row.level} evidence)"
     lines = [
         f"{row.claim.id}: {row.claim.says} ({row.claim.where})",
-        f"{row.verdict}{'' if of_own_study(row.figure, row.tier) else f' ({row.level} evidence)'}: {row.why}",
+        f"{colour.word(row.verdict)}{level}: {row.why}",
     ]
     if found:
         lines.append(f"numbers: {found}")
