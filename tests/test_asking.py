@@ -162,6 +162,11 @@ def test_messages_name_figures_as_commands_do(project: Path, fedrepro: Call) -> 
     assert "beyond/small: its only results are of the smoke tier; `fedrepro verdict beyond/small --tier" in only.output
 
 
+def test_comparing_methods_leads_to_duel(fedrepro: Call) -> None:
+    assert "`fedrepro duel fedmgs OTHER --data DATASET`" in fedrepro("compare", "fedmgs", "fedmavg").output
+    assert "duel" not in fedrepro("compare", "nowhere.csv", "fedmavg").output
+
+
 def test_plot_draws_the_largest_tier_with_results_unless_one_is_named(project: Path, fedrepro: Call) -> None:
     fedrepro("run", "beyond/small", "-j", 1, "--tier", "smoke")
     assert "plots/smoke/beyond/small.png" in fedrepro("plot", "beyond/small", "--format", "png").output

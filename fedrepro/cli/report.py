@@ -123,6 +123,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     """Print which curves differ between two sets of results, beyond the noise of their trials.
 
     A and B are two results files of one figure, or two folders of them, whose common figures are compared.
+    `fedrepro duel A B` compares two methods.
 
     Trials with the same number are paired; a curve moved if the interval of the mean difference (95 % jointly over up
     to ten rounds) excludes zero. Columns: curve, metric, end value in A and B, difference B - A with its interval.

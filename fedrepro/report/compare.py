@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedrepro import registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.results.read import PACKED, frame, read_sidecar
 
@@ -53,7 +54,9 @@ def read(path: Path) -> pd.DataFrame:
         packed = (path.with_name(path.name + suffix) for suffix in PACKED)  # large results are compressed
         path = next((compressed for compressed in packed if compressed.exists()), path)
     if not path.exists():
-        raise UserError(f"{path}: no such file; results are stored in results/TIER/PAPER/FIGURE.csv")
+        duel = f"; `fedrepro duel {path} OTHER --data DATASET` compares methods"
+        hint = duel if str(path) in registry.methods() else ""
+        raise UserError(f"{path}: no such file; results are stored in results/TIER/PAPER/FIGURE.csv{hint}")
     sidecar = read_sidecar(path.with_name(path.name.removesuffix(".gz").removesuffix(".xz").removesuffix(".csv")))
     return frame(path, sidecar.csv_sha256 if sidecar is not None else "")
 
