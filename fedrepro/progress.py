@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
@@ -14,15 +15,16 @@ IN_RUNS = "says"  # see fedrepro.runs.identity.code
 EVERY = 30.0
 """Seconds between two lines in a log."""
 
-BAR = "{percentage:3.0f}%|{bar:20}| [{elapsed}<{remaining}] {desc}"
-"""Format of the bar on a terminal, cut at its right edge."""
+BAR = "{percentage:3.0f}%|{bar:20}| [{elapsed}<LEFT] {desc}"
+"""Format of the bar on a terminal with the time that is left, cut at its right edge."""
 
 
 class Progress:
     """A context that prints on standard error how many of ``pieces`` are done, the time so far and the time left.
 
     what : name of the pieces. total : their work in all, in the unit of ``step``, for the share that is shown.
-    seconds : predicted time for all pieces, used until the first one is done. quiet : print nothing.
+    seconds : predicted time for all pieces, used until the first one is done. left : returns the seconds that are left,
+    None if it cannot know; without it, the rest takes as long as the part that is done. quiet : print nothing.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class Progress:
         total: float | None = None,
         *,
         seconds: float | None = None,
+        left: Callable[[], float | None] = lambda: None,
         quiet: bool = False,
         every: float = EVERY,
         stream: TextIO | None = None,
     ) -> None:
         self.what, self.pieces, self.seconds, self.quiet = what, pieces, seconds, quiet
+        self.known_left = left
         self.total = float(pieces) if total is None else total
         self.stream = sys.stderr if stream is None else stream
         self.terminal = _is_terminal(self.stream)
@@ -51,7 +55,9 @@ class Progress:
         if self.terminal:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=self.total, file=self.stream, dynamic_ncols=True, smoothing=0.1, bar_format=BAR)
+            self._bar = tqdm(
+                total=self.total, file=self.stream, dynamic_ncols=True, bar_format=BAR.replace("LEFT", "?")
+            )
             self._bar.set_description_str(f"0/{self.pieces} {self.what}")
         self._ticking = threading.Thread(target=self._tick, daemon=True)
         self._ticking.start()
@@ -64,21 +70,40 @@ class Progress:
         self.amount += amount
         if self.terminal and not self.quiet:
             self._bar.set_description_str(f"{self.done}/{self.pieces} {name}", refresh=False)
+            self._bar.bar_format = self._format()
             self._bar.update(amount)
 
     def line(self) -> str:
         """Return the current line for a log."""
-        gone = time.perf_counter() - self._began
-        share = self.amount / self.total if self.total > 0 else 1.0
-        left = gone * (1 - share) / share if share > 0 else self.seconds - gone if self.seconds is not None else None
+        gone, share, left = time.perf_counter() - self._began, self._share(), self._left()
         rest = "" if left is None else f", about {_clock(left)} left" if left > 0 else ", longer than predicted"
         rest = rest if self.done < self.pieces else ""
         return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} gone{rest}"
+
+    def _share(self) -> float:
+        """Return the share of the work that is done."""
+        return self.amount / self.total if self.total > 0 else 1.0
+
+    def _left(self) -> float | None:
+        """Return the predicted seconds that are left, at most 0 if all takes longer than predicted."""
+        known = self.known_left()
+        if known is not None:
+            return known
+        gone, share = time.perf_counter() - self._began, self._share()
+        if share > 0:
+            return gone * (1 - share) / share
+        return self.seconds - gone if self.seconds is not None else None
+
+    def _format(self) -> str:
+        """Return the format of the bar, with the time that is left."""
+        left = self._left()
+        return BAR.replace("LEFT", "?" if left is None else self._bar.format_interval(max(0.0, left)))
 
     def _tick(self) -> None:
         """Print at regular intervals, even while no piece ends."""
         while not self._stop.wait(self.every):
             if self.terminal:
+                self._bar.bar_format = self._format()
                 self._bar.refresh()
             else:
                 print(self.line(), file=self.stream, flush=True)

@@ -110,6 +110,7 @@ def plan(
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.predict import timings as predict
     from fedrepro.runs.predict.calibrate import machine_for
+    from fedrepro.runs.predict.remaining import busy
 
     figures = load_all(specs, tier, with_sizes(sets, trials, rounds))
     planned = planning.make(figures, stand_in)
@@ -138,7 +139,7 @@ def plan(
         f"about {duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
     if todo:
-        _print_notes(cpu.doubts())
+        _print_notes([*cpu.doubts(), *busy(jobs)])
         click.echo(
             f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest from declared costs "
             "or their timed first rounds"

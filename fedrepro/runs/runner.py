@@ -24,6 +24,8 @@ from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.parts import Part
 from fedrepro.runs.predict import timings as predict
+from fedrepro.runs.predict.remaining import Remaining, slowdown
+from fedrepro.runs.predict.timings import took
 from fedrepro.runs.storage import write
 from fedrepro.runs.storage.restore import restore
 from fedrepro.runs.storage.store import Store
@@ -169,16 +171,21 @@ def _compute(
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
         here = sum(costs.values()) < SOON if jobs == 1 else jobs is None and timings.total(todo, 1) < BRIEF
+        workers = 1 if here else workers
         answers = _here(together, folders) if here else local.answers(together, folders.store, folders.scratch, workers)
     else:
         workers = cluster.ready()
         together = groups(todo, costs, min(jobs or workers, len(todo)), _timed(plan))
         contents = {run.problem_id: plan.source(run.setting).fingerprint for run in todo}
         answers = cluster.answers(together, contents, Store(folders.store), jobs)
-    predicted = timings.total(todo, jobs or workers)
-    with Progress("runs", len(todo), sum(costs.values()), seconds=predicted, quiet=quiet) as progress:
+    predicted = timings.total(todo, jobs or workers) * (slowdown(workers) if cluster is None else 1.0)
+    store = Store(folders.store)
+    remaining = Remaining(todo, costs, min(workers, len(together)))
+    left = remaining.seconds if cluster is None else lambda: None  # workers of a cluster come and go
+    with Progress("runs", len(todo), sum(costs.values()), seconds=predicted, left=left, quiet=quiet) as progress:
         try:
             for id_, status in answers:
+                remaining.ended(by_id[id_], None if quiet or cluster is not None else took(store, id_))
                 progress.step(by_id[id_].setting.series, costs[id_])
                 if status.startswith("failed"):
                     outcome.failed[id_] = status
@@ -189,7 +196,7 @@ def _compute(
                     if id_ in ids:
                         ids.discard(id_)
                         if not ids:
-                            yield number, write.write(plan, number, Store(folders.store), folders.root)
+                            yield number, write.write(plan, number, store, folders.root)
                 if stop.asked:
                     outcome.interrupted = True
                     break

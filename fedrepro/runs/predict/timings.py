@@ -106,10 +106,16 @@ class Timings:
     def learn(self, runs: Iterable[Run]) -> None:
         """Keep the seconds of the runs that are finished, with warm-up and measuring where that is recorded."""
         for run in runs:
-            if run.family not in self.known and (record := self.store.read(run.id)) is not None:
-                self.known[run.family] = float(record.meta.get("took", record.meta["seconds"]))
+            if run.family not in self.known and (seconds := took(self.store, run.id)) is not None:
+                self.known[run.family] = seconds
         text = json.dumps(self.known, sort_keys=True).encode()
         atomically(self.path, text)
+
+
+def took(store: Store, run: str) -> float | None:
+    """Return the seconds that a finished run took, with warm-up and measuring where that is recorded; None without."""
+    record = store.read(run)
+    return None if record is None else float(record.meta.get("took", record.meta["seconds"]))
 
 
 def _together(run: Run, runs: Sequence[Run], jobs: int) -> float:
