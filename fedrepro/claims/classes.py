@@ -191,7 +191,7 @@ def in_classes(judged: Iterable[Robustness | None]) -> str:
     for kind in CLASSES[:-1]:
         own = [f"{counts[kind, outcome]} {plural}" for outcome, plural in PLURAL.items() if counts[kind, outcome]]
         texts += [f"{kind}: {', '.join(own)}"] if own else []
-    return f"readings of {len(several)} claim{'s' * (len(several) != 1)}: {'; '.join(texts)}"
+    return f"readings of {len(several)} claims: {'; '.join(texts)}"
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------
