@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import re
 import signal
@@ -35,6 +36,9 @@ ONE_THREAD = dict.fromkeys(
 )  # fmt: skip
 """Variables that libraries read when they are loaded."""
 
+RARELY = (20_000, 20, 20)
+"""Thresholds of the garbage collector in processes that read and draw: it takes a tenth of their time by default."""
+
 
 ADVICE = "the same command tries it again; fewer workers (--jobs), or as many as fit into --memory, leave more to each"
 REASONS = {
@@ -52,16 +56,18 @@ CRASHED = (
 def pool(size: int, env: dict[str, str] | None = None) -> Any:
     """Return an executor of ``size`` processes, with the variables ``env`` set before they load anything.
 
-    If one of them dies, the futures raise ``concurrent.futures.process.BrokenProcessPool``, and the executor cannot be
-    used any more. Raises UserError if the shared memory that processes need is full.
+    Without ``env`` they collect garbage rarely; processes that compute hold larger arrays. If one of them dies, the
+    futures raise ``concurrent.futures.process.BrokenProcessPool``, and the executor cannot be used any more. Raises
+    UserError if the shared memory that processes need is full.
     """
     with _LOADING:
         from joblib.externals.loky import ProcessPoolExecutor
 
     # joblib replaces a worker that has grown by 300 MB between two tasks; nothing is lost
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
+    given = os.getpid(), __file__, env is None
     try:
-        return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=(os.getpid(), __file__))
+        return ProcessPoolExecutor(max_workers=size, env=env, initializer=_begin, initargs=given)
     except OSError as error:
         if not is_full(error):
             raise
@@ -70,7 +76,7 @@ def pool(size: int, env: dict[str, str] | None = None) -> Any:
         ) from error
 
 
-def _begin(parent: int, module: str) -> None:
+def _begin(parent: int, module: str, rarely: bool) -> None:
     if module != __file__:  # the snapshot from which the parent runs was removed
         raise RuntimeError(f"this process loaded {__file__}, its parent {module}")
     for name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all processes; the command ends its workers itself
@@ -78,6 +84,8 @@ def _begin(parent: int, module: str) -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     if "PYTHONFAULTHANDLER" not in os.environ:  # the command itself reports how a process ended
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115  it stays open
+    if rarely:
+        gc.set_threshold(*RARELY)
     if os.name == "posix":
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -17,6 +18,9 @@ ROOT = Path(__file__).parents[1]
 # The same examples in every run, so that a failure is caused by a change of the code.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+
+# Libraries and collected tests are millions of objects, which the collector would look through hundreds of times.
+gc.set_threshold(20_000, 20, 20)
 
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")

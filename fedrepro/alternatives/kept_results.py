@@ -13,7 +13,7 @@ import io
 import itertools
 import lzma
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,16 @@ MANY, DENSE, APART = 101, 50, 1.1
 
 @dataclass(frozen=True)
 class Numbers:
-    """A figure's numbers as claims read them: the figure, its tidy frame, its sidecar, and what was looked up."""
+    """A figure's numbers as claims read them: the figure, its tidy frame, its sidecar, and what was looked up.
+
+    parts : the numbers of some of the trials, made once, so that claims with the same trials share what was looked up.
+    """
 
     figure: Figure
     frame: Any
     sidecar: Sidecar
     known: Known
+    parts: dict[tuple[int, ...], Numbers] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, figure: Figure, rows: Any, sidecar: Sidecar) -> Numbers:
@@ -50,8 +54,11 @@ class Numbers:
 
     def over(self, trials: Iterable[int]) -> Numbers:
         """Return the numbers of these trials only."""
-        rows = self.frame[self.frame["trial"].isin(list(trials))]
-        return Numbers.of(self.figure, rows, self.sidecar)
+        chosen = tuple(trials)
+        if chosen not in self.parts:
+            rows = self.frame[self.frame["trial"].isin(chosen)]
+            self.parts[chosen] = Numbers.of(self.figure, rows, self.sidecar)
+        return self.parts[chosen]
 
 
 def base(root: Path, case: Case) -> Path:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fedrepro.claims import evidence, judge, robustness, written_before
+from fedrepro.claims.classes import Robustness
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.contents import LENT, Report, Section
@@ -20,7 +21,7 @@ from fedrepro.runs.storage.validity import validity
 from fedrepro.spec import discrepancies, nodes
 from fedrepro.spec.discrepancies import Discrepancy, Effect
 from fedrepro.spec.find import Selected, stored_under
-from fedrepro.spec.model import Claim, Figure
+from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
 from fedrepro.spec.tiers import BEST, TIERS
 
@@ -94,7 +95,7 @@ def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()
         number = len(claims.value) if claims is not None and isinstance(claims.value, list) else 0
         return Verdicts(path, "/".join(stored_under(root_node)), (), False, number, {})
     figure = sources[0].figure
-    rows = _best([_rows(source, root) for source in sources], figure.claims)
+    rows = _best(sources, root)
     rows = tuple(row for row in rows if not selected.claims or row.claim.id in selected.claims)
     judged = {row.tier for row in rows}
     reasons = {s.figure.tier: staleness.stale(s.figure, s.sidecar, root) for s in sources if s.figure.tier in judged}
@@ -123,7 +124,7 @@ def section(path: Path, tier: str, root: Path) -> Section:
         rows = tuple(judge.untested(claim, figure, why) for claim in figure.claims)
         return Section(path, figure, None, rows, tuple(damaged), tiers=tuple(available))
     source = sources[0]
-    rows = _best([_rows(s, root) for s in sources], source.figure.claims)
+    rows = _best(sources, root)
     shown = [s for s in sources if s is source or s.figure.tier in {row.tier for row in rows}]
     last = {s.figure.tier: staleness.last_check(s.figure, s.sidecar, root) for s in shown}
     fresh = [_fresh(s, source, last[s.figure.tier]) for s in shown]
@@ -182,26 +183,38 @@ def _source(path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> Figu
     return FigureData(figure, frame, sidecar, read.points(read.stem(root, figure), sidecar))
 
 
-def _rows(source: FigureData, root: Path) -> dict[str, judge.Row]:
+def _best(sources: Sequence[FigureData], root: Path) -> tuple[judge.Row, ...]:
+    """Return the row with the best evidence for every claim of the first tier; ties go to the first tier.
+
+    Another tier is judged only if its evidence can be better, and readings only for the rows that are returned.
+    """
+    best = _rows(sources[0])
+    for source in sources[1:]:
+        if any(_rank(row.level) > _rank(source.figure.tier) for row in best.values()):
+            own = _rows(source)
+            best |= {name: own[name] for name in best.keys() & own if _rank(own[name].level) < _rank(best[name].level)}
+    for source in sources:
+        if chosen := {name: row for name, row in best.items() if row.tier == source.figure.tier}:
+            judged = _readings(source, root)
+            best |= {name: dataclasses.replace(row, robustness=judged.get(name)) for name, row in chosen.items()}
+    return tuple(best[claim.id] for claim in sources[0].figure.claims)
+
+
+def _rank(level: str) -> int:
+    """Return the place of a level of evidence; a tier has the name of the best level that its results can have."""
+    return evidence.LEVELS.index(level)
+
+
+def _rows(source: FigureData) -> dict[str, judge.Row]:
     rows = judge.table(source.figure, source.frame, source.sidecar, source.known)
+    states = written_before.of_figure(source.figure, source.sidecar)
+    return {row.claim.id: dataclasses.replace(_explained(row, source), precedence=states[row.claim.id]) for row in rows}
+
+
+def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
     base = read.stem(root, source.figure)
     table = read.results_file(base)
-    judged = robustness.kept(base, source.figure, source.known, read.content_hash(table) if table else "")
-    states = written_before.of_figure(source.figure, source.sidecar)
-    return {
-        row.claim.id: dataclasses.replace(
-            _explained(row, source), robustness=judged.get(row.claim.id), precedence=states[row.claim.id]
-        )
-        for row in rows
-    }
-
-
-def _best(tiers: list[dict[str, judge.Row]], claims: Iterable[Claim]) -> tuple[judge.Row, ...]:
-    """Return, for every claim of the first tier, the row with the best evidence; ties go to the first tier."""
-    return tuple(
-        min((rows[claim.id] for rows in tiers if claim.id in rows), key=lambda row: evidence.LEVELS.index(row.level))
-        for claim in claims
-    )
+    return robustness.kept(base, source.figure, source.known, read.content_hash(table) if table else "")
 
 
 def _explained(row: judge.Row, source: FigureData) -> judge.Row:
