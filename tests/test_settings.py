@@ -220,6 +220,14 @@ def test_the_cases_are_each_value_alone_and_those_of_one_origin_together(project
     assert [case.name for case in cases.pairs(figure, together.alternatives)] == ["beyond.1.q1-4+beyond.2.outliers"]
 
 
+def test_two_values_that_exclude_each_other_make_no_pair(project: Path) -> None:
+    diminishing = an_alternative(Change("algorithm", ("fedcavg",), {"Q2": None, "Qhat": 10}, {}))
+    constant = an_alternative(Change("algorithm", ("fedcavg",), {"Q2": 3}, {}), "x.2.y")
+    more = an_alternative(Change("algorithm", ("fedcavg",), {"Q1": 3}, {}), "x.3.y")
+    made = cases.pairs(the_figure(), [diminishing, constant, more])
+    assert [case.name for case in made] == ["x.1.y+x.3.y", "x.2.y+x.3.y"]
+
+
 def test_a_value_that_excludes_others_is_not_applied_together_with_them(project: Path) -> None:
     path = Path("experiments/beyond/discrepancies.yaml")
     path.write_text(ROWS.replace("from: released, change: {dataset", "from: released, alone: true, change: {dataset"))

@@ -5,6 +5,7 @@ A set is one alternative alone, all that are printed or all that are released in
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from fedrepro.alternatives.apply import changed
 from fedrepro.claims import judge
+from fedrepro.errors import UserError
 from fedrepro.spec.discrepancies import Alternative, Discrepancy
 from fedrepro.spec.model import Claim, Figure, Panel
 
@@ -106,10 +108,16 @@ def together(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
 
 
 def pairs(figure: Figure, alternatives: Iterable[Alternative]) -> list[Case]:
-    """Return the cases of each pair of alternatives from different rows of the discrepancies."""
+    """Return the cases of each pair of alternatives from different rows of the discrepancies.
+
+    Each alternative has been applied alone. Two that exclude each other make no pair.
+    """
     couples = itertools.combinations(alternatives, 2)
-    different = (pair for pair in couples if _row(pair[0]) != _row(pair[1]))
-    return _cases(figure, ((f"{one.id}+{other.id}", (one, other)) for one, other in different))
+    made = []
+    for one, other in (pair for pair in couples if _row(pair[0]) != _row(pair[1])):
+        with contextlib.suppress(UserError):
+            made += _cases(figure, [(f"{one.id}+{other.id}", (one, other))])
+    return made
 
 
 def named(figure: Figure, rows: Sequence[Discrepancy], names: Iterable[str]) -> list[Case]:
