@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import lzma
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -595,13 +596,17 @@ def test_cases_are_found_again_by_name(project: Path) -> None:
 # What decides ---------------------------------------------------------------------------------------------------------
 
 
-def tried(name: str, verdict: str, *origins: str, before: str = "reproduced") -> deciding.Tried:
+def tried(
+    name: str, verdict: str, *origins: str, before: str = "reproduced", change: tuple[float, float] | None = None
+) -> deciding.Tried:
     parts = name.split("+")
     alternatives = tuple(Alternative(part, origin, ()) for part, origin in zip(parts, origins, strict=True))
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
     own = dataclasses.replace(row, verdict=before)
-    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, own, row, 2, ()))
+    margin = Interval(0.0, -1.0, 1.0)
+    shifts = () if change is None else (paired.Shift(0, "", margin, margin, Interval(sum(change) / 2, *change), False),)
+    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, own, row, 2, shifts))
 
 
 def decided(verdict: str, *cases_tried: deciding.Tried) -> str:
@@ -617,7 +622,7 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     noise = tried("beyond.3.q2-9", "within noise", "ours")
     assert decided("reproduced") == "no other setting has been run"
     assert decided("reproduced", same) == "in every setting tried (1)"
-    assert decided("within noise", noise) == "within noise in every setting tried (1)"
+    assert decided("within noise", noise) == "no setting tried decides it (1)"
     assert decided("not reproduced", printed, noise) == (
         "no setting tried turns it (2); within noise with (ours, beyond.3.q2-9)"
     )
@@ -626,7 +631,9 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
         "turns: only with the figure's own value; fails with (released, beyond.2.outliers) (of 1 tried); "
         "under-specified: the paper does not print outliers"
     )
-    assert decided("within noise", printed, same) == (
+    lower = tried("beyond.1.q1-3", "not reproduced", "printed", before="within noise", change=(-3.0, -1.0))
+    higher = tried("beyond.3.q2-9", "reproduced", "ours", before="within noise", change=(1.0, 3.0))
+    assert decided("within noise", lower, higher) == (
         "turns: holds with (ours, beyond.3.q2-9); fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
 
@@ -634,6 +641,31 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
 def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path) -> None:
     noise = tried("beyond.3.q2-9", "within noise", "ours", before="within noise")
     assert decided("reproduced", noise) == "in every setting tried (1)"
+
+
+def test_a_verdict_turns_only_against_the_same_trials_with_our_values(project: Path) -> None:
+    few = tried("beyond.1.q1-3", "reproduced", "printed", before="reproduced")  # many trials fail, these few hold
+    assert decided("not reproduced", few) == "no setting tried turns it (1)"
+    turned = tried("beyond.1.q1-3", "reproduced", "printed", before="not reproduced")
+    assert decided("not reproduced", turned) == "turns: holds with (printed, beyond.1.q1-3) (of 1 tried)"
+
+
+def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_zero(project: Path) -> None:
+    for before, change, turns in (
+        ("not reproduced", (-1.0, 3.0), True),
+        ("within noise", (1.0, 3.0), True),
+        ("within noise", (-1.0, 3.0), False),
+        ("within noise", None, False),
+    ):
+        case = tried("beyond.1.q1-3", "reproduced", "printed", before=before, change=change)
+        assert decided("within noise", case).startswith("turns" if turns else "no setting tried decides it")
+
+
+def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:
+    finite, never, always = Interval(1.0, 0.5, 1.5), Interval(*[-math.inf] * 3), Interval(*[math.inf] * 3)
+    unknown = Interval(*[math.nan] * 3)
+    for before, after, certain in ((never, never, False), (never, finite, True), (never, always, True)):
+        assert paired.Shift(0, "", before, after, unknown, False).certain is certain
 
 
 def test_a_pair_decides_only_what_neither_part_decides_alone(project: Path) -> None:
@@ -651,12 +683,15 @@ def test_a_cause_has_the_values_and_the_change_of_the_margin_with_its_interval(c
         iter(survey.computed([Path("experiments/beyond/small.yaml")], the_rows(), "quick", computed / "results", ""))
     )
     (one,) = survey.decided([(own, listed)], the_rows(), computed / "results")
-    turned = dataclasses.replace(one, row=dataclasses.replace(one.row, verdict="not reproduced"))
-    held = [t for t in turned.tried if t.outcome == deciding.HELD]
-    for cause, case in zip(turned.causes, held, strict=True):
-        assert cause.startswith("Q1 = 3 (printed, beyond.1.q1-3): ")
-        assert case.effect.shift is not None
-        assert cause.endswith(case.effect.shift.words)
+    (case,) = one.tried
+    verdicts = {"before": "fails", "after": "holds"}
+    rows = {name: dataclasses.replace(getattr(case.effect, name), verdict=word) for name, word in verdicts.items()}
+    turned = deciding.Tried(case.case, dataclasses.replace(case.effect, **rows))
+    failed = dataclasses.replace(one, row=dataclasses.replace(one.row, verdict="fails"), tried=(turned,))
+    (cause,) = failed.causes
+    assert cause.startswith("Q1 = 3 (printed, beyond.1.q1-3): ")
+    assert turned.effect.shift is not None
+    assert cause.endswith(turned.effect.shift.words)
 
 
 def test_claims_are_listed_with_what_decides_them(computed: Path, fedrepro: Call) -> None:

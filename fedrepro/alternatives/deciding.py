@@ -1,7 +1,7 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
-A setting is a cause only if the verdict turns with it. Where neither our value nor the one that turns the verdict is
-printed, the claim is under-specified: the paper leaves open what would decide.
+A setting is a cause only if the verdict turns with it over the same trials. Where neither our value nor the one that
+turns the verdict is printed, the claim is under-specified: the paper leaves open what would decide.
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ class Tried:
         return OUTCOME.get(self.effect.after.verdict, "")
 
     @property
+    def turns(self) -> bool:
+        """Whether the other values decide the verdict, and our values do not decide it so over the same trials.
+
+        Where the same trials decide nothing with our values, the margin has to change by more than its uncertainty.
+        """
+        before = OUTCOME.get(self.effect.before.verdict, "")
+        opposite = {HELD: FAILED, FAILED: HELD}.get(self.outcome)
+        return opposite is not None and (before == opposite or (before == OPEN and self.effect.changes))
+
+    @property
     def origins(self) -> list[str]:
         """The origins of the other values, each once."""
         return list(dict.fromkeys(alternative.origin for alternative in self.case.alternatives))
@@ -63,23 +73,19 @@ class Deciding:
         """What the verdict with the figure's own values says."""
         return OUTCOME.get(self.row.verdict, "")
 
-    def where(self, outcome: str) -> list[Tried]:
-        """Return the cases with this outcome; a pair only if neither part has it alone."""
-        chosen = [tried for tried in self.tried if tried.outcome == outcome]
-        alone = {tried.case.name for tried in chosen}
-        return [t for t in chosen if not (len(t.case.alternatives) > 1 and {a.id for a in t.case.alternatives} & alone)]
-
     @property
     def turns(self) -> list[Tried]:
         """The cases that turn the verdict; for one within noise, those that decide it."""
-        return [t for outcome in (HELD, FAILED) if self.outcome not in (outcome, "") for t in self.where(outcome)]
+        outcomes = [outcome for outcome in (HELD, FAILED) if self.outcome not in (outcome, "")]
+        return [t for outcome in outcomes for t in _alone(t for t in self.tried if t.outcome == outcome and t.turns)]
 
     @property
     def loosens(self) -> list[Tried]:
         """The cases that leave a decided verdict within noise, which the same trials decide with our values."""
         if self.outcome == OPEN:
             return []
-        return [tried for tried in self.where(OPEN) if OUTCOME.get(tried.effect.before.verdict) != OPEN]
+        open_now = (tried for tried in self.tried if tried.outcome == OPEN)
+        return _alone(tried for tried in open_now if OUTCOME.get(tried.effect.before.verdict) != OPEN)
 
     @property
     def words(self) -> str:
@@ -90,7 +96,7 @@ class Deciding:
         if not self.turns:
             return f"{UNTURNED.get(self.outcome, UNTURNED[HELD])} ({len(self.tried)}){certainty}"
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
-        if self.outcome == HELD and all(tried.outcome == FAILED for tried in self.tried):
+        if self.outcome == HELD and all(tried.outcome == FAILED and tried.turns for tried in self.tried):
             parts = [f"only with the figure's own value; {parts[0]}"]
         text = f"turns: {'; '.join(parts)} (of {len(self.tried)} tried){certainty}"
         return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
@@ -104,9 +110,16 @@ class Deciding:
 UNTURNED = {
     HELD: "in every setting tried",
     FAILED: "no setting tried turns it",
-    OPEN: "within noise in every setting tried",
+    OPEN: "no setting tried decides it",
 }
 """What a verdict is called that no setting turns."""
+
+
+def _alone(tried: Iterable[Tried]) -> list[Tried]:
+    """Return the cases without the pairs of which a part is among them alone."""
+    chosen = list(tried)
+    alone = {one.case.name for one in chosen}
+    return [t for t in chosen if not (len(t.case.alternatives) > 1 and {a.id for a in t.case.alternatives} & alone)]
 
 
 def _cause(tried: Tried) -> str:

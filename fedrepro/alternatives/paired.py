@@ -47,6 +47,13 @@ class Shift:
         return f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
 
     @property
+    def certain(self) -> bool:
+        """Whether the interval of the change excludes 0; an infinite margin changes if it becomes finite, or turns."""
+        if not np.isfinite(self.change.value):
+            return self.before.value != self.after.value
+        return not self.change.low <= 0.0 <= self.change.high
+
+    @property
     def moves(self) -> bool:
         """Whether the change exceeds a share of the half width of the margin's interval before."""
         half = (self.before.high - self.before.low) / 2
@@ -80,6 +87,11 @@ class Effect:
         """The shift of the comparison that decides after if the verdict changes, else of the one that decides now."""
         turned = self.before.verdict != self.after.verdict
         return min(self.shifts, key=lambda s: judge.rank(s.after if turned else s.before, s.strict), default=None)
+
+    @property
+    def changes(self) -> bool:
+        """Whether the margin that decides changes by more than its uncertainty."""
+        return self.shift is not None and self.shift.certain
 
     @property
     def moves(self) -> bool:
