@@ -44,7 +44,7 @@ def test_a_word_is_as_wide_as_without_its_style() -> None:
     ],
 )
 def test_the_environment_decides(environment: dict[str, str], wanted: bool | None) -> None:
-    assert colour.wanted(environment) is wanted
+    assert colour.choice(environment) is wanted
 
 
 def test_only_colours_differ(fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

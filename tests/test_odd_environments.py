@@ -43,7 +43,8 @@ def test_a_deleted_working_folder_is_named(tmp_path: Path) -> None:
 
 def test_warnings_as_errors_do_not_stop_a_command(small: Path, tmp_path: Path) -> None:
     done = shell(f"$PY -W error -m fedrepro plan {small} --tier smoke --results {tmp_path}/results", tmp_path)
-    said = [line for line in done.stderr.splitlines() if "the instruction level" not in line]  # with other kernels
+    of_machine = ("the instruction level", "this machine is busy")  # notes with other kernels, and beside other work
+    said = [line for line in done.stderr.splitlines() if not any(note in line for note in of_machine)]
     assert (done.returncode, said) == (0, [])
 
 

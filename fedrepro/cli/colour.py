@@ -1,6 +1,6 @@
 """The colours of verdicts on a terminal: one style for each word.
 
-``click.echo`` removes them from output that is no terminal. ``wanted`` is the choice of a user.
+``click.echo`` removes them from output that is no terminal. ``choice`` is that of a user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STYLES: dict[str, dict[str, Any]] = {
 _WORDS = re.compile("|".join(sorted(STYLES, key=len, reverse=True)))
 
 
-def wanted(environment: Mapping[str, str] = os.environ) -> bool | None:
+def choice(environment: Mapping[str, str] = os.environ) -> bool | None:
     """Return whether output has colours: NO_COLOR and FORCE_COLOR decide; None: only on a terminal."""
     if environment.get("NO_COLOR"):
         return False

@@ -60,7 +60,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         from fedrepro.cli import colour
 
-        ctx.color = colour.wanted()
+        ctx.color = colour.choice()
         try:
             _require_folder()
             return super().invoke(ctx)
