@@ -35,10 +35,9 @@ def _lines() -> Iterator[str]:
         "results are in the repository (one core each, on machines that were also used for other work); runs are "
         "missing if data are absent or trials are left. *Predicted* is [computed](predictions.md) with typical rates, "
         "the same on every machine; `fedrepro plan FIGURE --tier paper` predicts the time that is left on yours. "
-        "*Other settings* are the stored sets of other values of [open settings](settings.md), and the hours of those "
-        "of their runs that the figure's own results do not contain; `fedrepro settings plan` lists the sets that are "
-        "left. Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) run on a GPU with the same "
-        "code.\n"
+        "*Other settings* counts the stored sets of other values of [open settings](settings.md). Their hours do not "
+        "include runs that are among the figure's own. `fedrepro settings plan` lists the sets that are not computed. "
+        "Deep networks (`perfedsi/fig1`, `perfedsi/fig2`, `gcca/fig10` to `fig13`) run on a GPU with the same code.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(

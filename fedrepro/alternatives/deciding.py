@@ -42,9 +42,9 @@ class Tried:
 
     @property
     def turns(self) -> bool:
-        """Whether the other values decide the verdict, and our values do not decide it so over the same trials.
+        """Whether the other values give a verdict that our values do not give over the same trials.
 
-        Where the same trials decide nothing with our values, the margin has to change by more than its uncertainty.
+        If our values give none (within noise), the interval of the margin's change has to exclude zero.
         """
         before = OUTCOME.get(self.effect.before.verdict, "")
         opposite = {HELD: FAILED, FAILED: HELD}.get(self.outcome)

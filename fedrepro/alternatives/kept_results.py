@@ -31,7 +31,7 @@ PRESET = 9 | lzma.PRESET_EXTREME
 ENDING = ".csv.xz"
 """The end of the name of a case's table."""
 MANY, DENSE, APART = 101, 50, 1.1
-"""Recorded rounds from which on a run is thinned, the last round of its dense part, and the ratio of later rounds."""
+"""Runs with at least ``MANY`` recorded rounds keep all up to ``DENSE``, then rounds a ratio of ``APART`` apart."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim
 
 ENOUGH = 0.5
-"""Share of the half width of a margin's interval from which on a change counts as one that moves the margin."""
+"""A change moves a margin if it exceeds this share of the half width of the margin's interval."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Shift:
 
     @property
     def certain(self) -> bool:
-        """Whether the interval of the change excludes 0; an infinite margin changes if it becomes finite, or turns."""
+        """Whether the interval of the change excludes 0. An infinite margin has to become finite or change sign."""
         if not np.isfinite(self.change.value):
             return self.before.value != self.after.value
         return not self.change.low <= 0.0 <= self.change.high

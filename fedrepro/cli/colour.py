@@ -1,6 +1,6 @@
 """The colours of verdicts on a terminal: one style for each word.
 
-``click.echo`` removes them from output that is no terminal. ``choice`` is that of a user.
+``click.echo`` removes them from output that is no terminal. ``choice`` is what the user asks for.
 """
 
 from __future__ import annotations

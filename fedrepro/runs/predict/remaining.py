@@ -13,7 +13,7 @@ RECENT = 0.3
 """Weight of the last run of a family in the time of its next one, so that a change of the machine's load shows soon."""
 
 BUSY = 1.5
-"""Slowdown by other programs from which on it is told."""
+"""`plan` prints a note if other programs make runs at least this many times as long."""
 
 
 class Remaining:
@@ -61,8 +61,8 @@ def busy(workers: int) -> Iterator[str]:
     """Yield a note if this machine is so busy that predictions, which are for an idle one, are far too short."""
     if (times := slowdown(workers)) >= BUSY:
         yield (
-            f"this machine is busy (load {_load():.1f} on {os.cpu_count()} cores); the prediction is for an idle one "
-            f"and becomes about {times:.1f} times as long"
+            f"this machine is busy (load {_load():.1f} on {os.cpu_count()} cores); the prediction is for an idle one, "
+            f"and runs now take about {times:.1f} times as long"
         )
 
 
