@@ -14,7 +14,7 @@ from fedrepro.spec.readings import Reading
 def answered(*outcomes: str) -> Robustness:
     levels = (0.005, 0.01, 0.02)
     margin = Interval(0.5, 0.1, 0.9)
-    answers = [Answer(Reading({"level": v}, ""), o, margin, "rounds") for v, o in zip(levels, outcomes, strict=False)]
+    answers = [Answer(Reading({"level": v}, ()), o, margin, "rounds") for v, o in zip(levels, outcomes, strict=False)]
     return classes.classify(answers)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from scipy.stats import binom
 
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval, jackknife, median
@@ -119,6 +120,15 @@ def test_a_shared_sign_of_six_trials_decides_the_median_only() -> None:
         assert outcome(median, 1, 1.1, 0.9, 1, 1.2, far, -0.001) == NOISE
         assert outcome(median, 1, 1.1, 0.9, 1, 1.2, far, 0) == NOISE
     assert outcome(median, 1, 1.1, 0.9, 1, 1.2, np.nan, 1000) == NOISE
+
+
+@pytest.mark.parametrize("n", [6, 7, 10, 33, 120, 1000])
+def test_the_interval_of_the_median_has_the_ranks_of_the_binomial_distribution(n: int) -> None:
+    below = int(binom.ppf(0.025, n, 0.5))
+    values = np.arange(n) - n / 3  # distinct, some on the other side of zero
+    (found,) = median(lambda chosen: values[chosen].mean(keepdims=True), n)
+    assert (found.low, found.high) == (values[below - 1], values[n - below])
+    assert found.tail == pytest.approx(binom.cdf((values <= 0).sum(), n, 0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize("interval", [jackknife, median])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import Result
 
@@ -519,6 +520,41 @@ def test_both_are_read_at_the_same_rounds(computed: Path, fedrepro: Call, monkey
     assert rounds == [{0, 1, 3, 5}] * len(rounds)
     (change,) = survey.effects(case, both("beyond.1.q1-3")[1], Path("results"))
     assert change.shifts
+
+
+def test_thinned_numbers_are_those_of_every_run_alone_and_are_made_once(
+    computed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
+    assert own is not None
+    assert kept_results.thinned(own, {4}) is own  # short runs keep every round
+    monkeypatch.setattr(kept_results, "MANY", 3)
+    monkeypatch.setattr(kept_results, "DENSE", 1)
+    monkeypatch.setattr(kept_results, "APART", 3.0)
+    fresh = Numbers.of(own.figure, own.frame.sample(frac=1, random_state=0), own.sidecar)  # rows in any order
+    thin = kept_results.thinned(fresh, {4})
+    assert kept_results.thinned(fresh, [4]) is thin
+    assert kept_results.thinned(fresh, {2}) is not thin
+    parts = []
+    for _, rows in fresh.frame.groupby(["series", "trial"], sort=False):
+        kept = kept_results.kept_rounds(sorted(set(rows["round"].astype(int))), {4})
+        parts.append(rows[rows["round"].isin(kept)])
+    assert 4 in kept
+    assert 2 not in kept
+    pd.testing.assert_frame_equal(thin.frame, pd.concat(parts, ignore_index=True))
+
+
+def test_one_claim_can_be_asked_for_alone(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1", "--quiet", "--jobs", 1)
+    rows = the_rows()
+    gathered = list(survey.computed([Path("experiments/beyond/small.yaml")], rows, "quick", Path("results"), ""))
+    every = survey.decided(gathered, rows, Path("results"), readings=True)
+    for one in every:
+        (alone,) = survey.decided(gathered, rows, Path("results"), readings=True, of=one.row.claim.id)
+        assert (alone.row.reason, alone.words, alone.causes) == (one.row.reason, one.words, one.causes)
+        assert [repr(t.effect.shifts) for t in alone.tried] == [repr(t.effect.shifts) for t in one.tried]
+    assert survey.decided(gathered, rows, Path("results"), of="beyond.none") == []
+    assert every[0].tried
 
 
 def test_the_change_of_a_margin_is_paired_over_trials(computed: Path, fedrepro: Call) -> None:

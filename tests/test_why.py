@@ -51,7 +51,7 @@ def test_the_curve_that_decides_is_named(known: Callable[..., Any]) -> None:  # 
 def answers(*outcomes: str) -> classes.Robustness:
     middle = {HOLDS: 2.0, FAILS: -2.0, NOISE: 0.1}
     return classes.classify([
-        classes.Answer(Reading({"level": (k + 1) / 100}, ""), o, Interval(middle[o], middle[o] - 1, middle[o] + 1), "")
+        classes.Answer(Reading({"level": (k + 1) / 100}, ()), o, Interval(middle[o], middle[o] - 1, middle[o] + 1), "")
         for k, o in enumerate(outcomes)
     ])  # fmt: skip
 

@@ -374,7 +374,7 @@ def test_a_planted_claim_turns_with_the_level_and_says_where(known: Callable[...
 
 
 def answer(outcome: str, **values: Any) -> classes.Answer:
-    return classes.Answer(Reading(values, str(values)), outcome, Interval(1, 0.5, 1.5), "rounds")
+    return classes.Answer(Reading(values, (str(values),)), outcome, Interval(1, 0.5, 1.5), "rounds")
 
 
 def test_classes_by_the_answers_of_all_readings() -> None:

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrepro.alternatives.cases import SUFFIX, Case, named
 from fedrepro.claims import robustness
 from fedrepro.claims.classes import Robustness
-from fedrepro.claims.judge import Known
+from fedrepro.claims.intervals import Interval
+from fedrepro.claims.judge import Known, Row
 from fedrepro.files import atomically, writing
 from fedrepro.results.read import content, content_hash, frame, place, read_sidecar, results_file, with_suffix
 from fedrepro.results.schema import Sidecar
@@ -39,6 +42,8 @@ class Numbers:
     """A figure's numbers as claims read them: the figure, its tidy frame, its sidecar, and what was looked up.
 
     parts : the numbers of some of the trials, made once, so that claims with the same trials share what was looked up.
+    thin : the numbers at the rounds that cases keep, by the rounds that are kept in any case. judged, margins : the
+    verdicts by claim, and the margins by claim and comparison, for all cases that are compared with these numbers.
     """
 
     figure: Figure
@@ -46,6 +51,9 @@ class Numbers:
     sidecar: Sidecar
     known: Known
     parts: dict[tuple[int, ...], Numbers] = field(default_factory=dict, repr=False, compare=False)
+    thin: dict[frozenset[int], Numbers] = field(default_factory=dict, repr=False, compare=False)
+    judged: dict[str, Row] = field(default_factory=dict, repr=False, compare=False)
+    margins: dict[tuple[str, int], list[Interval]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, figure: Figure, rows: Any, sidecar: Sidecar) -> Numbers:
@@ -126,20 +134,40 @@ def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:
     return chosen
 
 
-def thinned(own: Numbers, named: Container[int]) -> Numbers:
-    """Return a figure's own numbers at the rounds that a case keeps, so that both are read at the same rounds."""
-    recorded = own.frame.groupby(["series", "trial"], observed=True)["round"].agg(lambda rounds: len(set(rounds)))
-    if not (recorded > MANY).any():
+def thinned(own: Numbers, named: Iterable[int]) -> Numbers:
+    """Return a figure's own numbers at the rounds that a case keeps, so that both are read at the same rounds.
+
+    They are made once for all cases that keep the same rounds.
+    """
+    chosen = frozenset(named)
+    if chosen not in own.thin:
+        own.thin[chosen] = _thinned(own, chosen)
+    return own.thin[chosen]
+
+
+def _thinned(own: Numbers, named: Container[int]) -> Numbers:
+    rows = own.frame
+    runs = rows.groupby(["series", "trial"], sort=False, observed=True).ngroup().to_numpy()
+    order = np.argsort(runs, kind="stable")
+    if not order.size:
         return own
-    parts = [_at_kept_rounds(rows, named) for _, rows in own.frame.groupby(["series", "trial"], sort=False)]
-    import pandas as pd
-
-    return Numbers.of(own.figure, pd.concat(parts, ignore_index=True), own.sidecar)
-
-
-def _at_kept_rounds(rows: Any, named: Container[int]) -> Any:
-    rounds = sorted({int(number) for number in rows["round"].dropna()})
-    return rows[rows["round"].isin(kept_rounds(rounds, named)) | rows["round"].isna()]
+    starts = np.flatnonzero(np.diff(runs[order], prepend=-1))
+    rounds = rows["round"].to_numpy(dtype=float)
+    kept = np.ones(len(rows), dtype=bool)
+    by_rounds: dict[bytes, list[int]] = {}
+    for places in np.split(order, starts[1:]):
+        recorded = np.unique(rounds[places])
+        recorded = recorded[np.isfinite(recorded)]
+        if recorded.size <= MANY:
+            continue
+        key = recorded.tobytes()
+        if key not in by_rounds:
+            by_rounds[key] = kept_rounds([int(number) for number in recorded], named)
+        kept[places] = np.isin(rounds[places], by_rounds[key]) | np.isnan(rounds[places])
+    if kept.all():
+        return own
+    order = order[kept[order]]
+    return Numbers.of(own.figure, rows.iloc[order].reset_index(drop=True), own.sidecar)
 
 
 def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:

@@ -108,8 +108,14 @@ def effect(claim: Claim, own: Numbers, other: Numbers) -> Effect:
     """Return what changes for a claim from a figure's own numbers to the other ones, on the trials that both have."""
     trials = sorted(set(_trials(claim, own)) & set(_trials(claim, other)))
     pair = (own.over(trials), other.over(trials))
-    before, after = (judge.judge(claim, n.figure, n.frame, n.sidecar, n.known) for n in pair)
+    before, after = (_judged(claim, numbers) for numbers in pair)
     return Effect(claim, before, after, len(trials), tuple(_shifts(claim, *pair)) if trials else ())
+
+
+def _judged(claim: Claim, n: Numbers) -> Row:
+    if claim.id not in n.judged:
+        n.judged[claim.id] = judge.judge(claim, n.figure, n.frame, n.sidecar, n.known)
+    return n.judged[claim.id]
 
 
 def _trials(claim: Claim, numbers: Numbers) -> list[int]:
@@ -121,12 +127,15 @@ def _shifts(claim: Claim, own: Numbers, other: Numbers) -> list[Shift]:
     readers = Reader.of(claim, own.figure, own.known), Reader.of(claim, other.figure, other.known)
     try:
         compared = list(judge.comparisons(claim_grammar.parse(claim.check).body))
-        return [_shift(number, comparison, *readers) for number, comparison in enumerate(compared)]
+        return [_shift(number, comparison, *readers, own.margins) for number, comparison in enumerate(compared)]
     except NotTestable:
         return []
 
 
-def _shift(number: int, comparison: Comparison, own: Reader, other: Reader) -> Shift:
+def _shift(
+    number: int, comparison: Comparison, own: Reader, other: Reader, known: dict[tuple[str, int], list[Interval]]
+) -> Shift:
+    """Return the shift of one comparison. known : margins before, by claim and number of the comparison."""
     trials = own.trials
 
     def margins(reader: Reader, chosen: np.ndarray) -> np.ndarray:
@@ -140,7 +149,10 @@ def _shift(number: int, comparison: Comparison, own: Reader, other: Reader) -> S
         with np.errstate(invalid="ignore"):
             return after - before if before.size == after.size else after.min(keepdims=True) - before.min(keepdims=True)
 
-    before = jackknife(functools.partial(margins, own), trials)
+    key = (own.claim.id, number)
+    if key not in known:
+        known[key] = jackknife(functools.partial(margins, own), trials)
+    before = known[key]
     after = jackknife(functools.partial(margins, other), trials)
     changes = jackknife(change, trials)
     strict = comparison.strict

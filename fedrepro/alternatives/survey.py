@@ -39,18 +39,21 @@ def _moved(case: Case, own: Numbers, root: Path) -> set[str]:
     return {change.claim.id for change in effects(case, own, root) if change.moves}
 
 
-def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False) -> list[Effect]:
+def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False, of: str = "") -> list[Effect]:
     """Return what a case changes for each of its claims that both results can answer; [] if it has no results.
 
-    readings : with the answers of all readings, where all trials were run.
+    readings : with the answers of all readings, where all trials were run. of : the id of the only claim to look at.
     """
+    if of and of not in [claim.id for claim in case.claims]:
+        return []
     if case.name not in kept_results.names(case.figure, root):
         return []
     own = kept_results.thinned(own, case.rounds())
     other = kept_results.numbers(case, own, root)
     if other is None:
         return []
-    changes = [change for claim in case.claims if (change := effect(claim, own, other)).trials]
+    asked = [claim for claim in case.claims if of in ("", claim.id)]
+    changes = [change for claim in asked if (change := effect(claim, own, other)).trials]
     judged = kept_results.readings(case, other, root) if readings else {}
     whole = case.figure.trials
     return [
@@ -118,14 +121,21 @@ def decided(
     root: Path,
     *,
     readings: bool = False,
+    of: str = "",
 ) -> list[Deciding]:
-    """Return what decides the verdict on each claim of the figures that have results. readings : as in ``effects``."""
+    """Return what decides the verdict on each claim of the figures that have results.
+
+    readings, of : as in ``effects``.
+    """
     decisions = []
     for own, listed in gathered:
         if own is None:
             continue
-        changes = [Tried(case, change) for case in listed for change in effects(case, own, root, readings=readings)]
-        for row in judge.table(own.figure, own.frame, own.sidecar, own.known):
+        changes = [
+            Tried(case, change) for case in listed for change in effects(case, own, root, readings=readings, of=of)
+        ]
+        asked = dataclasses.replace(own.figure, claims=tuple(c for c in own.figure.claims if of in ("", c.id)))
+        for row in judge.table(asked, own.frame, own.sidecar, own.known):
             decisions.append(deciding(row, [one for one in changes if one.effect.claim.id == row.claim.id], rows))
     return decisions
 

@@ -39,6 +39,7 @@ SKEWED = 6
 """Trials count as skewed if there are fewer than SKEWED times the square of their skewness; three or four never do."""
 MOST_TRIALS = 1000
 """The largest number of trials that ``Interval.trials_to_decide`` returns."""
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,21 @@ def _median(ordered: np.ndarray) -> Interval:
         return _alone(value)
     if n < SIGNS:
         return Interval(value, -math.inf, math.inf, tail=0.5)
-    from scipy.stats import binom
-
-    below = int(binom.ppf((1 - LEVEL) / 2, n, 0.5))  # ranks from either end: P(fewer than that are below) <= 2.5 %
+    below = _rank(n)
     others = int(((ordered <= 0) if value > 0 else (ordered >= 0)).sum())  # trials not on the median's side of zero
-    tail = float(binom.cdf(others, n, 0.5))
-    return Interval(value, float(ordered[below - 1]), float(ordered[n - below]), tail)
+    return Interval(value, float(ordered[below - 1]), float(ordered[n - below]), _at_most(others, n))
+
+
+@functools.cache
+def _rank(n: int) -> int:
+    """Return the rank of the interval's ends from either end: P(fewer than that are below the median) <= 2.5 %."""
+    return next(k for k in range(n + 1) if _at_most(k, n) >= (1 - LEVEL) / 2)
+
+
+@functools.cache
+def _at_most(k: int, n: int) -> float:
+    """Return the probability that at most k of n trials are below the median."""
+    return sum(math.comb(n, i) for i in range(k + 1)) / 2**n
 
 
 def _alone(value: float) -> Interval:
@@ -126,15 +136,14 @@ def _interval(value: float, left: np.ndarray) -> Interval:
     if not math.isfinite(value) or not np.isfinite(left).all():
         same = math.isinf(value) and bool((left == value).all())
         return _alone(value) if same else Interval(value, -math.inf, math.inf, tail=0.5)
-    from scipy.special import stdtrit
-
     pseudo = n * value - (n - 1) * left
-    deviation = float(pseudo.std(ddof=1))
-    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(n)
-    rounding = 8 * np.finfo(float).eps * n * float(np.abs(left).max(initial=abs(value)))
+    centred = pseudo - pseudo.sum() / n
+    deviation = math.sqrt(float((centred * centred).sum()) / (n - 1))
+    half = _student(n) * deviation / math.sqrt(n)
+    rounding = 8 * _EPS * n * max(abs(value), float(np.abs(left).max()))
     if half <= rounding:
         return _alone(value)
-    skewness = float((((pseudo - pseudo.mean()) / deviation) ** 3).mean() * (n / (n - 1)) ** 1.5)
+    skewness = float(((centred / deviation) ** 3).sum() / n * (n / (n - 1)) ** 1.5)
     corrected = skewness if n >= SKEWNESS_FROM and abs(skewness) > 1e-6 else 0.0
     below, above = (_untransformed(sign * half / deviation, corrected, n) * deviation for sign in (1, -1))
     return Interval(
@@ -145,6 +154,14 @@ def _interval(value: float, left: np.ndarray) -> Interval:
         deviation,
         4 < n < SKEWED * skewness**2,
     )
+
+
+@functools.cache
+def _student(n: int) -> float:
+    """Return the quantile of Student's t at ``LEVEL`` for n trials."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, (1 + LEVEL) / 2))
 
 
 def _transformed(error: float, skewness: float, n: int) -> float:
@@ -163,5 +180,5 @@ def _tail(error: float, skewness: float, n: int) -> float:
     """Return the larger one of the probabilities of a value so far from zero by Student's and by Hall's interval."""
     from scipy.special import stdtr
 
-    scores = np.array([error, _transformed(error, skewness, n)]) * math.copysign(math.sqrt(n), error)
-    return float(stdtr(n - 1, -scores.min()))
+    way = math.copysign(math.sqrt(n), error)
+    return float(stdtr(n - 1, -min(error * way, _transformed(error, skewness, n) * way)))

@@ -16,7 +16,7 @@ import ast
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -178,13 +178,15 @@ def _shown(claim: Claim, reader: Reader) -> bool:
     return bool(claim.figure_shows) and decide(claim.figure_shows, reader).outcome == HOLDS
 
 
-def decide(check: str, reader: Reader, expanded: bool = False) -> Decision:
-    """Return the outcome of a check without words, as it is read by a reader of its claim. Raises NotTestable.
+def decide(check: str, reader: Reader) -> Decision:
+    """Return the outcome of a check without words, as it is read by a reader of its claim. Raises NotTestable."""
+    return _decide(list(comparisons(claim_grammar.parse(check).body)), reader)
 
-    expanded : whether words stand for the check, so that its form is right.
-    """
-    tree = (claim_grammar.parse_expanded if expanded else claim_grammar.parse)(check)
-    return _decide(list(comparisons(tree.body)), reader)
+
+def decide_expanded(texts: Iterable[str], reader: Reader) -> Decision:
+    """Return the same for the comparisons that words stand for, whose form is right."""
+    trees = [claim_grammar.parse_expanded(text) for text in texts]
+    return _decide([part for tree in trees for part in comparisons(tree.body)], reader)
 
 
 def _promised(claim: Claim, outcome: str, reader: Reader) -> str:
@@ -246,7 +248,7 @@ def curves(claim: Claim, figure: Figure) -> list[Curve]:
     panels = {panel.id: panel for panel in figure.panels}
     by_series: dict[str, Curve] = {}
     for check in filter(None, (claim.check, claim.faster, claim.bound, claim.figure_shows)):
-        for _, function, keywords in claim_grammar.readers(claim_grammar.parse(check)):
+        for function, keywords in claim_grammar.read_by(check):
             _, curve = claim_grammar.select(function, keywords, claim, panels)
             by_series.setdefault(curve.setting.series, curve)
     return list(by_series.values())
@@ -260,7 +262,8 @@ class Known:
 
     runs : the rows of its table. curves : those already read, by series, metric and trials; claims and readings share
     them. averages : the same, averaged over some of the trials. values, units, selected : what was read from them for
-    parts of checks, the units of parts, and the curves that parts select, by the numbers of the parts.
+    parts of checks, the units of parts, and the curves that parts select, by the numbers of the parts. margins : the
+    margins of comparisons, by the numbers of their sides.
     """
 
     def __init__(self, frame: Any) -> None:
@@ -268,6 +271,7 @@ class Known:
         self.curves: dict[tuple[Any, ...], Series] = {}
         self.averages: dict[tuple[Any, ...], Series] = {}
         self.values: dict[tuple[Any, ...], Any] = {}
+        self.margins: dict[tuple[Any, ...], list[Interval]] = {}
         self.units: dict[tuple[Any, ...], str] = {}
         self.selected: dict[tuple[Any, ...], tuple[dict[str, ast.expr], Panel, Curve]] = {}
 
@@ -301,7 +305,7 @@ class Reader:
         """Return the arguments of a call that reads a curve, with the panel and the curve that it selects."""
         key = (claim_grammar.part_number(node), self.claim.panel)
         if key[0] is None or key not in self.known.selected:
-            _, _, keywords = next(claim_grammar.readers(node))
+            keywords = claim_grammar.arguments(node)
             self.known.selected[key] = (keywords, *claim_grammar.select(name, keywords, self.claim, self.panels))
         return self.known.selected[key]
 
@@ -782,7 +786,11 @@ def margins(comparison: Comparison, reader: Reader) -> list[Margins]:
     """
 
     def whole(part: Comparison, trial: int = 0) -> Margins:
-        intervals = reader.intervals(part.margin, part.alone, trial)
+        sides = claim_grammar.part_number(part.left), claim_grammar.part_number(part.right)
+        key = (*sides, part.sign, part.alone, trial, reader.claim.panel, reader.numbers.tobytes())
+        if None in sides or key not in reader.known.margins:
+            reader.known.margins[key] = reader.intervals(part.margin, part.alone, trial)
+        intervals = reader.known.margins[key]
         return Margins(part, dict(enumerate(intervals)), len(intervals), trial)
 
     if comparison.alone:

@@ -56,8 +56,9 @@ def _answer(reading: Reading, leading: judge.Reader, figure: Figure) -> Answer |
     """Return the answer of one reading. leading : a reader of the leading one, which reads the same curves."""
     claim = dataclasses.replace(leading.claim, check=reading.check)
     try:
-        decision = judge.decide(
-            reading.check, judge.Reader(claim, figure, leading.numbers, leading.known), bool(claim.words)
+        reader = judge.Reader(claim, figure, leading.numbers, leading.known)
+        decision = (
+            judge.decide_expanded(reading.comparisons, reader) if claim.words else judge.decide(claim.check, reader)
         )
     except judge.NotTestable:
         return None
@@ -122,7 +123,7 @@ def _stored(robustness: Robustness) -> list[Any]:
 def _loaded(stored: list[Any]) -> Robustness:
     unanswered, total, answers = stored
     return classes.classify(
-        [Answer(Reading(values, ""), outcome, Interval(*margin), unit) for values, outcome, margin, unit in answers],
+        [Answer(Reading(values, ()), outcome, Interval(*margin), unit) for values, outcome, margin, unit in answers],
         unanswered,
         total,
     )

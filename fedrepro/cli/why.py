@@ -71,13 +71,10 @@ def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
     from fedrepro.spec.find import experiments
 
     rows = discrepancies.load_all(experiments())
-    own = survey.numbers(path, tier, root)
-    if own is None:
+    gathered = list(survey.computed([path], rows, tier, root, only=""))
+    if not any(listed for _, listed in gathered):
         return []
-    listed = survey.cases_of(own.figure, rows, own, root)
-    if not listed:
-        return []
-    (one,) = (one for one in survey.decided([(own, listed)], rows, root, readings=True) if one.row.claim.id == claim)
+    (one,) = survey.decided(gathered, rows, root, readings=True, of=claim)
     counted = [(tried.case.name, tried.effect.readings_in_words) for tried in one.tried]
     return [
         f"settings: {one.words}",

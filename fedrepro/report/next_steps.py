@@ -116,5 +116,6 @@ def duration(seconds: float) -> str:
         return ""
     for limit, unit, size in ((90, "seconds", 1), (5400, "minutes", 60), (172_800, "hours", 3600)):
         if seconds < limit:
-            return f"about {max(seconds / size, 1):.2g} {unit} of one core"
+            number = f"{max(seconds / size, 1):.2g}"
+            return f"about {number} {unit.removesuffix('s') if number == '1' else unit} of one core"
     return f"about {seconds / 86_400:.2g} days of one core"

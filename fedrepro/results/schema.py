@@ -8,6 +8,7 @@ of the data.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import types
@@ -254,20 +255,42 @@ def _from_2(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def typed(value: Any, kind: Any, place: str) -> Any:
     """Return a JSON value as an object of a declared type. Raises ValueError with its place if it has another type."""
-    origin, inner = get_origin(kind), get_args(kind)
+    if kind in _PLAIN:
+        if type(value) is kind or _plain(value, kind):
+            return value
+        raise ValueError(place)
+    origin, inner = _parts(kind)
     if kind is Any or (origin in (Union, types.UnionType) and value is None):
         return value
     if origin in (Union, types.UnionType):
         return typed(value, inner[0], place)
     if origin is tuple and isinstance(value, list):
-        return tuple(typed(item, inner[0], place) for item in value)
+        of = inner[0]
+        return tuple([item if type(item) is of and of in _PLAIN else typed(item, of, place) for item in value])
     if origin is Mapping and isinstance(value, Mapping):
         key = int if inner[0] is int else str
         return {key(name): typed(item, inner[1], f"{place}: {name}") for name, item in value.items()}
     if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)  # type: ignore[arg-type]
         present = {name: item for name, item in value.items() if name in hints and (place == "" or item is not None)}
         return kind(**{name: typed(item, hints[name], name) for name, item in present.items()})  # type: ignore[operator]
-    if isinstance(value, bool) == (kind is bool) and isinstance(value, int | float if kind is float else kind):
+    if _plain(value, kind):
         return value
     raise ValueError(place)
+
+
+_PLAIN = (str, int, float, bool)
+
+
+def _plain(value: Any, kind: Any) -> bool:
+    return isinstance(value, bool) == (kind is bool) and isinstance(value, int | float if kind is float else kind)
+
+
+@functools.cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -167,8 +167,9 @@ def parse(check: str) -> ast.Expression:
     return tree
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_expanded(check: str) -> ast.Expression:
-    """Return the syntax tree of a check that words stand for, which needs no checks of its own."""
+    """Return the syntax tree of a comparison that words stand for, which needs no checks of its own (cached)."""
     tree = ast.parse(check, mode="eval")
     _number_parts(tree)
     return tree
@@ -260,6 +261,12 @@ def readers(tree: ast.AST) -> Iterator[tuple[ast.Call, str, dict[str, ast.expr]]
             yield node, called(node), arguments(node)
 
 
+@functools.lru_cache(maxsize=1024)
+def read_by(check: str) -> tuple[tuple[str, Mapping[str, ast.expr]], ...]:
+    """Return the function and the arguments of every call by which a check reads a curve (cached)."""
+    return tuple((function, keywords) for _, function, keywords in readers(parse(check)))
+
+
 def arguments(node: ast.Call) -> dict[str, ast.expr]:
     """Return the arguments of a call that reads a curve, by name."""
     own = READERS[called(node)]
@@ -282,12 +289,12 @@ def value(keywords: Mapping[str, ast.expr], name: str, default: Any) -> Any:
 
 def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
     """Return the only curve whose values agree with every selector. Raises UserError if there is none or several."""
-    valid = {k for c in curves for k in c.select}
-    for key in selectors:
-        if key not in valid:
-            raise UserError(f"no curve of the panel has '{key}'{nearest(key, valid)}")
     matching = [c for c in curves if all(k in c.select and c.select[k] == v for k, v in selectors.items())]
     if len(matching) != 1:
+        valid = {k for c in curves for k in c.select}
+        for key in selectors:
+            if key not in valid:
+                raise UserError(f"no curve of the panel has '{key}'{nearest(key, valid)}")
         words = ", ".join(f"{k}={v!r}" for k, v in selectors.items()) or "an empty selection"
         names = ", ".join(f"'{c.label}'" for c in (matching or curves))
         result = f"selects {len(matching)} curves ({names})" if matching else f"selects no curve (curves: {names})"

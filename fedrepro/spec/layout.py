@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -162,15 +163,19 @@ class Table:
     def _name(self) -> str:
         return f"table '{self.panel.id}'"
 
+    @functools.cached_property
+    def _known(self) -> set[str]:
+        """The keys that rows and columns can have."""
+        return {k for c in self.panel.curves for k in values_of(c)} | {"metric"}
+
     def _keys(self, way: str, curve: Curve) -> list[str]:
         """Return the keys of rows or columns that the curve has (K-means has no m); each must exist in some curve."""
         names = self.rows if way == "rows" else self.columns
         if not names:
             raise ParameterError(way, f"{self._name} needs options.{way}: the select key or keys of its {way}")
-        known = {k for c in self.panel.curves for k in values_of(c)} | {"metric"}
         for name in names:
-            if name not in known:
-                raise ParameterError(way, f"{self._name}: no curve has '{name}'{nearest(name, sorted(known))}")
+            if name not in self._known:
+                raise ParameterError(way, f"{self._name}: no curve has '{name}'{nearest(name, sorted(self._known))}")
         own = values_of(curve)
         return [n for n in names if n == "metric" or own.get(n) is not None]
 

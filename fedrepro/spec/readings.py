@@ -29,10 +29,15 @@ _ALONE = re.compile(rf"\b({'|'.join(claim_grammar.ALONE)})\(")
 
 @dataclass(frozen=True)
 class Reading:
-    """One reading: the value of each dimension that is used, in the order of use, and the check without words."""
+    """One reading: the value of each dimension that is used, in the order of use, and the comparisons without words."""
 
     values: Mapping[str, Any]
-    check: str
+    comparisons: tuple[str, ...]
+
+    @property
+    def check(self) -> str:
+        """The check without words."""
+        return " and ".join(self.comparisons)
 
 
 class _Unchosen(Exception):
@@ -69,7 +74,7 @@ def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Rea
     trials : the number of trials, which decides whether their median is a reading too. A check without words has one.
     """
     if not claim.words and not claim.or_read:
-        return [Reading({}, claim.check)], 1
+        return [Reading({}, (claim.check,))], 1
     distinct: dict[str, Reading] = {}
     for reading in _every(claim, panels, trials):
         distinct.setdefault(reading.check, reading)
@@ -89,7 +94,7 @@ def _every(claim: Claim, panels: Mapping[str, Panel], trials: int) -> Iterator[R
             open_ += [{**chosen, dimension: value} for value in reversed(values)]
 
 
-def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) -> str:
+def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) -> tuple[str, ...]:
     def choose(dimension: str) -> Any:
         if dimension not in chosen:
             raise _Unchosen(dimension)
@@ -100,7 +105,7 @@ def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) ->
     alone = any(map(_ALONE.search, parts))
     if trials >= MEDIAN_FROM and not alone and choose(AGGREGATE) == "median":
         parts = [f"median({part})" for part in parts]
-    return " and ".join(parts)
+    return tuple(parts)
 
 
 def _sampled(readings: list[Reading]) -> list[Reading]:

@@ -10,6 +10,7 @@ metric than the claim's.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,8 +66,9 @@ class Scope:
     panels: Mapping[str, Panel]
     names: Names
 
+    @functools.cached_property
     def known(self) -> dict[str, Mapping[str, Any]]:
-        """Return every name of curves that checks of this claim can use."""
+        """Every name of curves that checks of this claim can use."""
         curves = [curve for panel in self.panels.values() for curve in panel.curves]
         methods = {identifier(curve.setting.algorithm): {"algorithm": curve.setting.algorithm} for curve in curves}
         return {**methods, ANY: {}, **self.names}
@@ -89,7 +91,7 @@ def resolve(node: ast.expr, scope: Scope, other: Sequence[Reference] = ()) -> tu
     other : the curves that they are compared with, to which ``larger`` and ``smaller`` relate. Raises UserError if no
     curve has the values.
     """
-    known = scope.known()
+    known = scope.known
     name = name_of(node)
     if name not in known:
         raise UserError(f"'{ast.unparse(node)}' is not a curve{nearest(name, known)} (names of curves: {_list(known)})")

@@ -44,6 +44,8 @@ class Resolver:
     def __init__(self, collect: Collector, root: Node) -> None:
         self.collect = collect
         self.root = root
+        self.shapes: dict[str, dict[str, Any]] = {}
+        """The sizes of datasets that were already made, by name and parameters: most curves share one."""
 
     def tables(self) -> None:
         """Check the spec's own datasets and partitions, including those that no curve uses."""
@@ -102,10 +104,15 @@ class Resolver:
             return None
         alias, node, entry, params = resolved
         params = own_paths.named(entry.cls.files, params, str(Path(self.collect.path).resolve().parent))
-        shape = self.collect.attempt(
-            lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
-        )
-        return Resolved(alias, entry, params, dict(shape)) if shape is not None else None
+        made = f"{entry.name} {params!r}"
+        if made not in self.shapes:
+            shape = self.collect.attempt(
+                lambda: entry.make(**params).shape(), node.value, node, f"the dataset '{entry.name}'"
+            )
+            if shape is None:
+                return None
+            self.shapes[made] = dict(shape)
+        return Resolved(alias, entry, params, dict(self.shapes[made]))
 
     def partition(self, panel: Node, point: Point, shape: Mapping[str, Any]) -> Resolved | None:
         """Return the partition of a curve, checked against the known sizes; None without one or on errors."""

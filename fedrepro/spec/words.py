@@ -744,7 +744,7 @@ class _Plain(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _reader(self, node: ast.Call) -> ast.AST:
-        known = self.expander.scope.known()
+        known = self.expander.scope.known
         named = [argument for argument in node.args if name_of(argument) in known]
         self.generic_visit(node)
         if not named:
