@@ -132,8 +132,9 @@ LONGEST, DEEPEST = 4000, 60
 """Largest numbers of characters of a check as written, and of nested expressions."""
 
 
+@functools.lru_cache(maxsize=1024)
 def quietly_parsed(check: str) -> ast.Expression:
-    """Return the syntax tree of a text, without warnings about texts that look like mistakes in a program."""
+    """Return the syntax tree of a text (cached), without warnings about texts that look like mistakes in a program."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(check.strip(), mode="eval")
@@ -334,9 +335,10 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     except UserError as error:
         yield str(error)
         return
-    names = {name for node in parts(tree) if (name := called(node))}
+    nodes = list(parts(tree))
+    names = {name for node in nodes if (name := called(node))}
     known = (*READERS, *PLAIN, *ALONE)
-    for name in sorted({n.id for n in parts(tree) if isinstance(n, ast.Name)} - set(known)):
+    for name in sorted({n.id for n in nodes if isinstance(n, ast.Name)} - set(known)):
         near = f", write {SYNONYMS[name]}" if name in SYNONYMS else nearest(name, known)
         yield f"'{name}' is not a function of checks{near} (functions: {', '.join(known)})"
     if not names & set(READERS):
@@ -345,6 +347,8 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     for node, function, keywords in readers(tree):
         try:
             _check_reader(node, function, keywords, claim, panels, axes)
+        except _Wrong as error:
+            errors.append(f"{ast.unparse(node)}: {error}")
         except UserError as error:
             errors.append(str(error))
     yield from errors
@@ -366,6 +370,10 @@ def select(
     return panels[name], pick(panels[name].curves, {k: constant(v) for k, v in keywords.items() if k not in own})
 
 
+class _Wrong(UserError):
+    """A call that reads a curve is wrong; the message follows the call as it is written."""
+
+
 def _check_reader(
     node: ast.Call,
     function: str,
@@ -374,60 +382,59 @@ def _check_reader(
     panels: Mapping[str, Panel],
     axes: Sequence[str],
 ) -> None:
-    shown = ast.unparse(node)
     if len(node.args) > len(READERS[function]) or len(node.args) + len(node.keywords) > len(keywords):
         most = ", ".join(READERS[function])
-        raise UserError(f"{shown}: {function}() takes each of its values once, and without a name only {most}")
+        raise _Wrong(f"{function}() takes each of its values once, and without a name only {most}")
     if function == "y" and len({"at", "cost", "since", "when"} & set(keywords)) != 1:
-        raise UserError(f"{shown}: y() needs at=ROUND, since=ROUND, when=ROUND or cost=NUMBER, one of the four")
-    if function == "tail" and not 0 < _share(shown, keywords) <= 1:
-        raise UserError(f"{shown}: tail() needs the share of the rounds, above 0 and at most 1, as in tail(0.1)")
+        raise _Wrong("y() needs at=ROUND, since=ROUND, when=ROUND or cost=NUMBER, one of the four")
+    if function == "tail" and not 0 < _share(keywords) <= 1:
+        raise _Wrong("tail() needs the share of the rounds, above 0 and at most 1, as in tail(0.1)")
     if function in ("reach", "first") and "level" not in keywords:
-        raise UserError(f"{shown}: {function}() needs the level to reach as its first argument")
+        raise _Wrong(f"{function}() needs the level to reach as its first argument")
     if function == "parameter" and "name" not in keywords:
-        raise UserError(f"{shown}: parameter() needs the name of a parameter, for instance parameter('Q2')")
-    _check_rounds(shown, function, keywords)
+        raise _Wrong("parameter() needs the name of a parameter, for instance parameter('Q2')")
+    _check_rounds(function, keywords)
     panel, curve = select(function, keywords, claim, panels)
     valid = (*axes, *curve.setting.metrics)
     if function == "parameter":
-        _check_parameter(shown, constant(keywords["name"]), curve)
+        _check_parameter(constant(keywords["name"]), curve)
     axis = value(keywords, "axis", "round") if "axis" in READERS[function] else "round"
     if axis not in valid:
-        raise UserError(f"{shown}: '{axis}' is not an axis{nearest(str(axis), valid)} (axes: {', '.join(valid)})")
+        raise _Wrong(f"'{axis}' is not an axis{nearest(str(axis), valid)} (axes: {', '.join(valid)})")
     metric = value(keywords, "metric", panel.y)
     if metric not in curve.setting.metrics:
-        raise UserError(f"{shown}: the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
+        raise _Wrong(f"the metric '{metric}' is not recorded{nearest(str(metric), curve.setting.metrics)}")
 
 
-def _share(shown: str, keywords: Mapping[str, ast.expr]) -> float:
+def _share(keywords: Mapping[str, ast.expr]) -> float:
     share = value(keywords, "share", 0)
     return float(share) if _is_number(share) else 0.0
 
 
-def _check_parameter(shown: str, name: Any, curve: Curve) -> None:
+def _check_parameter(name: Any, curve: Curve) -> None:
     """Check that the curve's method has the parameter, and that it is a number."""
     if name not in list(curve.setting.params):
-        raise UserError(f"{shown}: '{curve.label}' has no parameter '{name}'{nearest(str(name), curve.setting.params)}")
+        raise _Wrong(f"'{curve.label}' has no parameter '{name}'{nearest(str(name), curve.setting.params)}")
     if not _is_number(curve.setting.params[name]):
-        raise UserError(f"{shown}: {name} is {curve.setting.params[name]!r} there, not a number")
+        raise _Wrong(f"{name} is {curve.setting.params[name]!r} there, not a number")
 
 
 # -- numbers of values -------------------------------------------------------------------------------------------------
 
 
-def _check_rounds(shown: str, function: str, keywords: Mapping[str, ast.expr]) -> None:
+def _check_rounds(function: str, keywords: Mapping[str, ast.expr]) -> None:
     """Check that ``at`` is a round, 'end' or a list of them, and ``since`` and ``until`` are rounds."""
     own = {name: node for name, node in keywords.items() if name in READERS[function]}
     at, since, of = value(own, "at", 0), value(own, "since", 0), value(own, "of", "value")
     if at == [] or not all(r == "end" or _is_round(r) for r in (at if isinstance(at, list) else [at])):
-        raise UserError(f"{shown}: at={at!r} must be a round (a whole number from 0 on), 'end', or a list of them")
+        raise _Wrong(f"at={at!r} must be a round (a whole number from 0 on), 'end', or a list of them")
     if not _is_round(since):
-        raise UserError(f"{shown}: since={since!r} must be a round (a whole number from 0 on)")
+        raise _Wrong(f"since={since!r} must be a round (a whole number from 0 on)")
     until = value(own, "until", math.inf)
     if "until" in own and not (_is_round(until) and until > since):
-        raise UserError(f"{shown}: until={until!r} must be a round (a whole number) after the first, {since:g}")
+        raise _Wrong(f"until={until!r} must be a round (a whole number) after the first, {since:g}")
     if of not in list(SMOOTHED):
-        raise UserError(f"{shown}: of={of!r} must be one of {', '.join(SMOOTHED)}{nearest(str(of), SMOOTHED)}")
+        raise _Wrong(f"of={of!r} must be one of {', '.join(SMOOTHED)}{nearest(str(of), SMOOTHED)}")
 
 
 def _is_number(value: Any) -> bool:

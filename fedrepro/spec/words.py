@@ -13,6 +13,7 @@ for where they are used, so that a reading has a value for each dimension of its
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +61,7 @@ class Strength:
     negated: bool = False
 
 
+@functools.lru_cache(maxsize=4096)
 def uses_words(check: str) -> bool:
     """Return whether a check uses a word of the lexicon, or a name of curves, and has to be expanded."""
     try:
