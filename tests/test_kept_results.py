@@ -16,7 +16,7 @@ from click.testing import Result
 
 from fedrepro.errors import UserError
 from fedrepro.report import gather_contents, next_steps
-from fedrepro.results.read import read_sidecar
+from fedrepro.results.read import read_sidecar, stems
 from fedrepro.results.schema import VERSION, Sidecar
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.record import Record
@@ -109,14 +109,20 @@ def test_compressed_results_are_extended_and_not_shadowed(
     path = tmp_path / "results" / "quick" / "beyond" / "small.csv"
     path.with_name("small.csv.gz").write_bytes(gzip.compress(complete))
     path.unlink()
+    sidecar, packed = path.with_suffix(".json"), path.with_name("small.json.gz")
+    packed.write_bytes(gzip.compress(sidecar.read_bytes()))
+    sidecar.unlink()
     forget(tmp_path)
     computed.clear()
+    assert stems(tmp_path / "results") == [path.with_suffix("")]
     assert "finished, nothing to do" in fedrepro("run", small, "-j", 1).output
     fedrepro("run", small, "-j", 1, "--only", "a")
     assert computed == []
     assert {name: gzip.decompress(body) for name, body in files(tmp_path).items()} == {".csv.gz": complete}
     fedrepro("run", small, "-j", 1, "--set", "trials=3")
     assert list(files(tmp_path)) == [".csv"]
+    assert sidecar.is_file()
+    assert not packed.exists()
     assert len(computed) == 4
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from reference import table
 
+from fedrepro.results.read import read_sidecar
 from fedrepro.runs.identity import plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.predict.machine import Machine
@@ -95,8 +96,8 @@ def _seconds(sidecar: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _kept(paper: str, figure: str) -> dict[str, Any]:
-    path = ROOT / "results" / "paper" / paper / f"{figure}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    sidecar = read_sidecar(ROOT / "results" / "paper" / paper / figure)
+    return json.loads(sidecar.text()) if sidecar is not None else {}
 
 
 def _runs(kept: dict[str, Any]) -> str:

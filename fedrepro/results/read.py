@@ -53,10 +53,14 @@ def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = 
     return (root if is_study(paper) and tier == DEFAULT else root / tier) / paper / figure
 
 
-def sidecars(root: Path) -> list[Path]:
-    """Return the sidecars of all results in a folder, except those computed with ``--set``."""
-    of_studies = (path for path in root.glob("*/*.json") if results_file(path.with_suffix("")) is not None)
-    return sorted((*root.glob("*/*/*.json"), *of_studies))
+def stems(root: Path) -> list[Path]:
+    """Return the stems of all results with a sidecar in a folder, except those computed with ``--set``."""
+    endings = [f".json{packed}" for packed in ("", *PACKED)]
+    of_tiers, of_studies = (
+        {path.with_name(path.name.removesuffix(end)) for end in endings for path in root.glob(f"{folders}*{end}")}
+        for folders in ("*/*/", "*/")
+    )
+    return sorted(of_tiers | {base for base in of_studies if results_file(base) is not None})
 
 
 def _file_name(text: str) -> str:

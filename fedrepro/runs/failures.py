@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro.errors import UserError
-from fedrepro.results.read import read_sidecar, sidecars, stem
+from fedrepro.results.read import read_sidecar, stem, stems
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.runner import Folders
 from fedrepro.runs.storage.store import Store
@@ -48,7 +48,7 @@ def of_run(name: str, root: Path) -> list[Failure]:
     """Return the failed and diverged runs with this name: ``series, trial 3``, or ``series`` for all of its trials."""
     failures = [Failure(note["series"], note["trial"], note["why"], note["traceback"]) for note in _notes(root)]
     keys = {(failure.series, failure.trial) for failure in failures}
-    recorded = [failure for path in sidecars(root) for failure in _in_results(path.with_suffix(""))]
+    recorded = [failure for base in stems(root) for failure in _in_results(base)]
     failures += [failure for failure in dict.fromkeys(recorded) if (failure.series, failure.trial) not in keys]
     named = [failure for failure in failures if name in (failure.series, f"{failure.series}, trial {failure.trial}")]
     return sorted(named, key=lambda failure: (failure.series, failure.trial))

@@ -93,6 +93,7 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
     _put(base, ".csv", text.encode(), results_file(base))
     _put(base, ".points.csv", points, points_file(base))
     atomically(with_suffix(base, ".json"), sidecar.text().encode())
+    _remove(base, *(f".json{packed}" for packed in PACKED))
     return Written(sidecar, base, why)
 
 
@@ -123,7 +124,7 @@ def _put(base: Path, suffix: str, body: bytes, there: Path | None) -> None:
 
 def _remove(base: Path, *suffixes: str) -> None:
     every = (kind + packed for kind in (".csv", ".points.csv") for packed in ("", *PACKED))
-    for suffix in suffixes or (*every, ".json"):
+    for suffix in suffixes or (*every, *(f".json{packed}" for packed in ("", *PACKED))):
         path = with_suffix(base, suffix)
         with writing(path):
             path.unlink(missing_ok=True)
