@@ -57,9 +57,12 @@ class Case:
         )
 
     def metrics(self) -> set[str]:
-        """Return the metrics that the claims can read: those on axes, and those that a check names."""
-        named = {name for setting in self.changed.settings() for name in setting.metrics if name in self.checks}
-        return named | {axis for panel in self.changed.panels for axis in _axes(panel)}
+        """Return the metrics that the claims can read: those on axes of panels that they read, and those they name."""
+        texts = f"{self.checks} {' '.join(f'{claim.or_read} {claim.figure_shows}' for claim in self.claims)}"
+        words = set(re.findall(r"\w+", texts))
+        named = {name for setting in self.changed.settings() for name in setting.metrics if name in words}
+        read = {claim.panel for claim in self.claims} | words
+        return named | {axis for panel in self.changed.panels if panel.id in read for axis in _axes(panel)}
 
     def rounds(self) -> set[int]:
         """Return the numbers in the checks of the claims, rounds among them."""
