@@ -113,7 +113,7 @@ def _decision(claim: Claim, figure: Figure, known: judge.Known | None) -> judge.
     if known is None:
         return None
     try:
-        return judge.decide(claim.check, judge.Reader.of(claim, figure, known), expanded=True)
+        return judge.decide_expanded([claim.check], judge.Reader.of(claim, figure, known))
     except judge.NotTestable:
         return None
 
