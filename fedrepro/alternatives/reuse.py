@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fedrepro.results import checks
-from fedrepro.results.checks import SUFFIX
 from fedrepro.results.read import read_sidecar, stems
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.storage.restore import restore
@@ -19,7 +18,7 @@ def in_results(root: Path) -> Mapping[str, tuple[str, str]]:
     """Return the runs in the results of figures by identity: the name of the figure and the tier."""
     there: dict[str, tuple[str, str]] = {}
     for base in stems(root):
-        sidecar = None if f"{base.name}.json".endswith(SUFFIX) else read_sidecar(base)
+        sidecar = read_sidecar(base)
         if sidecar is None or not (experiments() / f"{sidecar.figure}.yaml").is_file():
             continue
         check = checks.read(base)

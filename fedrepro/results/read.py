@@ -60,7 +60,8 @@ def stems(root: Path) -> list[Path]:
         {path.with_name(path.name.removesuffix(end)) for end in endings for path in root.glob(f"{folders}*{end}")}
         for folders in ("*/*/", "*/")
     )
-    return sorted(of_tiers | {base for base in of_studies if results_file(base) is not None})
+    found = of_tiers | {base for base in of_studies if results_file(base) is not None}
+    return sorted(base for base in found if base.suffix not in _NO_SIDECARS)
 
 
 def _file_name(text: str) -> str:
@@ -80,6 +81,9 @@ def with_suffix(base: Path, suffix: str) -> Path:
 
 PACKED: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
 """Suffixes of compressed files; the repository's are ``.xz``, half the size of ``.gz``."""
+
+_NO_SIDECARS = (".check", ".readings")
+"""What is stored beside results in files that end like sidecars: checks, and the answers of readings."""
 
 STATES = ("ok", "diverged", "failed")
 """The possible outcomes of a run."""
