@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -416,6 +417,17 @@ def test_files_of_version_1_have_one_finding(tmp_path: Path) -> None:
     assert check == Check("csv", (Finding({"s": ("id-1",)}, (Compared(**compared),), Made(written="2026")),))
     checks.write(tmp_path / "x", check)
     assert checks.read(tmp_path / "x") == check
+    path, packed = tmp_path / "x.check.json", tmp_path / "x.check.json.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes()))
+    path.unlink()
+    assert checks.read(tmp_path / "x") == check
+    checks.write(tmp_path / "x", check)
+    assert (path.is_file(), packed.exists()) == (True, False)
+    packed.write_bytes(b"no archive")
+    path.unlink()
+    with pytest.raises(UserError, match=r"x.check.json.xz: cannot be read .*; remove it, and `fedrepro check` writes"):
+        checks.read(tmp_path / "x")
+    packed.unlink()
     (tmp_path / "x.check.json").write_text(json.dumps({"schema": 9}))
     with pytest.raises(UserError, match=r"x.check.json: cannot be read \(version 9 is unknown \(known: 1 to 2\)\)"):
         checks.read(tmp_path / "x")

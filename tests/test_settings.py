@@ -575,6 +575,26 @@ def test_the_change_of_a_margin_is_paired_over_trials(computed: Path, fedrepro: 
     assert shift.change.high - shift.change.value == pytest.approx(half, rel=1e-3)
 
 
+def test_a_shift_says_if_another_round_decides_with_the_other_values(computed: Path) -> None:
+    own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
+    assert own is not None
+    claim = dataclasses.replace(own.figure.claims[0], check="y(at=[1, 5], algorithm='fedcavg', Q2=5) > 0.0")
+
+    def with_values(values: dict[int, float]) -> Numbers:
+        rows = own.frame.copy()
+        for number, value in values.items():
+            rows.loc[(rows["round"] == number) & (rows["metric"] == "objective"), "value"] = value
+        return Numbers.of(own.figure, rows, own.sidecar)
+
+    before, after = with_values({1: 2.0, 5: 3.0}), with_values({1: 7.0, 5: 5.0})
+    effect = paired.effect(claim, before, after)
+    (shift,) = effect.shifts
+    assert shift.words.startswith("margin 2 -> 7 objective (relative), change +5 [+5, +5]; ")
+    assert shift.words.endswith("; with the other values, another round decides (margin 5)")
+    (back,) = paired.effect(claim, before, before).shifts
+    assert "another" not in back.words
+
+
 def test_the_same_numbers_change_nothing(computed: Path) -> None:
     own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
     assert own is not None
@@ -701,7 +721,7 @@ def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:
     finite, never, always = Interval(1.0, 0.5, 1.5), Interval(*[-math.inf] * 3), Interval(*[math.inf] * 3)
     unknown = Interval(*[math.nan] * 3)
     for before, after, certain in ((never, never, False), (never, finite, True), (never, always, True)):
-        assert paired.Shift(0, "", before, after, unknown, False).certain is certain
+        assert paired.Shift(0, "", before, after, unknown, after, False).certain is certain
 
 
 def test_a_pair_decides_only_what_neither_part_decides_alone(project: Path) -> None:
@@ -765,7 +785,7 @@ def test_every_verdict_on_results_has_an_outcome() -> None:
 def test_a_margin_that_is_infinite_has_no_change() -> None:
     never, some = (Interval(value, value, value) for value in (-np.inf, 12.0))
     unknown = Interval(np.nan, np.nan, np.nan)
-    same = paired.Shift(0, "rounds", never, never, unknown, strict=True)
+    same = paired.Shift(0, "rounds", never, never, unknown, never, strict=True)
     assert same.words == "margin -infinite (never reached), before and after"
-    lost = paired.Shift(0, "rounds", some, never, never, strict=True)
+    lost = paired.Shift(0, "rounds", some, never, never, never, strict=True)
     assert lost.words == "margin 12 rounds -> -infinite (never reached)"

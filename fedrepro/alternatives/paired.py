@@ -23,7 +23,8 @@ ENOUGH = 0.5
 class Shift:
     """The margin of one comparison of a claim before and after, and its change, over the same trials.
 
-    place : the number of the place on the curves (of several rounds) that decides before.
+    before, after, change : at the place on the curves (of several rounds) that decides with our values. decides : the
+    margin after at the place that decides then, which can be another one.
     """
 
     comparison: int
@@ -31,6 +32,7 @@ class Shift:
     before: Interval
     after: Interval
     change: Interval
+    decides: Interval
     strict: bool
 
     @property
@@ -42,9 +44,13 @@ class Shift:
         unit = f" {self.unit}" if self.unit else ""
         if not np.isfinite(self.change.value):
             before, after = (_value(margin.value, unit) for margin in (self.before, self.after))
-            return f"margin {before}, before and after" if before == after else f"margin {before} -> {after}"
-        change = f"{self.change.value:+.3g} [{self.change.low:+.3g}, {self.change.high:+.3g}]"
-        return f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
+            text = f"margin {before}, before and after" if before == after else f"margin {before} -> {after}"
+        else:
+            change = f"{self.change.value:+.3g} [{self.change.low:+.3g}, {self.change.high:+.3g}]"
+            text = f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
+        if self.decides == self.after:
+            return text
+        return f"{text}; with the other values, another round decides (margin {_value(self.decides.value, '')})"
 
     @property
     def certain(self) -> bool:
@@ -86,7 +92,7 @@ class Effect:
     def shift(self) -> Shift | None:
         """The shift of the comparison that decides after if the verdict changes, else of the one that decides now."""
         turned = self.before.verdict != self.after.verdict
-        return min(self.shifts, key=lambda s: judge.rank(s.after if turned else s.before, s.strict), default=None)
+        return min(self.shifts, key=lambda s: judge.rank(s.decides if turned else s.before, s.strict), default=None)
 
     @property
     def changes(self) -> bool:
@@ -156,10 +162,11 @@ def _shift(
     after = jackknife(functools.partial(margins, other), trials)
     changes = jackknife(change, trials)
     strict = comparison.strict
-    place = min(range(len(before)), key=lambda k: judge.rank(before[k], strict))
-    last = place if len(after) == len(before) else min(range(len(after)), key=lambda k: judge.rank(after[k], strict))
+    place, decides = (min(range(len(at)), key=lambda k: judge.rank(at[k], strict)) for at in (before, after))
+    last = place if len(after) == len(before) else decides
     unit = judge.unit_of(comparison, own)
-    return Shift(number, unit, before[place], after[last], changes[min(place, len(changes) - 1)], strict)
+    change_there = changes[min(place, len(changes) - 1)]
+    return Shift(number, unit, before[place], after[last], change_there, after[decides], strict)
 
 
 def _margin(comparison: Comparison, reader: Reader, chosen: np.ndarray) -> np.ndarray:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import lzma
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +19,11 @@ import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
-from fedrepro.results.read import with_suffix
+from fedrepro.results.read import PACKED, checks_file, unpacked, with_suffix
 from fedrepro.results.schema import Made, typed
 
 SUFFIX = ".check.json"
+_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 VERSION = 2
 """Version of the file (its key ``schema``). Version 1 had one finding, without ``schema``; it can be read."""
 
@@ -223,13 +226,15 @@ def other_cpu(kept: Made, here: Made) -> str:
 
 def read(base: Path) -> Check | None:
     """Return the checks of the results at ``base``, or None. Raises UserError if their file is damaged."""
-    path = with_suffix(base, SUFFIX)
+    path = checks_file(base)
+    if path is None:
+        return None
     try:
-        check: Check = typed(_current(json.loads(path.read_text(encoding="utf-8"))), Check, "")
+        check: Check = typed(_current(json.loads(unpacked(path))), Check, "")
         return check
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (*_UNREADABLE, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read ({error}); remove it, and `fedrepro check` writes it again") from None
 
 
@@ -247,3 +252,5 @@ def write(base: Path, check: Check) -> None:
     """Store the checks next to their results."""
     text = json.dumps({**dataclasses.asdict(check), "schema": VERSION}, indent=1, sort_keys=True) + "\n"
     atomically(with_suffix(base, SUFFIX), text.encode())
+    for packed in PACKED:
+        with_suffix(base, SUFFIX + packed).unlink(missing_ok=True)

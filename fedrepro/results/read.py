@@ -96,13 +96,12 @@ def beside(base: Path, why: str) -> Path:
 
 def read_sidecar(base: Path) -> Sidecar | None:
     """Return the sidecar of the results at ``base``, or None if there is none. Raises Damaged if it is invalid."""
-    path = _existing(base, ".json") or with_suffix(base, ".json")
-    try:
-        body = path.read_bytes()
-        return Sidecar.parse(json.loads(PACKED[path.suffix](body) if path.suffix in PACKED else body.decode("utf-8")))
-    except FileNotFoundError:
+    path = _existing(base, ".json")
+    if path is None:
         return None
-    except NotADirectoryError:
+    try:
+        return Sidecar.parse(json.loads(unpacked(path)))
+    except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise Damaged(
@@ -120,16 +119,26 @@ def points_file(base: Path) -> Path | None:
     return _existing(base, ".points.csv")
 
 
+def checks_file(base: Path) -> Path | None:
+    """Return the file of the checks of a figure's results, compressed or not, or None."""
+    return _existing(base, ".check.json")
+
+
 def _existing(base: Path, suffix: str) -> Path | None:
     paths = (with_suffix(base, suffix + packed) for packed in ("", *PACKED))
     return next((path for path in paths if path.exists()), None)
 
 
+def unpacked(path: Path) -> bytes:
+    """Return the uncompressed bytes of a file. Raises OSError, EOFError, zlib.error or lzma.LZMAError."""
+    body = path.read_bytes()
+    return PACKED[path.suffix](body) if path.suffix in PACKED else body
+
+
 def content(table: Path) -> bytes:
     """Return the uncompressed bytes of a CSV. Raises Damaged if it cannot be read."""
     try:
-        body = table.read_bytes()
-        return PACKED[table.suffix](body) if table.suffix in PACKED else body
+        return unpacked(table)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise Damaged(f"{table}: cannot be read ({error}); restore it with git, or remove it") from None
 
