@@ -661,7 +661,11 @@ def tried(
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
     own = dataclasses.replace(row, verdict=before)
     margin = Interval(0.0, -1.0, 1.0)
-    shifts = () if change is None else (paired.Shift(0, "", margin, margin, Interval(sum(change) / 2, *change), False),)
+    shifts = (
+        ()
+        if change is None
+        else (paired.Shift(0, "", margin, margin, Interval(sum(change) / 2, *change), margin, False),)
+    )
     return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, own, row, 2, shifts))
 
 

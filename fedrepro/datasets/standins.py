@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.datasets import digits as sklearn_digits
 from fedrepro.datasets.types import Images, Ratings, Samples
 
 SIDE = 28
@@ -27,17 +28,15 @@ def digits(labels: np.ndarray, rng: np.random.Generator, scale: float = 255) -> 
     share of inked pixels (about one in five), and the shapes of digits, with their similarities. Has fewer writers, and
     no more detail than the small images had.
     """
-    from sklearn.datasets import load_digits
-
-    small = load_digits()
+    pixels, drawn = sklearn_digits.read()
     size, room, K = 20, 2, 10
     weights = np.maximum(0.0, 1.0 - np.abs((np.arange(size)[:, None] + 0.5) * 8 / size - 0.5 - np.arange(8)))
     weights /= weights.sum(axis=1, keepdims=True)
-    large = weights @ (small.images * (255 / 16)) @ weights.T
+    large = weights @ (pixels.reshape(-1, 8, 8) * (255 / 16)) @ weights.T
     large = np.clip(np.rint(1.35 * (large - 66.0)), 0, 255)  # strokes of MNIST's width
     X = np.zeros((len(labels), SIDE, SIDE))
     for k in range(K):
-        mine, own = np.flatnonzero(labels == k), np.flatnonzero(small.target == k)
+        mine, own = np.flatnonzero(labels == k), np.flatnonzero(drawn == k)
         for turn, first in enumerate(range(0, len(mine), len(own))):
             part = mine[first : first + len(own)]
             chosen = rng.permutation(own)[: len(part)]

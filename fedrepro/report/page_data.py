@@ -165,7 +165,7 @@ def _shown(
 ) -> DrawnPanel:
     place = anchor(section.figure.paper, section.figure.figure, panel.id)
     main = source is section.source
-    drawn = pictures.drawing(source, panel, place, ("svg", "png", "pdf") if main else ("svg",))
+    drawn = pictures.drawing(source, panel, place, ("svg", "pdf") if main else ("svg",))
     if main and panel.id in data and drawn.limits is not None:
         data[panel.id]["limits"] = [[float(f"{v:.5g}") for v in pair] for pair in drawn.limits]
     try:

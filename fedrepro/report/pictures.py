@@ -56,7 +56,7 @@ class Drawing:
     limits: tuple[tuple[float, float], tuple[float, float]] | None = None
 
 
-def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str] = ("svg", "png", "pdf")) -> Drawing:
+def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str] = ("svg", "pdf")) -> Drawing:
     """Return the panel as files of these formats, but as PNG instead of a large SVG; tables as HTML.
 
     prefix : makes the ids of an SVG unique in a page.
@@ -74,7 +74,7 @@ def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str
         text = _save(picture, "svg").decode()
         large = len(text) > LARGEST
         files = {"pdf": _save(picture, "pdf")} if "pdf" in formats else {}
-        if large or "png" in formats:
+        if large:
             files["png"] = _png(picture)
     if not large:
         files["svg"] = _as_file(inline(text, prefix, f"{source.figure.title}: {titled(panel)}", tips)).encode()
