@@ -661,12 +661,12 @@ def tried(
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
     own = dataclasses.replace(row, verdict=before)
     margin = Interval(0.0, -1.0, 1.0)
-    shifts = (
-        ()
-        if change is None
-        else (paired.Shift(0, "", margin, margin, Interval(sum(change) / 2, *change), margin, False),)
-    )
-    return deciding.Tried(Case(name, alternatives, figure, figure, ()), paired.Effect(row.claim, own, row, 2, shifts))
+    shifts = []
+    if change is not None:
+        changes = Interval(sum(change) / 2, *change)
+        shifts.append(paired.Shift(0, "", margin, margin, changes, decides=margin, strict=False))
+    effect = paired.Effect(row.claim, own, row, 2, tuple(shifts))
+    return deciding.Tried(Case(name, alternatives, figure, figure, ()), effect)
 
 
 def decided(verdict: str, *cases_tried: deciding.Tried) -> str:

@@ -28,8 +28,8 @@ def read() -> tuple[np.ndarray, np.ndarray]:
     """
     found = find_spec("sklearn")
     assert found is not None, "scikit-learn is a dependency"
-    (folder,) = found.submodule_search_locations or ()
-    rows = np.loadtxt(Path(folder, "datasets", "data", "digits.csv.gz"), delimiter=",")
+    assert found.origin is not None, "it is a package"
+    rows = np.loadtxt(Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
     return rows[:, :-1], rows[:, -1].astype(np.int64)
 
 
