@@ -453,6 +453,31 @@ def test_yaml_is_read_within_bounds(text: str, message: str) -> None:
     assert all(c.isprintable() or c == "\n" for c in printed)
 
 
+def flat(node: nodes.Node) -> object:
+    """The values of a node and all nodes in it, with their places."""
+    value: object = node.value
+    if isinstance(node.value, dict):
+        value = {name: (str(inner.key), flat(inner)) for name, inner in node.value.items()}
+    elif isinstance(node.value, list):
+        value = [flat(inner) for inner in node.value]
+    return str(node.place), node.place.text, value
+
+
+def test_both_parsers_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = "a: 010\nb: 1:30\nc: 1e-8\nd: yes\ne: 0x10\nf: 1_000\ng: ~\nh: .inf\ni: 2020-01-01\né: {b:1, <<: {ü: x}}\n"
+    texts = [odd, *(path.read_text(encoding="utf-8") for path in SPECS[:8])]
+    fast = [flat(nodes.parse(text, "x")) for text in texts]
+    monkeypatch.setattr(nodes, "SHALLOW", -1)
+    monkeypatch.setattr(nodes, "_Fast", None)
+    assert [flat(nodes.parse(text, "x")) for text in texts] == fast
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 50_000, "[\n" * 50_000])
+def test_deep_files_do_not_overflow_the_stack(text: str) -> None:
+    with pytest.raises(SpecErrors, match="more than 40 nested lists and mappings"):
+        nodes.parse(text, "x")
+
+
 def test_a_file_is_not_read_beyond_its_bound(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     with path.open("wb") as file:

@@ -5,6 +5,7 @@ Only the safe loader is used. Merge keys (``<<``) and anchors work; a duplicate 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import re
@@ -132,6 +133,31 @@ _Loader.add_implicit_resolver(
 )
 
 
+_Reader = yaml.SafeLoader
+"""What constructs scalars, with either parser."""
+
+
+class _Fast(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads the same values with libyaml, in a tenth of the time. It has no limit of depth, and overflows the stack."""
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
+SHALLOW = 1000
+"""The most brackets, and characters of a line, of texts that libyaml reads: both limit how deep values can nest."""
+
+
+def _composed(text: str) -> tuple[_Reader, yaml.Node | None]:
+    """Return what constructs the scalars of a text, and its root, None if it is empty. Errors are those of _Loader."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= SHALLOW and max(map(len, text.splitlines()), default=0) <= SHALLOW:
+        with contextlib.suppress(yaml.YAMLError):
+            fast = _Fast(text)
+            return fast, fast.get_single_node()
+    loader = _Loader(text)
+    return loader, loader.get_single_node()
+
+
 def read(path: Path) -> Node:
     """Read one YAML file into nodes. Raises SpecErrors with line and column for a syntax error."""
     try:
@@ -150,8 +176,7 @@ def parse(text: str, name: str) -> Node:
         raise SpecErrors([f"{name}: is not a spec: it is longer than {LARGEST:,} characters"])
     reading = _Reading(name, text.splitlines())
     try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
+        loader, root = _composed(text)
         if root is None:
             raise SpecErrors([f"{name}:1:1: the file is empty; start with 'paper:' and 'figure:'"])
         node = reading.node(loader, root)
@@ -195,7 +220,7 @@ class _Reading:
         mark = node.start_mark
         return Place(f"{self.name}:{mark.line + 1}:{mark.column + 1}", self._text(mark.line))
 
-    def node(self, loader: _Loader, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
+    def node(self, loader: _Reader, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
         """Return a node with all nodes inside it. above : the nodes around it. Raises MarkedYAMLError for a cycle."""
         self.count += 1
         for bad, why in (
@@ -219,7 +244,7 @@ class _Reading:
         if tag != usual:
             self.errors.append(f"{place}: the tag {tag.replace(_TAG, '!!')} has no meaning here; remove it")
 
-    def _mapping(self, loader: _Loader, node: yaml.MappingNode, inside: tuple[yaml.Node, ...]) -> dict[str, Node]:
+    def _mapping(self, loader: _Reader, node: yaml.MappingNode, inside: tuple[yaml.Node, ...]) -> dict[str, Node]:
         seen: dict[str, Place] = {}
         own: dict[str, Node] = {}
         merged: dict[str, Node] = {}
@@ -245,7 +270,7 @@ class _Reading:
             own[key].key = place
         return {**merged, **own}
 
-    def _scalar(self, loader: _Loader, node: yaml.Node, place: Place) -> Any:
+    def _scalar(self, loader: _Reader, node: yaml.Node, place: Place) -> Any:
         """Return a text, a number, true, false or null; null with an error for anything else."""
         text = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]} ..."
         if node.tag not in _PLAIN:
