@@ -9,7 +9,7 @@ SPECS  := $(filter-out %/discrepancies.yaml,$(sort $(wildcard experiments/*/*.ya
 # are computed last, because each takes a day of one core or more.
 QUEUED  = $(shell awk '$$1 == "queue:" && $(1) {print $$2, FILENAME}' $(SPECS) | sort -n | cut -d ' ' -f 2)
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
-BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/|/plotly/' $(VENV)/lib
+BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/|/plotly/' $(VENV)/lib fedrepro
 
 .DEFAULT_GOAL := help
 .PHONY: help all answers check verdict test fuzz mutants lint types docs bench clean archive
