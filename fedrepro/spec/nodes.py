@@ -137,7 +137,7 @@ _Reader = yaml.SafeLoader
 """What constructs scalars, with either parser."""
 
 
-class _Fast(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Fast(getattr(yaml, "CSafeLoader", _Loader)):  # type: ignore[misc]
     """Reads the same values with libyaml, in a tenth of the time. It has no limit of depth, and overflows the stack."""
 
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
