@@ -102,7 +102,7 @@ def test_pictures_are_drawn_as_figures_get_complete_and_are_the_same(
 def test_an_error_of_a_worker_that_draws_is_told_as_any_other(small: Path, tmp_path: Path) -> None:
     where = batch.DrawOptions("quick", ("gif",), tmp_path / "results", tmp_path / "plots")
     with pytest.raises(UserError, match="no results in"):
-        list(batch.draw_all([(small, ""), (small, "")], where, must=True, jobs=2))
+        list(batch.draw_all([(small, "")] * 4, where, must=True, jobs=2))
     for error in (ParameterError("n", "must be 3"), DataAbsent("mnist", "is not here")):
         came = pickle.loads(pickle.dumps(error))
         assert (type(came), str(came), vars(came)) == (type(error), str(error), vars(error))

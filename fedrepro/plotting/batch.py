@@ -20,6 +20,9 @@ from fedrepro.results.read import has_results, largest_tier, stem
 FORMATS = ("png", "pdf")
 """The default formats."""
 
+FEW = 3
+"""Up to so many figures, another process takes longer to start than it saves."""
+
 
 @dataclass(frozen=True)
 class DrawOptions:
@@ -47,6 +50,7 @@ def draw_all(wanted: Iterable[Wanted], options: DrawOptions, must: bool = False,
     must : raise UserError for a spec without results.
     """
     wanted = list(wanted)
+    jobs = jobs if len(wanted) > FEW else 1
     with Progress("figures", len(wanted)) as progress:
         drawn = processes.parallel_map(functools.partial(draw_one, options=options, must=must), wanted, jobs)
         for (path, _), files in zip(wanted, drawn, strict=True):
