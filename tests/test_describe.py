@@ -463,7 +463,19 @@ def test_every_command_is_where_the_table_says() -> None:
         command = main.get_command(context, name)
         assert isinstance(command, click.Command)
         assert command.name == name
+        assert command.get_short_help_str(200) == COMMANDS[name][1]
     assert main.get_command(context, "nothing") is None
+
+
+def test_help_lists_the_commands_and_imports_none() -> None:
+    code = (
+        "import sys; from fedrepro.cli.main import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    *listed, modules = done.stdout.splitlines()
+    assert [line.split()[0] for line in listed[-len(COMMANDS) :]] == list(COMMANDS)
+    assert "fedrepro.cli.verdict" not in modules
+    assert "numpy" not in modules.split()
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list"], ["describe", "cutemaxvar-deep", "mnist", "table"]])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 
 
-@click.command(short_help="Compute a sample of stored runs again and compare the results.")
+@click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
 @click.option(
     "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Tier of the results to check."

@@ -10,7 +10,7 @@ from fedrepro.spec.bibliography import PROGRAM, entries
 from fedrepro.spec.find import find_some
 
 
-@click.command(short_help="Print BibTeX entries of papers, figures and fedrepro.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[PAPER|FIGURE...]", shell_complete=complete_spec)
 def cite(names: tuple[str, ...]) -> None:
     """Print BibTeX entries: of all papers, or of those that figures come from, and of fedrepro.

@@ -70,7 +70,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
     click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
-@click.command(short_help="Print what `run` would compute, and how long it takes.")
+@click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
 @curve_option

@@ -47,7 +47,7 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
     return sorted(name for name in registry.methods() if name.startswith(incomplete))
 
 
-@click.command(short_help="Compare two methods on a dataset.")
+@click.command()
 @click.argument("a", metavar="A", shell_complete=complete_method)
 @click.argument("b", metavar="B", shell_complete=complete_method)
 @click.option("--data", required=True, metavar="DATASET|FILE", help="A dataset, or a file of your own.")

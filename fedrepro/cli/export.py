@@ -11,7 +11,7 @@ from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 
 
-@click.command(short_help="Write pictures, numbers and LaTeX tables of figures to DIR.")
+@click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @largest_tier_option("results")

@@ -10,7 +10,7 @@ from fedrepro.cli.options import complete_spec, results_option, set_option, tier
 from fedrepro.errors import UserError
 
 
-@click.command(short_help="Print why runs failed or diverged.")
+@click.command()
 @click.argument("name", metavar="RUN|FIGURE|PAPER", shell_complete=complete_spec)
 @tier_option
 @set_option

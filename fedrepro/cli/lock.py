@@ -11,7 +11,7 @@ from fedrepro.spec.find import load_all
 from fedrepro.spec.tiers import TIERS
 
 
-@click.command(short_help="Lock claims before the first run.")
+@click.command()
 @spec_arguments
 @click.option("--after-results", is_flag=True, help="Lock although results exist; the lock and verdicts say so.")
 @results_option

@@ -14,32 +14,32 @@ from fedrepro import __version__, cpu
 from fedrepro.errors import UserError, nearest
 
 COMMANDS = {
-    "affected": "fedrepro.cli.affected:affected",
-    "check": "fedrepro.cli.check:check",
-    "cite": "fedrepro.cli.cite:cite",
-    "compare": "fedrepro.cli.report:compare",
-    "completion": "fedrepro.cli.shell_completion:completion",
-    "data": "fedrepro.cli.data:data",
-    "describe": "fedrepro.cli.describe:describe",
-    "duel": "fedrepro.cli.duel:duel",
-    "export": "fedrepro.cli.export:export",
-    "failures": "fedrepro.cli.failures:failures",
-    "init": "fedrepro.cli.init:init",
-    "list": "fedrepro.cli.listing:list_",
-    "lock": "fedrepro.cli.lock:lock",
-    "plan": "fedrepro.cli.compute:plan",
-    "plot": "fedrepro.cli.plot:plot",
-    "provenance": "fedrepro.cli.provenance:provenance",
-    "receipts": "fedrepro.cli.receipts:receipts",
-    "report": "fedrepro.cli.report:report",
-    "run": "fedrepro.cli.compute:run",
-    "settings": "fedrepro.cli.settings:settings",
-    "show": "fedrepro.cli.report:show",
-    "validate": "fedrepro.cli.compute:validate",
-    "verdict": "fedrepro.cli.verdict:verdict",
-    "why": "fedrepro.cli.why:why",
+    "affected": ("affected:affected", "Print which figures a change of a method or a file affects."),
+    "check": ("check:check", "Compute a sample of stored runs again and compare the results."),
+    "cite": ("cite:cite", "Print BibTeX entries of papers, figures and fedrepro."),
+    "compare": ("report:compare", "Print which curves differ between two sets of results."),
+    "completion": ("shell_completion:completion", "Print the shell completion script."),
+    "data": ("data:data", "List, download, import and remove datasets."),
+    "describe": ("describe:describe", "Explain a name: its parameters, metrics, source and figures."),
+    "duel": ("duel:duel", "Compare two methods on a dataset."),
+    "export": ("export:export", "Write pictures, numbers and LaTeX tables of figures to DIR."),
+    "failures": ("failures:failures", "Print why runs failed or diverged."),
+    "init": ("init:init", "Create a project in DIR."),
+    "list": ("listing:list_", "List papers, figures, algorithms, datasets and other names."),
+    "lock": ("lock:lock", "Lock claims before the first run."),
+    "plan": ("compute:plan", "Print what `run` would compute, and how long it takes."),
+    "plot": ("plot:plot", "Draw figures from their results, without computing."),
+    "provenance": ("provenance:provenance", "Print what pictures were drawn from."),
+    "receipts": ("receipts:receipts", "Merge receipts of `fedrepro check --receipt`."),
+    "report": ("report:report", "Write the report: which claims hold and why."),
+    "run": ("compute:run", "Compute figures."),
+    "settings": ("settings:settings", "Run other values of the settings that a paper leaves open."),
+    "show": ("report:show", "Print the end values of a figure's panels."),
+    "validate": ("compute:validate", "Check specs at every tier."),
+    "verdict": ("verdict:verdict", "Print for each claim whether it holds."),
+    "why": ("why:why", "Print what decides the verdict on a claim."),
 }
-"""The module and name of each command; the module is imported when the command is called."""
+"""The module of this folder and the name of each command, and what it does. Modules are imported when called."""
 
 COMPUTING = (["check"], ["duel"], ["run"], ["settings", "run"])
 """Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""
@@ -92,12 +92,19 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        place, summary = COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
+        command: click.Command = getattr(importlib.import_module(f"fedrepro.cli.{module}"), name)
+        command.short_help = summary
         return command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what click writes without importing the commands, which takes three times as long."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 def _reason(error: OSError) -> str:

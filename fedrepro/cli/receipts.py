@@ -10,7 +10,7 @@ from fedrepro.cli.options import results_option
 from fedrepro.errors import UserError
 
 
-@click.command(short_help="Merge receipts of `fedrepro check --receipt`.")
+@click.command()
 @click.argument(
     "folder", required=False, metavar="[DIR]", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )

@@ -23,7 +23,7 @@ COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise":
 FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "undecided", "not-tested", "stale")
 
 
-@click.command(short_help="Write the report: which claims hold and why.")
+@click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @evidence_option("report")
 @results_option
@@ -107,7 +107,7 @@ def report(
         sys.exit(1)
 
 
-@click.command(short_help="Print which curves differ between two sets of results.")
+@click.command()
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--metric", help="Compare only this metric (default: all recorded metrics).")
@@ -157,7 +157,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
         sys.exit(1)
 
 
-@click.command(short_help="Print the end values of a figure's panels.")
+@click.command()
 @click.argument("figure", metavar="FIGURE|CLAIM", shell_complete=complete_spec)
 @largest_tier_option("results")
 @click.option("--panel", shell_complete=complete_panel, help="Show only one panel.")

@@ -53,7 +53,7 @@ hours_option = click.option(
 )
 
 
-@click.group(short_help="Run other values of the settings that a paper leaves open.")
+@click.group()
 def settings() -> None:
     """Plan, run and compare other values of the settings that a paper leaves open.
 

@@ -35,7 +35,7 @@ ALONE = 8
 """Number of figures that are judged in this process; more of them are worth starting others."""
 
 
-@click.command(short_help="Print for each claim whether it holds.")
+@click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
 @evidence_option("judge")
 @click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")

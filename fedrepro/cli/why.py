@@ -13,7 +13,7 @@ from fedrepro.errors import UserError
 from fedrepro.spec.find import Selected, of_own_study, select_distinct
 
 
-@click.command(short_help="Print what decides the verdict on a claim.")
+@click.command()
 @click.argument("claim", metavar="CLAIM", shell_complete=complete_spec)
 @evidence_option("explain")
 @results_option
