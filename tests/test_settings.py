@@ -675,6 +675,11 @@ def decided(verdict: str, *cases_tried: deciding.Tried) -> str:
     return deciding.deciding(row, cases_tried, the_rows()).words
 
 
+def test_all_printed_values_are_called_so(project: Path) -> None:
+    one = dataclasses.replace(tried("a+b", "not reproduced", "printed", "printed").case, name="beyond.printed")
+    assert deciding._named(deciding.Tried(one, None)) == "all printed values (beyond.printed)"  # type: ignore[arg-type]
+
+
 def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     printed = tried("beyond.1.q1-3", "not reproduced", "printed")
     released = tried("beyond.2.outliers", "not reproduced", "released")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.cases import TOGETHER, Case
 from fedrepro.alternatives.paired import Effect
 from fedrepro.claims import evidence
 from fedrepro.claims.judge import Row
@@ -131,14 +131,18 @@ def _cause(tried: Tried) -> str:
 
 def _named(tried: Tried) -> str:
     """Return the values of a case, its origin and its name: ``Qhat = 1 (released, fedmf.16.qhat-1-tdt2)``."""
+    together = tried.case.name.rpartition(".")[2]
+    if together in TOGETHER:
+        return f"all {together} values ({tried.case.name})"
     changes = [change for alternative in tried.case.alternatives for change in alternative.changes]
     values = list(dict.fromkeys(text for change in changes for text in change.valued))
-    shown = f"{', '.join(values)} " if 0 < len(values) <= MOST_VALUES else ""
-    return f"{shown}({' and '.join(tried.origins)}, {tried.case.name})"
+    if len(values) > MOST_VALUES:
+        values = [f"{len(values)} other values"]
+    return " ".join([", ".join(values), f"({' and '.join(tried.origins)}, {tried.case.name})"]).strip()
 
 
 MOST_VALUES = 3
-"""A case with more other values is called by its name alone."""
+"""Of a case with more other values only their number is named."""
 
 
 def _listed(tried: Iterable[Tried]) -> str:
