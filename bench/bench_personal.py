@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from fedrepro.nets.convnet import Net, initial
-from fedrepro.nets.training import SGD, on_device, orders, stack_length, stacked, train
+from fedrepro.nets.stacked_models import stack_length, stacked
+from fedrepro.nets.training import SGD, on_device, orders, train
 
 WIDE, NARROW = (64, 64, 64, 256), (16, 16, 16, 64)
 OMNIGLOT, MINI = Net(28, 1, 1623, WIDE), Net(28, 1, 242, NARROW)

@@ -13,6 +13,7 @@ import pytest
 
 from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
+from fedrepro.nets import backend, stacked_models
 from fedrepro.nets.convnet import Net, layer, logits
 from fedrepro.nets.training import train
 from fedrepro.nets.weights import trained
@@ -27,6 +28,7 @@ from .personal_case import problem
 
 if importlib.util.find_spec("jax") is None:
     pytest.skip('needs JAX: pip install "fedrepro[deep]"', allow_module_level=True)
+jax = backend.load()
 
 LOCAL: dict[str, Any] = {"fraction": 1 / 3, "batch": 5, "lr": 0.1}
 FEDAVG = PersonalAveraging(**LOCAL)
@@ -274,6 +276,31 @@ def test_the_mask_s_weights_are_all_that_perfedsi_sends_beyond_fedavg(clients: P
     assert numbers(PerFedSIMask().net(clients))[0] == plain
     linear, block, head = (4 + 1) * 2 * 2 * 8, 9 * 8 * 8 + 2 * 8, 8 * 8
     assert numbers(PerFedSIConcat().net(clients))[0] == plain + linear + block + head
+
+
+# -- the layout of an accelerator --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [method for method, _ in SENT[:6]], ids=lambda m: f"{type(m).__name__} {m}"[:40])
+def test_clients_in_parallel_give_the_same_numbers(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In double precision, with models in the memory of the device: all clients of a round, and in several stacks."""
+    method = dataclasses.replace(method, fraction=2 / 3)
+    names = ("accuracy", "train_accuracy", "accuracy_tuned", "loss")
+    case = problem(precision="double")
+    expected = drive.run(method, case, 3, metrics=names)
+    monkeypatch.setattr(backend, "clients_in_parallel", lambda: True)
+    for size in (stacked_models.STACK_BYTES, 1):
+        monkeypatch.setattr(stacked_models, "STACK_BYTES", size)
+        found = drive.run(method, case, 3, metrics=names)
+        assert found.state.length == (4 if size > 1 else 1)
+        for name in names:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, err_msg=name)
+        for one, other in ((found.state.shared, expected.state.shared), (found.state.own, expected.state.own)):
+            assert one.keys() == other.keys()
+            for name, values in one.items():
+                assert isinstance(values, jax.Array)
+                assert values.dtype == np.float64
+                np.testing.assert_allclose(values, other[name], rtol=1e-7, atol=1e-10, err_msg=name)
 
 
 # -- metrics, repetition, errors ---------------------------------------------------------------------------------------

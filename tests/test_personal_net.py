@@ -13,9 +13,10 @@ import pytest
 from scipy.signal import correlate2d
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.nets import backend, training
+from fedrepro.nets import backend, stacked_models
 from fedrepro.nets.convnet import Net, convolve, initial, layer, logits, pool
-from fedrepro.nets.training import SGD, Data, mean_features, on_device, orders, score, stack_length, stacks, train
+from fedrepro.nets.stacked_models import stack_length, stacks
+from fedrepro.nets.training import SGD, Data, mean_features, on_device, orders, score, train
 from fedrepro.nets.weights import given, trained
 
 if importlib.util.find_spec("jax") is None:
@@ -338,9 +339,10 @@ def test_stacks_have_one_length_and_stay_small(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(backend, "clients_in_parallel", lambda: False)
     assert stack_length(large, 100, np.float32) == 1
     monkeypatch.setattr(backend, "clients_in_parallel", lambda: True)
-    assert stack_length(large, 100, np.float32) == 25
+    assert stack_length(large, 100, np.float32) == 100
+    assert stack_length(large, 400, np.float32) == 200
     assert stack_length(large, 7, np.float32) == 7
-    monkeypatch.setattr(training, "STACK_BYTES", 1)
+    monkeypatch.setattr(stacked_models, "STACK_BYTES", 1)
     assert stack_length(large, 100, np.float32) == 1
     cut = list(stacks(np.arange(7), 3))
     assert [stack.tolist() for stack, _ in cut] == [[0, 1, 2], [3, 4, 5], [6, 6, 6]]

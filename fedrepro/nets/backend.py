@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from fedrepro.errors import UserError
 
@@ -44,3 +48,15 @@ def load() -> Any:
 def clients_in_parallel() -> bool:
     """Whether clients are trained in parallel (accelerator) or one after another (CPU, where it is faster)."""
     return load().default_backend() != "cpu"
+
+
+@contextlib.contextmanager
+def computing(dtype: Any) -> Iterator[None]:
+    """A context in which JAX computes in this type; on an accelerator it would round the factors of products."""
+    jax = load()
+    with contextlib.ExitStack() as settings:
+        if np.dtype(dtype) == np.float64:
+            settings.enter_context(jax.enable_x64(True))
+        if clients_in_parallel():
+            settings.enter_context(jax.default_matmul_precision("highest"))
+        yield

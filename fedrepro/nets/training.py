@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +18,12 @@ import numpy as np
 
 from fedrepro.nets import backend
 from fedrepro.nets.convnet import Net, embed, logits
+from fedrepro.nets.stacked_models import Model
 from fedrepro.nets.weights import trained
 from fedrepro.seeds import Rng
 
-Model = dict[str, np.ndarray]
-
 SCORED = 20
 """Images scored at a time."""
-
-STACK_BYTES = 1 << 26
-"""Size of a stack of models; more clients need several stacks."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +53,9 @@ class Data:
         """The type of all arithmetic."""
         return np.float64 if self.double else np.float32
 
-    def computing(self) -> contextlib.AbstractContextManager[Any]:
+    def computing(self) -> contextlib.AbstractContextManager[None]:
         """A context in which JAX computes in this type."""
-        return backend.load().enable_x64(True) if self.double else contextlib.nullcontext()
+        return backend.computing(self.dtype)
 
 
 def on_device(pixels: np.ndarray, labels: np.ndarray, double: bool = False) -> Data:
@@ -111,7 +106,7 @@ def train(
             models, pull, np.asarray(z, number), *batches, rates, number(sgd.momentum), number(sgd.mu), data.pixels,
             data.labels,
         )  # fmt: skip
-        return {name: np.asarray(values) for name, values in after.items()}
+        return dict(after) if backend.clients_in_parallel() else {name: np.asarray(v) for name, v in after.items()}
 
 
 @functools.cache
@@ -240,31 +235,3 @@ def _padded(rows: list[np.ndarray], most: int) -> tuple[np.ndarray, np.ndarray]:
     for i, own in enumerate(rows):
         order[i, : len(own)] = own
     return order, np.array([len(own) for own in rows], dtype=np.int32)
-
-
-def stack_length(net: Net, m: int, dtype: Any) -> int:
-    """The number of stacked clients: the largest divisor of m whose models fit into STACK_BYTES.
-
-    All calls of a run use the same length, so there is one compilation. The length is 1 if clients are trained one
-    after another: then problems with any number of clients share compiled programs.
-    """
-    if not backend.clients_in_parallel():
-        return 1
-    numbers = sum(int(np.prod(shape)) for shape in net.shapes.values())
-    most = max(1, STACK_BYTES // (numbers * np.dtype(dtype).itemsize))
-    return max(n for n in range(1, min(most, m) + 1) if m % n == 0)
-
-
-def stacks(clients: np.ndarray, length: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Stacks of clients of one length, the last padded with its last client, and the number of clients in each."""
-    for first in range(0, len(clients), length):
-        stack = clients[first : first + length]
-        yield np.concatenate([stack, np.repeat(stack[-1:], length - len(stack))]), len(stack)
-
-
-def stacked(shared: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray], net: Net, clients: np.ndarray) -> Model:
-    """The models of ``clients``: arrays in ``own``, (all clients, ...), are their own, the others are ``shared``."""
-    return {
-        name: own[name][clients] if name in own else np.broadcast_to(shared[name], (len(clients), *shape))
-        for name, shape in net.shapes.items()
-    }

@@ -25,7 +25,8 @@ import numpy as np
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.ledger import Ledger
 from fedrepro.nets.convnet import Net, layer
-from fedrepro.nets.training import SGD, Model, stack_length, stacks, train
+from fedrepro.nets.stacked_models import Model, added, copies, keep, stack_length, stacks
+from fedrepro.nets.training import SGD, train
 from fedrepro.nets.weights import trained
 from fedrepro.parameters import Number, OneOf, Whole
 from fedrepro.problems.personal.problem import Personal, State, network, train_images
@@ -105,7 +106,7 @@ def begin(problem: Personal, method: LocalTraining, net: Net, own: frozenset[str
     ``rng`` is used only if init is None.
     """
     model = problem.start(net, init, rng)
-    mine = {name: np.repeat(model.pop(name)[None], problem.M, axis=0) for name in list(model) if name in own}
+    mine = {name: copies(model.pop(name), problem.M) for name in list(model) if name in own}
     length = stack_length(net, method.drawn(problem.M), problem.dtype)
     return State(net, model, mine, problem.z, method.sgd, length)
 
@@ -167,10 +168,9 @@ def average(
 ) -> None:
     """One round of FedAvg on the shared arrays; the clients' own arrays are trained with them and are not sent.
 
-    ``frozen`` contains for each local pass the arrays that it does not change. The weighted sum is computed in double
-    precision in the order of the clients, for any size of the stacks.
+    ``frozen`` contains for each local pass the arrays that it does not change.
     """
-    total = {name: np.zeros(v.shape) for name, v in state.shared.items()}
+    total: Model = {}
     place = 0
     for stack, count in stacks(clients, state.length):
         part = slice(place, place + count)
@@ -180,9 +180,8 @@ def average(
             models = train(state.net, problem.data, models, z, own_batches, state.sgd, frozen=fixed)
         for name, values in models.items():
             if name in state.own:
-                state.own[name][stack] = values
-            else:
-                for i, client_values in enumerate(values):
-                    total[name] += weights[place + i] * client_values  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
+                keep(state.own, name, stack, values)
+            else:  # perfedsi: theta_{t+1} = mean of theta_{t,m,tau}
+                total[name] = added(total.get(name), weights[part], values)
         place += count
-    state.shared = {name: v.astype(problem.dtype) for name, v in total.items()}
+    state.shared = {name: v if v.dtype == problem.dtype else v.astype(problem.dtype) for name, v in total.items()}

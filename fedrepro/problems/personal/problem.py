@@ -36,7 +36,8 @@ from fedrepro.arrays import complete, unmasked
 from fedrepro.datasets.types import Images
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.nets.convnet import Net, initial
-from fedrepro.nets.training import SGD, Data, Model, mean_features, on_device, orders, score, stacked, stacks, train
+from fedrepro.nets.stacked_models import Model, stacked, stacks
+from fedrepro.nets.training import SGD, Data, mean_features, on_device, orders, score, train
 from fedrepro.nets.weights import given
 from fedrepro.parameters import OneOf, Range, Whole, all_of, whole
 from fedrepro.problems.personal.image_shifts import SHIFTS, shifted

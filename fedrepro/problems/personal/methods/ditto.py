@@ -22,7 +22,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.nets.training import stacks, train
+from fedrepro.nets.stacked_models import keep, stacks
+from fedrepro.nets.training import train
 from fedrepro.parameters import Number
 from fedrepro.problems.personal.local_training import LocalTraining, average, begin, run
 from fedrepro.problems.personal.problem import Personal, State
@@ -70,7 +71,7 @@ class Ditto(LocalTraining):
                 models, z = state.models(stack), state.z[stack]
                 models = train(net, problem.data, models, z, own_batches, state.sgd, anchor=received)
                 for name, values in models.items():
-                    state.own[name][stack] = values
+                    keep(state.own, name, stack, values)
                 place += count
             state.anchor = server.shared
 
