@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from fedrepro import registry
 from fedrepro.errors import UserError
 from fedrepro.report import gather_contents, next_steps
 from fedrepro.results.read import read_sidecar, stems
@@ -416,3 +417,28 @@ def test_absent_data_do_not_hide_whether_the_code_is_that_of_kept_results(name: 
     others = {series: tuple(run and f"0{run[1:]}" for run in runs) for series, runs in sidecar.runs.items()}
     edited = dataclasses.replace(sidecar, plan="other", runs=others)
     assert validity(figure, edited) == Validity(("the code that computes it changed",))
+
+
+def test_other_libraries_are_not_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identities contain the versions of libraries: with those that the sidecar records, the code is the same."""
+    name = "gcca/fig5"
+    figure, base = load(ROOT / "experiments" / f"{name}.yaml", "paper"), ROOT / "results" / "paper" / name
+    sidecar = read_sidecar(base)
+    assert sidecar is not None
+    kept = sidecar.made.libraries["numpy"]
+    version = code._version
+    monkeypatch.setattr(code, "_version", lambda library: "9.9" if library == "numpy" else version(library))
+    other = Validity(undecidable=(f"computed with other libraries: numpy {kept} (here 9.9)",))
+    assert validity(figure, sidecar) == other
+    runs = {series: tuple(run and f"0{run[1:]}" for run in runs) for series, runs in sidecar.runs.items()}
+    edited = dataclasses.replace(sidecar, plan="other", runs=runs)
+    assert validity(figure, edited) == Validity(("the code that computes it changed",))
+
+
+def test_an_accelerator_is_one_of_the_libraries() -> None:
+    networks = [registry.methods()["sr-ph"].cls]
+    here = code.libraries(networks)
+    there = {**here, "jax-cuda13-plugin": "0.11.2", "jax": "0.11.2", "XLA_FLAGS": "--xla_gpu_deterministic_ops=true"}
+    assert code.libraries(networks, there) == there
+    assert code.libraries(networks, {"numpy": "1.0"}) == {**here, "numpy": "1.0"}
+    assert code.libraries([registry.methods()["fedmgs"].cls], there).keys() == {"numpy"}

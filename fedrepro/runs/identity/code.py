@@ -142,15 +142,27 @@ def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
     return _hash(sorted(_digest(definition_of(thing)) for thing in objects))[:24]
 
 
-def libraries(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
-    """Return the versions of the libraries that the objects compute with, and what the environment tells JAX."""
-    definitions = reached_by(objects)
+def libraries(
+    objects: Iterable[Callable[..., Any] | type], recorded: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the versions of the libraries that the objects compute with, and what the environment tells JAX.
+
+    recorded : such versions of another environment, which count instead of the installed ones.
+    """
+    definitions, recorded = reached_by(objects), recorded or {}
     used = {name for definition in definitions for name in _read(definition).libraries}
-    versions = {}
+    versions = dict[str, str]()
     for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
-        with contextlib.suppress(PackageNotFoundError):
-            versions[distribution] = _version(distribution)
-    return versions | jax_environment() if "jax" in used else versions
+        if distribution in recorded:
+            versions[distribution] = recorded[distribution]
+        elif not ("jax" in recorded and distribution.endswith("-plugin")):  # recorded without an accelerator
+            with contextlib.suppress(PackageNotFoundError):
+                versions[distribution] = _version(distribution)
+    if "jax" not in used:
+        return versions
+    known = {distribution for distributions in LIBRARIES.values() for distribution in distributions}
+    settings = {k: v for k, v in recorded.items() if k not in known} if "jax" in recorded else jax_environment()
+    return versions | settings
 
 
 def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:

@@ -29,9 +29,12 @@ def source_key(setting: Setting) -> str:
     return canonical([setting.dataset, own_paths.placed(cls.files, dict(setting.dataset_params))])
 
 
-def identify(setting: Setting, trial: int, source: DataSource) -> Run:
-    """Return the run of one setting for one trial, on data from ``source``."""
-    about_problem = _about_problem(setting, trial, source)
+def identify(setting: Setting, trial: int, source: DataSource, libraries: Mapping[str, str] | None = None) -> Run:
+    """Return the run of one setting for one trial, on data from ``source``.
+
+    libraries : versions of another environment, in which the run is identified.
+    """
+    about_problem = _about_problem(setting, trial, source, libraries)
     computing = computing_method(setting)
     facts: dict[str, Any] = {
         **about_problem,
@@ -40,7 +43,7 @@ def identify(setting: Setting, trial: int, source: DataSource) -> Run:
         "rounds": [setting.rounds, setting.record_every, setting.record_dense],
         "metrics": [list(setting.metrics), list(setting.artifacts)],
         "method code": code.digest(computing),
-        "method libraries": code.libraries(computing),
+        "method libraries": code.libraries(computing, libraries),
     }
     return Run(
         id=_hash({**facts, "trial": trial}),
@@ -68,7 +71,9 @@ def computing_problem(setting: Setting, stand_in: bool) -> list[Any]:
     return computing + ([registry.partitions()[setting.partition].cls] if setting.partition else [])
 
 
-def _about_problem(setting: Setting, trial: int, source: DataSource) -> dict[str, Any]:
+def _about_problem(
+    setting: Setting, trial: int, source: DataSource, libraries: Mapping[str, str] | None
+) -> dict[str, Any]:
     """Return what determines the arrays that a run works on; runs can share them."""
     problem = registry.problems()[setting.problem].cls
     computing = computing_problem(setting, source.state == "stand-in")
@@ -82,7 +87,7 @@ def _about_problem(setting: Setting, trial: int, source: DataSource) -> dict[str
         "data trial": trial if execute.fresh_data(setting, source.state == "stand-in") else 0,
         "partition trial": trial if setting.partition_params.get("per_trial") else 0,
         "code": code.digest(computing),
-        "libraries": code.libraries(computing),
+        "libraries": code.libraries(computing, libraries),
     }
 
 

@@ -57,11 +57,17 @@ class Plan:
         return sorted((run for run in self.runs.values() if not store.has(run.id)), key=lambda run: run.trial)
 
 
-def make(figures: Iterable[Figure], stand_in: bool, recorded: Mapping[str, DataSource] | None = None) -> Plan:
+def make(
+    figures: Iterable[Figure],
+    stand_in: bool,
+    recorded: Mapping[str, DataSource] | None = None,
+    libraries: Mapping[str, str] | None = None,
+) -> Plan:
     """Expand figures into runs.
 
     stand_in : use the labelled stand-in if a dataset is absent. recorded : data that earlier runs were computed on, by
-    ``source_key``, to identify these runs where the data are absent.
+    ``source_key``, to identify these runs where the data are absent. libraries : the versions that they used, to
+    identify them where others are installed.
     """
     figures = list(figures)
     runs: dict[str, Run] = {}
@@ -80,7 +86,7 @@ def make(figures: Iterable[Figure], stand_in: bool, recorded: Mapping[str, DataS
             if reason:
                 lacking[setting.series] = reason
                 continue
-            trials = (identify(setting, trial, source) for trial in range(1, figure.trials + 1))
+            trials = (identify(setting, trial, source, libraries) for trial in range(1, figure.trials + 1))
             series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
         by_figure.append(series)
         missing.append(lacking)

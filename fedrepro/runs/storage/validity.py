@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedrepro import registry
 from fedrepro.results import checks
 from fedrepro.results.checks import Check
 from fedrepro.results.consistency import plan_hash, recorded
 from fedrepro.results.read import BESIDE, as_written, beside, place, read_sidecar, results_file, stem
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute.run import DataSource
+from fedrepro.runs.identity import code
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.identity.identify import source_key
 from fedrepro.runs.identity.plan import Plan
@@ -41,8 +43,8 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     plan = planning.make([figure], stand_in=bool(sidecar.stand_ins), recorded=_recorded_data(figure, sidecar))
     if plan_id(plan, 0) == sidecar.plan:
         return Validity()
-    if libraries := [reason for reason in plan.missing[0].values() if reason.startswith(planning.LACKING)]:
-        return Validity(undecidable=(f"changes cannot be detected: it {libraries[0]}",))
+    if lacking := [reason for reason in plan.missing[0].values() if reason.startswith(planning.LACKING)]:
+        return Validity(undecidable=(f"changes cannot be detected: it {lacking[0]}",))
     used = {dataset.dataset for dataset in sidecar.datasets if dataset.state in ("present", "variant")}
     absent = used & {s.dataset for s in plan.sources.values() if s.state in ("absent", "damaged", "stand-in")}
     changed = [*_changed_spec(figure, sidecar), *_changed_data(plan, sidecar, absent)]
@@ -54,7 +56,22 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
     curves, other = _computed_by_other_code(plan, sidecar, check)
     if curves and not other:
         return Validity()
+    if libraries := _other_libraries(sidecar):
+        there = planning.make(
+            [figure], bool(sidecar.stand_ins), _recorded_data(figure, sidecar), sidecar.made.libraries
+        )
+        curves, other = _computed_by_other_code(there, sidecar, check)
+        if curves and not other:
+            return Validity(undecidable=(f"computed with other libraries: {libraries}",))
     return Validity((f"the code that computes it changed{_which(plan, curves, other) if other < curves else ''}",))
+
+
+def _other_libraries(sidecar: Sidecar) -> str:
+    """Return in words which libraries, or settings of JAX, are others than the results were computed with."""
+    methods = {registry.methods()[setting["algorithm"]].cls for setting in sidecar.settings}
+    kept, here = code.libraries(methods, sidecar.made.libraries), code.libraries(methods)
+    names = sorted(name for name in kept.keys() | here.keys() if kept.get(name) != here.get(name))
+    return ", ".join(f"{name} {kept.get(name, 'absent')} (here {here.get(name, 'absent')})" for name in names)
 
 
 def _which(plan: Plan, curves: set[str], other: set[str]) -> str:
