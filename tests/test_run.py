@@ -120,7 +120,10 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
         "  b: {like: a, x: uplink_scalars}", "  b: {like: a, curves: [{algorithm: fedcpalm, Q: 2}]}"
     )
     small.write_text(text)
+    planned = json.loads(fedrepro("plan", small, "--only", "b", "--json").output)
     part = fedrepro("run", small, "--jobs", 1, "--only", "b")
+    assert f"{planned['in_all']['todo']} runs computed, 0 reused" in part.output
+    assert json.loads(fedrepro("plan", small, "--only", "b", "--json").output)["in_all"]["todo"] == 0
     assert part.exit_code == 0, part.output
     assert "2 runs computed" in part.output
     assert "(quick): 1 of 5 curves" in part.output

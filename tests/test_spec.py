@@ -332,6 +332,19 @@ def test_a_parameter_of_the_data_is_set_by_its_name_wherever_data_have_it(small:
     assert {curve.setting.dataset_params["N"] for curve in named.panels[0].curves} == {120}
 
 
+def test_a_parameter_of_some_methods_of_a_list_is_set_in_these() -> None:
+    """The order of the curves stays; the other methods stay as they are."""
+    path = ROOT / "experiments" / "perfedsi" / "fig2.yaml"
+    plain, masked = (load(path, "smoke", sets).settings() for sets in ([], ["mask=learned"]))
+    assert [one.algorithm for one in masked] == [one.algorithm for one in plain]
+    for one, other in zip(plain, masked, strict=True):
+        changed = {"mask": "learned"} if one.algorithm == "perfedsi-mask" else {}
+        assert dict(other.params) == {**one.params, **changed}
+    personal = load(path, "smoke", ["personal=none"]).settings()  # three neighbours of five have it
+    assert [one.algorithm for one in personal] == [one.algorithm for one in plain]
+    assert {one.params["personal"] for one in personal if "personal" in one.params} == {"none"}
+
+
 def sampled(small: Path, *sets: str) -> list[tuple[int, int]]:
     """m and Q1 of the curves of FedCGds, whose zip is {m: [2, 6], Q1: [3, 2]}."""
     settings = load(small, "quick", sets).settings()

@@ -73,6 +73,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
+@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel.")
 @curve_option
 @trials_option
 @rounds_option
@@ -85,6 +86,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 def plan(
     specs: tuple[str, ...],
     tier: str,
+    only: str | None,
     curves: tuple[str, ...],
     trials: int | None,
     rounds: int | None,
@@ -104,6 +106,7 @@ def plan(
       fedrepro plan --tier paper
       fedrepro plan experiments/fedc/fig5.yaml
       fedrepro plan experiments/fedc/*.yaml --tier paper
+      fedrepro plan fedc/fig1 --only b --tier paper
       fedrepro plan gcca/fig9 --tier paper --memory 8G
     """
     from fedrepro.runs import runner
@@ -114,7 +117,7 @@ def plan(
 
     figures = load_all(specs, tier, with_sizes(sets, trials, rounds))
     planned = planning.make(figures, stand_in)
-    chosen = _only(figures, None, curves)
+    chosen = _only(figures, only, curves)
     todo = _todo(planned, results_dir, chosen)
     missing_ids = {run.id for run in todo}
     _print_doubts(figures)

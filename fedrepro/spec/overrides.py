@@ -1,7 +1,8 @@
 """Apply ``--set KEY=VALUE`` to a spec: set any key by its path, or a parameter by its name.
 
 A name means the parameter of the methods; else of the problem; else of the datasets and partitions. It is set wherever
-there is one. ``--set m=[10,50]`` sets m in every curve whose method has an m; a list is a sweep, as in the spec.
+there is one. ``--set m=[10,50]`` sets m in every curve whose method has an m; a list is a sweep, as in the spec. Of a
+list of methods, those that have the parameter get it.
 
 Parameters that advance together (``zip``) have steps, which the first of them names. ``--set m=50`` keeps the steps of
 ``zip: {m: [10, 50], Q1: [100, 10]}`` with this m. Other values of m are an error, because Q1 would be unknown.
@@ -11,6 +12,7 @@ Parameters that advance together (``zip``) have steps, which the first of them n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
@@ -63,6 +65,7 @@ def _meant(root: Node, path: list[str]) -> list[str]:
 
 def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
     """Return the spec with a parameter set in all methods that have it, else in the problem, else in the data."""
+    root = _divided(root, name)
     curves = [(path, item) for path, item in curve_items(root) if name in _parameters(item)]
     for path, item in curves:
         root = nodes.put(root, path, _with(item, path, name, new), replaced=True)
@@ -86,6 +89,31 @@ def _by_name(root: Node, name: str, new: Node, keys: tuple[str, ...]) -> Node:
         f"{new.place}: '{name}' is neither a key of a spec nor a parameter of its methods, its problem or its data"
         f"{close} (a key inside another: --set datasets.NAME.n=500)"
     )
+
+
+def _divided(root: Node, name: str) -> Node:
+    """Return the spec with lists of methods divided, in their order, where only some methods have the parameter."""
+    for panel, node in root.under("panels"):
+        listed = node.get("curves")
+        if listed is not None and isinstance(listed.value, list):
+            items = [part for item in listed.value for part in _parts(item, name)]
+            if len(items) > len(listed.value):
+                path = ["panels", panel, "curves"]
+                root = nodes.put(root, path, Node(items, listed.place, listed.key), replaced=True)
+    return root
+
+
+def _parts(item: Node, name: str) -> list[Node]:
+    methods, table = item.get("algorithm"), registry.methods()
+    if methods is None or not isinstance(methods.value, list):
+        return [item]
+
+    def has_it(method: Node) -> bool:
+        word = str(method.plain())
+        return word in table and name in table[word].parameters()
+
+    groups = [Node(list(group), methods.place, methods.key) for _, group in groupby(methods.value, has_it)]
+    return [Node({**item.value, "algorithm": group}, item.place, item.key) for group in groups]
 
 
 def _in_problems(node: Node, name: str, new: Node) -> Node:
