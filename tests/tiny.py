@@ -577,7 +577,7 @@ TINY: dict[str, Tiny] = {
         artifacts=("U", "V"),
     ),
     "personal": Tiny(
-        dataset={"name": "cifar10", "train": 20, "test": 10},
+        dataset={"name": "cifar10", "train": 20, "test": 10, "size": 16},
         partition={"name": "iid_images", "P": 4},
         problem={"widths": [2, 2, 4, 2], "shift": "affine", "side": "shift"},
         parameters={"fraction": 0.5, "batch": 2},

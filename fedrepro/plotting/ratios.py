@@ -14,7 +14,6 @@ import numpy as np
 from fedrepro.ledger import FULL_BITS
 from fedrepro.plotting import series
 from fedrepro.plotting.series import FigureData, Trial
-from fedrepro.problems.gcca import problem as gcca
 from fedrepro.spec import layout
 from fedrepro.spec.model import Curve, Panel
 from fedrepro.spec.panels import TableOptions
@@ -26,6 +25,8 @@ def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, 
     The panel's options ``ratio_from``, ``optimum_of`` and ``reach`` set the other method and the level. Only trials
     that all these methods have finished count. A curve without a bit width sends numbers in full precision.
     """
+    from fedrepro.problems.gcca.problem import compression_ratio  # loads SciPy's sparse matrices
+
     options = TableOptions.of(panel)
     other = layout.reference(panel, options.ratio_from or {}, "ratio_from")
     known = layout.reference(panel, options.optimum_of, "optimum_of") if options.optimum_of else other
@@ -44,7 +45,7 @@ def compression(panel: Panel, curve: Curve, source: FigureData) -> tuple[float, 
     rounds = np.intersect1d(C.x, A.x)
     cost_C, cost_A = (average.mean[np.isin(average.x, rounds)] for average in (C, A))
     q = layout.values_of(curve).get("q") or FULL_BITS
-    ratio = gcca.compression_ratio(cost_C, cost_A, best, q, rounds=rounds, factor=options.reach or 1.0)
+    ratio = compression_ratio(cost_C, cost_A, best, q, rounds=rounds, factor=options.reach or 1.0)
     bad += [] if np.isfinite(ratio) else ["never gets there"]
     return ratio, len(shared), ", ".join(bad) or "ok"
 
