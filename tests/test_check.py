@@ -121,31 +121,39 @@ def test_a_deviation_is_told(
 
 
 @pytest.mark.parametrize(
-    ("library", "cpu", "named"),
-    [
-        ("jax", "Another CPU", "networks, computed on Another CPU; another CPU may give other bits: docs/results.md"),
-        ("numba", "Another CPU", ""),
-        ("jax", "", ""),
-        (
-            "jax-cuda13-plugin",
-            "",
-            "networks, computed on an accelerator (jax-cuda13-plugin 1.0), which rounds otherwise",
-        ),
-    ],
+    ("library", "cpu", "named"), [("jax", "Another CPU", True), ("numba", "Another CPU", False), ("jax", "", False)]
 )
 def test_another_cpu_is_named_where_networks_come_out_otherwise(
-    small: Path, tmp_path: Path, fedrepro: Call, library: str, cpu: str, named: str
+    small: Path, tmp_path: Path, fedrepro: Call, library: str, cpu: str, named: bool
 ) -> None:
     fedrepro("run", small, "-j", 1)
     sidecar = base(tmp_path).with_name("small.json")
     facts = json.loads(sidecar.read_text())
     facts["made"]["libraries"], facts["made"]["kernels"]["cpu"] = {library: "1.0"}, cpu
     sidecar.write_text(json.dumps(facts))
-    assert "networks, computed on" not in checked(tmp_path, fedrepro, small).output
+    assert "another CPU may give other bits" not in checked(tmp_path, fedrepro, small).output
     rewritten(tmp_path, lambda rows: scaled(rows, 1.0 + 1e-6))
     result = checked(tmp_path, fedrepro, small)
     assert result.exit_code == 1
-    assert named in result.output if named else "networks, computed on" not in result.output
+    assert (f"networks, computed on {cpu}; another CPU may give other bits" in result.output) == named
+
+
+def test_what_an_accelerator_computed_is_not_compared_with_a_cpu(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    sidecar = base(tmp_path).with_name("small.json")
+    facts = json.loads(sidecar.read_text())
+    facts["made"]["libraries"] = {"jax": "1.0", "jax-cuda13-plugin": "1.0"}
+    sidecar.write_text(json.dumps(facts))
+    refused = checked(tmp_path, fedrepro, small)
+    assert "not checked: beyond/small: computed on an accelerator (jax-cuda13-plugin 1.0), which is not here" in (
+        refused.output
+    )
+    assert refused.exit_code == 2
+    installed = code.installed
+    monkeypatch.setattr(code, "installed", lambda name: "1.0" if name == "jax-cuda13-plugin" else installed(name))
+    assert checked(tmp_path, fedrepro, small).exit_code == 0
 
 
 def test_the_last_line_counts_what_was_compared_now(

@@ -426,8 +426,8 @@ def test_other_libraries_are_not_other_code(monkeypatch: pytest.MonkeyPatch) -> 
     sidecar = read_sidecar(base)
     assert sidecar is not None
     kept = sidecar.made.libraries["numpy"]
-    version = code._version
-    monkeypatch.setattr(code, "_version", lambda library: "9.9" if library == "numpy" else version(library))
+    installed = code.installed
+    monkeypatch.setattr(code, "installed", lambda library: "9.9" if library == "numpy" else installed(library))
     other = Validity(undecidable=(f"computed with other libraries: numpy {kept} (here 9.9)",))
     assert validity(figure, sidecar) == other
     runs = {series: tuple(run and f"0{run[1:]}" for run in runs) for series, runs in sidecar.runs.items()}

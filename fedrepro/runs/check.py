@@ -38,6 +38,7 @@ from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import History, diverged, drive, randomness
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.compute.run import Run
+from fedrepro.runs.identity import code
 from fedrepro.runs.identity.plan import Plan
 from fedrepro.runs.predict import timings as predict
 from fedrepro.runs.storage import restore
@@ -80,8 +81,8 @@ class Kept:
 def kept(plan: Plan, number: int, root: Path) -> Kept | None:
     """Return the results of the plan's ``number``-th figure that can be checked; None if it has no results.
 
-    Raises UserError if none of its runs can be checked: the spec has changed, the data are absent or have changed, or
-    the CSV is not the file that was written.
+    Raises UserError if none of its runs can be checked: the spec has changed, the data are absent or have changed, the
+    CSV is not the file that was written, or an accelerator computed them, which rounds otherwise than a CPU.
     """
     figure = plan.figures[number]
     base = stem(root, figure)
@@ -90,6 +91,9 @@ def kept(plan: Plan, number: int, root: Path) -> Kept | None:
         return None
     if sidecar.csv_sha256 != content_hash(table):
         raise UserError(f"{figure.name}: {table} is not the file that was written; restore it with git")
+    for name, version in sidecar.made.libraries.items():
+        if name.endswith("-plugin") and version != code.installed(name):
+            raise UserError(f"{figure.name}: computed on an accelerator ({name} {version}), which is not here")
     recorded_data = {(data.dataset, data.fingerprint): data.state for data in sidecar.datasets}
     same = unchanged(figure, sidecar)
     checkable, contradictions = [], []

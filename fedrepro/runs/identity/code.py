@@ -21,7 +21,6 @@ reads files, whose content has its own fingerprint. The default is ``"computes"`
 from __future__ import annotations
 
 import ast
-import contextlib
 import copy
 import functools
 import hashlib
@@ -151,18 +150,27 @@ def libraries(
     """
     definitions, recorded = reached_by(objects), recorded or {}
     used = {name for definition in definitions for name in _read(definition).libraries}
-    versions = dict[str, str]()
-    for distribution in (d for name, distributions in LIBRARIES.items() if name in used for d in distributions):
-        if distribution in recorded:
-            versions[distribution] = recorded[distribution]
-        elif not ("jax" in recorded and distribution.endswith("-plugin")):  # recorded without an accelerator
-            with contextlib.suppress(PackageNotFoundError):
-                versions[distribution] = _version(distribution)
+
+    def version_of(name: str) -> str:
+        without = "jax" in recorded and name.endswith("-plugin")  # recorded without an accelerator
+        return recorded.get(name, "" if without else installed(name))
+
+    distributions = [d for name, several in LIBRARIES.items() if name in used for d in several]
+    versions = {d: found for d in distributions if (found := version_of(d))}
     if "jax" not in used:
         return versions
-    known = {distribution for distributions in LIBRARIES.values() for distribution in distributions}
+    known = {d for several in LIBRARIES.values() for d in several}
     settings = {k: v for k, v in recorded.items() if k not in known} if "jax" in recorded else jax_environment()
     return versions | settings
+
+
+@functools.cache
+def installed(distribution: str) -> str:
+    """Return the version of a distribution that is installed, '' if it is not."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:
@@ -222,11 +230,6 @@ def definition_of(thing: Any) -> Definition:
     if not isinstance(definition, Definition):
         raise TypeError(f"{thing.__module__}.{name} is not defined in this package")
     return definition
-
-
-@functools.cache
-def _version(distribution: str) -> str:
-    return version(distribution)
 
 
 # -- modules and names -------------------------------------------------------------------------------------------------
