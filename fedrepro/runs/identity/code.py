@@ -138,6 +138,11 @@ class _Reading:
 
 def digest(objects: Iterable[Callable[..., Any] | type]) -> str:
     """Return one hash of the code of functions, methods or classes of this package, given in any order."""
+    return _digest_of(tuple(objects))
+
+
+@functools.cache
+def _digest_of(objects: tuple[Callable[..., Any] | type, ...]) -> str:
     return _hash(sorted(_digest(definition_of(thing)) for thing in objects))[:24]
 
 
@@ -148,8 +153,7 @@ def libraries(
 
     recorded : such versions of another environment, which count instead of the installed ones.
     """
-    definitions, recorded = reached_by(objects), recorded or {}
-    used = {name for definition in definitions for name in _read(definition).libraries}
+    used, recorded = _names_of_libraries(tuple(objects)), recorded or {}
 
     def version_of(name: str) -> str:
         without = "jax" in recorded and name.endswith("-plugin")  # recorded without an accelerator
@@ -162,6 +166,12 @@ def libraries(
     known = {d for several in LIBRARIES.values() for d in several}
     settings = {k: v for k, v in recorded.items() if k not in known} if "jax" in recorded else jax_environment()
     return versions | settings
+
+
+@functools.cache
+def _names_of_libraries(objects: tuple[Callable[..., Any] | type, ...]) -> frozenset[str]:
+    """Return the names, as imported, of the libraries that the objects compute with."""
+    return frozenset(name for definition in reached_by(objects) for name in _read(definition).libraries)
 
 
 @functools.cache
@@ -178,7 +188,7 @@ def uninstalled(objects: Iterable[Callable[..., Any] | type]) -> list[str]:
     lacking = [name for name in EXTRAS if importlib.util.find_spec(name) is None]
     if not lacking:
         return []
-    used = {name for definition in reached_by(objects) for name in _read(definition).libraries}
+    used = _names_of_libraries(tuple(objects))
     return [name for name in lacking if name in used]
 
 
@@ -187,10 +197,8 @@ def outside(objects: Iterable[Callable[..., Any] | type]) -> dict[str, str]:
 
     They are no part of a digest, and their version is not known: they are neither installed nor of Python.
     """
-    definitions = reached_by(objects)
-    used = {name for definition in definitions for name in _read(definition).libraries}
     files = {}
-    for name in sorted(used - LIBRARIES.keys() - sys.stdlib_module_names):
+    for name in sorted(_names_of_libraries(tuple(objects)) - LIBRARIES.keys() - sys.stdlib_module_names):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin and not {"site-packages", "dist-packages"} & set(Path(spec.origin).parts):
             files[name] = spec.origin
