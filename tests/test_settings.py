@@ -791,6 +791,24 @@ def test_every_verdict_on_results_has_an_outcome() -> None:
     assert {*VERDICTS} - {NOT_TESTED} == set(deciding.OUTCOME)
 
 
+def test_the_shift_shown_is_that_of_the_comparison_that_failed(project: Path) -> None:
+    """Of two comparisons the first fails now and holds after; the second holds by less, before and after."""
+    figure = the_figure()
+    row = judge.untested(figure.claims[0], figure, "")
+    failing, holding, close = Interval(-1.0, -1.5, -0.5), Interval(2.0, 1.5, 2.5), Interval(0.2, 0.1, 0.3)
+    both = tuple(
+        paired.Shift(number, "", before, after, Interval(after.value - before.value, -4.0, 4.0), after, strict=False)
+        for number, (before, after) in enumerate([(failing, holding), (close, close)])
+    )
+    for before, after, number in (("not reproduced", "reproduced", 0), ("reproduced", "reproduced", 0)):
+        own, other = (dataclasses.replace(row, verdict=verdict) for verdict in (before, after))
+        shown = paired.Effect(row.claim, own, other, 2, both).shift
+        assert shown is not None
+        assert shown.comparison == number
+    turned = paired.Effect(row.claim, dataclasses.replace(row, verdict="reproduced"), row, 2, both[::-1])
+    assert turned.shift == both[0]
+
+
 def test_a_margin_that_is_infinite_has_no_change() -> None:
     never, some = (Interval(value, value, value) for value in (-np.inf, 12.0))
     unknown = Interval(np.nan, np.nan, np.nan)

@@ -90,9 +90,14 @@ class Effect:
 
     @property
     def shift(self) -> Shift | None:
-        """The shift of the comparison that decides after if the verdict changes, else of the one that decides now."""
+        """The shift of the comparison that decides now or, if the verdict changes, that is lowest before or after."""
         turned = self.before.verdict != self.after.verdict
-        return min(self.shifts, key=lambda s: judge.rank(s.decides if turned else s.before, s.strict), default=None)
+
+        def lowest(shift: Shift) -> tuple[int, float]:
+            margins = (shift.before, shift.decides) if turned else (shift.before,)
+            return min(judge.rank(margin, shift.strict) for margin in margins)
+
+        return min(self.shifts, key=lowest, default=None)
 
     @property
     def changes(self) -> bool:
