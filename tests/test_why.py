@@ -37,6 +37,10 @@ def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=1.5)",
          "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks for 1.631 less than infinity"),
         ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks for 3 less than 5"),
+        ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check asks for 9 less than 5"),
+        ("y(fedcavg(Q2=1), at=[1, 2]) < y(fedcavg(Q2=5), at=[1, 2]) + 1",
+         "FedCAvg Q2=1 is at 3 at round 1; FedCAvg Q2=5 is at 4 at round 1; the check asks for 3 less than 5"),
+        ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check asks for 1 more than 2"),
     ],
 )  # fmt: skip
 def test_a_sentence_has_the_numbers_of_both_sides(known: Callable[..., Any], check: str, sentence: str) -> None:  # noqa: F811

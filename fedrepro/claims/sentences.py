@@ -32,41 +32,52 @@ def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
 
 
 def _compared(comparison: Comparison, reader: Reader) -> str:
-    left, right = _side(comparison.left, reader), _side(comparison.right, reader)
+    place = _place(comparison, reader)
+    left, right = (_side(side, reader, place) for side in (comparison.left, comparison.right))
     sign = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}[comparison.sign]
-    asked = f"the check asks for {_asked(comparison.left, reader)} {sign} {_asked(comparison.right, reader)}"
+    asked = (
+        f"the check asks for {_asked(comparison.left, reader, place)} {sign} {_asked(comparison.right, reader, place)}"
+    )
     return f"{'; '.join(dict.fromkeys(filter(None, (left, right))))}; {asked}"
 
 
-def _asked(node: ast.expr, reader: Reader) -> str:
+def _place(comparison: Comparison, reader: Reader) -> int:
+    """Return which of several rounds decides: the one where the comparison holds least."""
+    left, right = (np.atleast_1d(judge.evaluate(side, reader)) for side in (comparison.left, comparison.right))
+    with np.errstate(invalid="ignore"):
+        margins = np.ravel(left - right if comparison.sign.startswith(">") else right - left)
+    return int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
+
+
+def _asked(node: ast.expr, reader: Reader, place: int) -> str:
     factor, _ = _factor(node)
-    value = amount(_value(node, reader))
+    value = amount(_value(node, reader, place))
     return f"{value} ({factor:g} times that)" if factor != 1 and _first_reader(node) is not None else value
 
 
-def _side(node: ast.expr, reader: Reader) -> str:
+def _side(node: ast.expr, reader: Reader, place: int) -> str:
     """Return what is read from a curve for one side, '' for a number."""
     _, node = _factor(node)
     if isinstance(node, ast.Call):
         name = claim_grammar.called(node)
         if name in FEWER:
-            values = [_value(part, reader) for part in node.args]
-            return _side(node.args[values.index(FEWER[name](values))], reader)
+            values = [_value(part, reader, place) for part in node.args]
+            return _side(node.args[values.index(FEWER[name](values))], reader, place)
         if name == "at_most":
-            arrived = math.isfinite(_value(node.args[0], reader))
-            return _side(node.args[0], reader) if arrived else _never(node.args[0], reader)
+            arrived = math.isfinite(_value(node.args[0], reader, place))
+            return _side(node.args[0], reader, place) if arrived else _never(node.args[0], reader)
         if name in claim_grammar.READERS:
-            return _read(node, name, reader)
+            return _read(node, name, reader, place)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         reads = [part for part in (node.left, node.right) if _first_reader(part) is not None]
-        return "; ".join(dict.fromkeys(filter(None, (_side(part, reader) for part in reads[:1]))))
+        return "; ".join(dict.fromkeys(filter(None, (_side(part, reader, place) for part in reads[:1]))))
     call = _first_reader(node)
-    return _read(call, claim_grammar.called(call), reader) if call is not None else ""
+    return _read(call, claim_grammar.called(call), reader, place) if call is not None else ""
 
 
-def _read(node: ast.Call, name: str, reader: Reader) -> str:
+def _read(node: ast.Call, name: str, reader: Reader, place: int) -> str:
     keywords, panel, curve = reader.select(node, name)
-    value = amount(_value(node, reader))
+    value = amount(_value(node, reader, place))
     where = f" (panel {panel.id})" if panel.id != reader.claim.panel else ""
     label = f"{curve.label}{where}"
     unit = judge.unit_of(Comparison(node, "<", node, ""), reader)
@@ -74,10 +85,13 @@ def _read(node: ast.Call, name: str, reader: Reader) -> str:
         return f"{label} needs {value} {unit}" if value != "infinity" else _never(node, reader)
     if (name == "y" and claim_grammar.value(keywords, "at", None) == "end") or name == "tail":
         return f"{label} ends at {value}"
-    if name == "y" and "at" in keywords:
-        return f"{label} is at {value} at round {claim_grammar.value(keywords, 'at', '')}"
     if name == "y" and {"when", "cost"} & set(keywords):
         return f"{label} is at {value} at that stage"
+    if name == "y":
+        recorded = reader.series(keywords, panel, curve).recorded
+        every = recorded[recorded >= claim_grammar.value(keywords, "since", 0)]
+        rounds = np.atleast_1d(claim_grammar.value(keywords, "at", every))
+        return f"{label} is at {value} at round {rounds[min(place, len(rounds) - 1)]}"
     if name == "total":
         return f"{label} ends after {value} {unit}"
     return f"{label}: {name} {value}"
@@ -101,8 +115,9 @@ def _factor(node: ast.expr) -> tuple[float, ast.expr]:
     return 1.0, node
 
 
-def _value(node: ast.expr, reader: Reader) -> float:
-    return float(np.ravel(judge.evaluate(node, reader))[0])
+def _value(node: ast.expr, reader: Reader, place: int) -> float:
+    values = np.ravel(judge.evaluate(node, reader))
+    return float(values[min(place, len(values) - 1)])
 
 
 def amount(value: float) -> str:
