@@ -622,6 +622,14 @@ def test_a_log_axis_shows_the_initial_point_where_rounds_are_counted_from_one():
     assert shown(starts_at=1) == ([1, 2, 10], [4.0, 2.0, 1.0])
 
 
+@pytest.mark.parametrize("last", [1, 2, 4, 9])
+def test_few_rounds_have_ticks_at_whole_numbers(last: int) -> None:
+    line = curve("fedmgs", "FedMGS")
+    shown = build(figure(panel("a", line)), rows(line, 1, list(range(last + 1)), [1.0] * (last + 1)), WHOLE)
+    ax = next(ax for ax in shown.axes if ax.axison)
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+
+
 @pytest.mark.parametrize(("x", "factor"), [("downlink_scalars", 1), ("downlink_bits", 32), ("uplink_bits", 32)])
 def test_every_count_of_the_results_can_be_the_axis(x, factor):
     line = curve("fedcavg", "FedCAvg")
