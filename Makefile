@@ -77,7 +77,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 archive: $(VENV)/.core ## compress the large files and the pictures of the paper tier for the repository
-	find results/paper -name '*.csv' -size +100k -exec xz -9e -f {} +
-	find results/paper -name '*.json' ! -name '*.check.json' -size +50k -exec xz -9e -f {} +
-	find results/paper -name '*.check.json' -size +20k -exec xz -9e -f {} +
+	find results/paper -name '*.csv' -size +12k -exec xz -9e -f {} +
+	find results/paper -name '*.json' ! -name '*.check.json' -size +8k -exec xz -9e -f {} +
+	find results/paper -name '*.check.json' -size +8k -exec xz -9e -f {} +
 	$(BIN)/python -m fedrepro.plotting.shrink_png plots/paper
