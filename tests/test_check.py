@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import lzma
+import math
 import re
 import shutil
 import subprocess
@@ -185,6 +186,24 @@ def test_residuals_that_fall_to_rounding_are_judged_by_the_scale_of_their_curve(
     assert deviation(1e-9, 1.001e-9, 1.0) > checks.CLOSE  # far above the rounding of its scale
     assert deviation(0.0, checks.ROUNDING, 1.0) == pytest.approx(checks.CLOSE)
     assert deviation(1.0, 1.0 + 1e-9, 1.0) > checks.CLOSE
+
+
+@pytest.mark.parametrize("kept", [1.23456789, -0.000123456789, 987654321.0, 1e-300])
+def test_numbers_with_fewer_digits_differ_by_what_rounding_does_not_explain(kept: float) -> None:
+    half = 0.5 * 10 ** (math.floor(math.log10(abs(kept))) - 8)  # half a unit of the ninth digit
+    for share in (-0.9, 0.0, 0.3):
+        assert run_check.unrounded(kept, kept + share * half, 9) == kept + share * half
+    beyond = kept + 1.01 * half
+    assert 0.0 < deviation(run_check.unrounded(kept, beyond, 9), beyond, 0.0) < checks.CLOSE
+    assert deviation(run_check.unrounded(kept, kept + 3 * half, 9), kept + 3 * half, 0.0) > checks.CLOSE
+    assert run_check.unrounded(kept, 0.0, 0) == kept  # all digits
+
+
+@pytest.mark.parametrize("other", [float("nan"), float("inf"), 0.0])
+def test_no_number_is_the_rounding_of_one_that_is_missing(other: float) -> None:
+    assert deviation(run_check.unrounded(1.5, other, 9), other, 0.0) > checks.CLOSE
+    assert deviation(run_check.unrounded(other, 1.5, 9), 1.5, 0.0) > checks.CLOSE
+    assert deviation(run_check.unrounded(other, other, 9), other, 0.0) == 0.0
 
 
 def test_an_edited_file_is_not_checked(small: Path, tmp_path: Path, fedrepro: Call) -> None:

@@ -29,6 +29,7 @@ from fedrepro.claims import judge
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
+from fedrepro.results import checks
 from fedrepro.results.read import frame, read_sidecar, results_file
 from fedrepro.runs import runner
 from fedrepro.runs.identity import plan as planning
@@ -491,6 +492,26 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
     assert row.verdict != "not tested"
 
 
+def test_values_are_kept_to_nine_digits_and_a_check_compares_those(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    (case, *_) = cases.singles(the_figure(), the_rows())
+    path = kept_results.base(Path("results"), case)
+    sidecar, table = read_sidecar(path), results_file(path)
+    assert sidecar is not None
+    assert table is not None
+    assert sidecar.digits == 9
+    assert sidecar.columns["value"] == "its value, to 9 significant digits"
+    values = frame(table, sidecar.csv_sha256)["value"]
+    assert all(float(f"{value:.9g}") == value for value in values)
+    assert not all(float(f"{value:.8g}") == value for value in values)
+    result = fedrepro("check", "beyond/small", "--tier", "quick", "--seconds", 20)
+    assert result.exit_code == 0, result.output
+    assert "different" not in result.output
+    found = checks.read(path)
+    assert found is not None
+    assert found.findings[-1].outcome == checks.SAME
+
+
 @pytest.mark.parametrize("recorded", [list(range(102)), list(range(1001)), [0, *range(7, 4000, 3)]])
 def test_long_runs_are_thinned_in_equal_ratios_and_keep_what_checks_name(recorded: list[int]) -> None:
     rounds = kept_results.kept_rounds(recorded, {99, 500, 5000})
@@ -527,7 +548,9 @@ def test_thinned_numbers_are_those_of_every_run_alone_and_are_made_once(
 ) -> None:
     own = survey.numbers(Path("experiments/beyond/small.yaml"), "quick", Path("results"))
     assert own is not None
-    assert kept_results.thinned(own, {4}) is own  # short runs keep every round
+    short = kept_results.thinned(own, {4}).frame
+    np.testing.assert_allclose(short["value"], own.frame["value"], rtol=5e-9, atol=0)
+    pd.testing.assert_frame_equal(short.drop(columns="value"), own.frame.drop(columns="value"))  # every round is kept
     monkeypatch.setattr(kept_results, "MANY", 3)
     monkeypatch.setattr(kept_results, "DENSE", 1)
     monkeypatch.setattr(kept_results, "APART", 3.0)
@@ -541,7 +564,7 @@ def test_thinned_numbers_are_those_of_every_run_alone_and_are_made_once(
         parts.append(rows[rows["round"].isin(kept)])
     assert 4 in kept
     assert 2 not in kept
-    pd.testing.assert_frame_equal(thin.frame, pd.concat(parts, ignore_index=True))
+    pd.testing.assert_frame_equal(thin.frame, pd.concat(parts, ignore_index=True), rtol=5e-9, atol=0)
 
 
 def test_one_claim_can_be_asked_for_alone(computed: Path, fedrepro: Call) -> None:

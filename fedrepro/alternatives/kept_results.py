@@ -26,7 +26,7 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.claims.judge import Known, Row
 from fedrepro.files import atomically, writing
 from fedrepro.results.read import content, content_hash, frame, place, read_sidecar, results_file, with_suffix
-from fedrepro.results.schema import Sidecar
+from fedrepro.results.schema import Sidecar, rounded
 from fedrepro.spec.discrepancies import Discrepancy
 from fedrepro.spec.model import Figure
 
@@ -35,6 +35,8 @@ ENDING = ".csv.xz"
 """The end of the name of a case's table."""
 MANY, DENSE, APART = 101, 50, 1.1
 """Runs with at least ``MANY`` recorded rounds keep all up to ``DENSE``, then rounds a ratio of ``APART`` apart."""
+DIGITS = 9
+"""Significant digits of the values of a case: all digits would need twice the room, and no claim asks for more."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Numbers:
     """A figure's numbers as claims read them: the figure, its tidy frame, its sidecar, and what was looked up.
 
     parts : the numbers of some of the trials, made once, so that claims with the same trials share what was looked up.
-    thin : the numbers at the rounds that cases keep, by the rounds that are kept in any case. judged, margins : the
-    verdicts by claim, and the margins by claim and comparison, for all cases that are compared with these numbers.
+    thin : the numbers as cases keep them (fewer rounds and digits), by the rounds that are kept in any case. judged,
+    margins : the verdicts by claim, and the margins by claim and comparison, for all cases that are compared with these
+    numbers.
     """
 
     figure: Figure
@@ -91,7 +94,7 @@ def checkable(figure: Figure, rows: Sequence[Discrepancy], root: Path) -> list[F
 def keep(path: Path, kept: Path, metrics: Container[str], named: Container[int]) -> None:
     """Write the results at ``path`` to ``kept``, compressed, with only these metrics and fewer rounds of long runs.
 
-    Arrays for pictures are left out. named : rounds that are kept in any case.
+    Values have ``DIGITS`` digits, and arrays for pictures are left out. named : rounds that are kept in any case.
     """
     sidecar, table = read_sidecar(path), results_file(path)
     if sidecar is None or table is None:
@@ -104,11 +107,24 @@ def keep(path: Path, kept: Path, metrics: Container[str], named: Container[int])
         measured = [row for row in group if row["metric"] in metrics or row["status"] == "failed"]
         rounds = sorted({int(row["round"]) for row in measured if row["round"]})
         wanted = {str(number) for number in kept_rounds(rounds, named)}
-        writer.writerows(row for row in measured if row["round"] in wanted or not row["round"])
+        writer.writerows(_shortened(row) for row in measured if row["round"] in wanted or not row["round"])
     body = out.getvalue().encode()
-    thinned = dataclasses.replace(sidecar, csv_sha256=hashlib.sha256(body).hexdigest(), points_sha256="", timing={})
+    thinned = dataclasses.replace(
+        sidecar,
+        csv_sha256=hashlib.sha256(body).hexdigest(),
+        points_sha256="",
+        timing={},
+        digits=DIGITS,
+        columns={**sidecar.columns, "value": f"its value, to {DIGITS} significant digits"},
+    )
     for suffix, part in ((".csv", body), (".json", thinned.text().encode())):
         atomically(with_suffix(kept, f"{suffix}.xz"), lzma.compress(part, preset=PRESET))
+
+
+def _shortened(row: Mapping[str, str]) -> dict[str, str]:
+    """Return a row of the CSV with ``DIGITS`` digits of its value."""
+    text = row["value"]
+    return {**row, "value": repr(rounded(float(text), DIGITS)) if text else text}
 
 
 def discard(path: Path) -> None:
@@ -135,7 +151,7 @@ def kept_rounds(rounds: Sequence[int], named: Container[int] = ()) -> list[int]:
 
 
 def thinned(own: Numbers, named: Iterable[int]) -> Numbers:
-    """Return a figure's own numbers at the rounds that a case keeps, so that both are read at the same rounds.
+    """Return a figure's own numbers at the rounds and with the digits that a case keeps, so that both are read alike.
 
     They are made once for all cases that keep the same rounds.
     """
@@ -164,10 +180,10 @@ def _thinned(own: Numbers, named: Container[int]) -> Numbers:
         if key not in by_rounds:
             by_rounds[key] = kept_rounds([int(number) for number in recorded], named)
         kept[places] = np.isin(rounds[places], by_rounds[key]) | np.isnan(rounds[places])
-    if kept.all():
-        return own
-    order = order[kept[order]]
-    return Numbers.of(own.figure, rows.iloc[order].reset_index(drop=True), own.sidecar)
+    order = order[kept[order]] if not kept.all() else np.arange(len(rows))
+    chosen = rows.iloc[order].reset_index(drop=True)
+    values = [rounded(value, DIGITS) for value in chosen["value"].tolist()]
+    return Numbers.of(own.figure, chosen.assign(value=np.array(values, dtype=float)), own.sidecar)
 
 
 def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:

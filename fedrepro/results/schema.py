@@ -58,6 +58,7 @@ VERSIONS: Mapping[int, str] = {
     4: "`runs` has identities of scheme 2, and `former_runs` the identities of the same runs in scheme 1",
     5: "has `lock` and `lexicon`; older results were computed before there were locks",
     6: "has `columns`; the CSV has a column for each parameter, where older ones have one column `parameters`",
+    7: "has `digits`; the CSV of other values of open settings has fewer digits",
 }
 """Versions of the sidecar (its key ``schema``) and how they differ; all can be read."""
 
@@ -145,7 +146,8 @@ class Sidecar:
     and trial. seconds_per_run : by series, in the order of trials. seconds : the sum over all runs. made : how they
     were made. columns : the meaning of each column of the CSV. csv_sha256 : hash of the uncompressed CSV.
     points_sha256 : hash of the file of arrays, '' without one. lock : sha256 of the spec's lock when its first run
-    began, '' without one. lexicon : hash of the lexicon then, '' if it is not known.
+    began, '' without one. lexicon : hash of the lexicon then, '' if it is not known. digits : significant digits of
+    the values in the CSV, 0 if it has all.
     """
 
     figure: str = ""
@@ -175,6 +177,7 @@ class Sidecar:
     points_sha256: str = ""
     lock: str = ""
     lexicon: str = ""
+    digits: int = 0
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -217,6 +220,11 @@ class Sidecar:
         except (TypeError, AttributeError, KeyError, ValueError, RecursionError) as error:
             raise ValueError(f"the sidecar has an invalid value: {error}") from None
         return sidecar
+
+
+def rounded(value: float, digits: int) -> float:
+    """Return the number that is nearest to a value of so many significant digits; the value itself for 0 digits."""
+    return float(f"{value:.{digits}g}") if digits else value
 
 
 def changes(sets: Iterable[str]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from fedrepro.results.checks import CLOSE, Check, Compared, Finding, deviation, 
 from fedrepro.results.consistency import recorded
 from fedrepro.results.read import content_hash, read_sidecar, results_file, stem
 from fedrepro.results.receipts import Receipt, recomputed
-from fedrepro.results.schema import Sidecar
+from fedrepro.results.schema import Sidecar, rounded
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.drive import History, diverged, drive, randomness
 from fedrepro.runs.compute.record import Record
@@ -325,7 +325,7 @@ def _compared(checked: Kept, run: Run, record: Record, scratch: Path, seconds: f
             record_every=setting.record_every,
             record_dense=setting.record_dense,
         )
-    compared = _numbers(run, record, history, ended=not limited.stopped)
+    compared = _numbers(run, record, history, not limited.stopped, checked.sidecar.digits)
     if compared.start is None and compared.whole:
         size = json.loads((scratch / run.problem_id / execute.ABOUT).read_bytes())["size"]
         other = next(_other_facts(checked, run, record, history, problem, size), "")
@@ -333,8 +333,11 @@ def _compared(checked: Kept, run: Run, record: Record, scratch: Path, seconds: f
     return compared
 
 
-def _numbers(run: Run, record: Record, history: History, ended: bool) -> Compared:
-    """Compare the numbers of the rounds that were computed; ``ended`` if the run was not stopped before its end."""
+def _numbers(run: Run, record: Record, history: History, ended: bool, digits: int) -> Compared:
+    """Compare the numbers of the rounds that were computed; ``ended`` if the run was not stopped before its end.
+
+    digits : significant digits of the kept values, 0 for all.
+    """
     here = {round_: i for i, round_ in enumerate(history.rounds.tolist())}
     kept_rounds = record.rounds.tolist()
     scales = {name: _scale(values) for name, values in record.metrics.items()}
@@ -343,7 +346,7 @@ def _numbers(run: Run, record: Record, history: History, ended: bool) -> Compare
         if round_ not in here:
             continue
         last = round_
-        for name, kept_value, value in _pairs(record, i, history, here[round_]):
+        for name, kept_value, value in _pairs(record, i, history, here[round_], digits):
             values += 1
             deviating = deviation(kept_value, value, scales.get(name, 0.0))
             worst = max(worst, deviating)
@@ -361,11 +364,25 @@ def _scale(values: np.ndarray) -> float:
     return float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0))
 
 
-def _pairs(record: Record, i: int, history: History, j: int) -> Iterator[tuple[str, float, float]]:
+def _pairs(record: Record, i: int, history: History, j: int, digits: int) -> Iterator[tuple[str, float, float]]:
     for k, name in enumerate(COUNTS):
         yield name, float(record.counts[i][k]), float(history[name][j])
     for name, kept_values in record.metrics.items():
-        yield name, float(kept_values[i]), float(history[name][j])
+        value = float(history[name][j])
+        yield name, unrounded(float(kept_values[i]), value, digits), value
+
+
+def unrounded(kept: float, computed: float, digits: int) -> float:
+    """Return which of the numbers that have the kept one's digits is nearest to the computed number.
+
+    So a computed number that differs by rounding alone deviates by that, not by a unit of the last kept digit.
+    """
+    if not (digits and math.isfinite(kept) and math.isfinite(computed)):
+        return kept
+    if rounded(computed, digits) == kept:
+        return computed
+    half = 0.5 * 10.0 ** (math.floor(math.log10(abs(kept))) + 1 - digits) if kept else 0.0
+    return min(max(computed, kept - half), kept + half)
 
 
 def _other_facts(
