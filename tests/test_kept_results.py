@@ -115,10 +115,10 @@ def test_compressed_results_are_extended_and_not_shadowed(
     sidecar.unlink()
     forget(tmp_path)
     computed.clear()
-    for other in ("small.check.json", "small.readings.json.gz"):
+    for other in ("small.check.json", "small.readings.json.gz", "small.effects.json.gz"):
         path.with_name(other).write_bytes(b"")
     assert stems(tmp_path / "results") == [path.with_suffix("")]
-    for other in ("small.check.json", "small.readings.json.gz"):
+    for other in ("small.check.json", "small.readings.json.gz", "small.effects.json.gz"):
         path.with_name(other).unlink()
     assert "finished, nothing to do" in fedrepro("run", small, "-j", 1).output
     fedrepro("run", small, "-j", 1, "--only", "a")

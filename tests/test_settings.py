@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from fedrepro.alternatives import cases, costs, deciding, execution, kept_results, paired, ranking, survey
+from fedrepro.alternatives import cases, costs, deciding, execution, kept_effects, kept_results, paired, ranking, survey
 from fedrepro.alternatives.apply import changed
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
@@ -349,7 +349,7 @@ def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call)
     assert "  beyond/small.settings/beyond.2.outliers (quick): complete\n" in said
     folder = computed / "results" / "quick" / "beyond" / "small.settings"
     assert sorted(path.name for path in folder.iterdir() if "q1-3" in path.name and "+" not in path.name) == [
-        "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz",
+        "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.effects.json.gz", "beyond.1.q1-3.json.xz",
     ]  # fmt: skip
     shown = run(fedrepro, "show", "--only", "beyond.1.q1-3").splitlines()
     assert shown[0] == "beyond/small with beyond.1.q1-3: fedcavg with Q1 = 3"
@@ -453,7 +453,7 @@ def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
     assert (files("quick"), files(".settings")) == ({}, {})
     assert fedrepro(*words).exit_code == 0
     kept = files("quick")
-    assert set(kept) == {"beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz"}
+    assert set(kept) == {f"beyond.1.q1-3{suffix}" for suffix in (".csv.xz", ".json.xz", kept_effects.SUFFIX)}
     monkeypatch.setattr(runner, "_here", interrupted)
     case, *_ = both("beyond.1.q1-3")
     more = execution.compute(case, case.to_compute(3), computed / "results", jobs=1, quiet=True)
@@ -627,6 +627,47 @@ def test_the_same_numbers_change_nothing(computed: Path) -> None:
     assert not effect.moves
 
 
+def test_effects_are_kept_until_what_decides_them_changes(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    case, own, _ = both("beyond.1.q1-3")
+    path = kept_results.base(Path("results"), case)
+    kept = path.with_name(path.name + kept_effects.SUFFIX)
+    kept.unlink(missing_ok=True)
+    claim = case.claims[0].id
+    assert survey.effects(case, own, Path("results"), of=claim)
+    assert not kept.exists()  # only some of its claims were asked for
+    first = survey.effects(case, own, Path("results"))
+    assert kept.exists()
+    compared: list[str] = []
+    effect = paired.effect
+    monkeypatch.setattr(survey, "effect", lambda c, *pair: compared.append(c.id) or effect(c, *pair))
+    assert survey.effects(case, own, Path("results")) == first
+    assert survey.effects(case, own, Path("results"), of=claim) == first
+    assert compared == []
+    stricter = dataclasses.replace(case.claims[0], check=f"{case.claims[0].check.replace(' < ', ' + 9 < ')} and 1 < 2")
+    other = dataclasses.replace(case, claims=(stricter, *case.claims[1:]))
+    values = own.frame["value"].to_numpy() * 2
+    doubled = Numbers.of(own.figure, own.frame.assign(value=values), own.sidecar)
+    keys = [kept_effects.key(*of, Path("results")) for of in ((case, own), (other, own), (case, doubled))]
+    assert len(set(keys)) == 3
+    (change,) = survey.effects(case, doubled, Path("results"))
+    assert compared == [claim]
+    assert change.shifts[0].before.value == pytest.approx(2 * first[0].shifts[0].before.value)
+
+
+def test_a_damaged_set_is_not_hidden_by_its_kept_effects(computed: Path, fedrepro: Call) -> None:
+    run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
+    case, own, _ = both("beyond.1.q1-3")
+    survey.effects(case, own, Path("results"))
+    table = results_file(kept_results.base(Path("results"), case))
+    assert table is not None
+    table.write_bytes(lzma.compress(lzma.decompress(table.read_bytes()).replace(b",ok,", b",ok ,")))
+    with pytest.raises(UserError, match=r"changed since it was written"):
+        survey.effects(case, own, Path("results"))
+
+
 def test_fewer_trials_are_compared_with_the_same_trials(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     case, own, other = both("beyond.1.q1-3")
@@ -634,7 +675,7 @@ def test_fewer_trials_are_compared_with_the_same_trials(computed: Path, fedrepro
     assert effect.trials == 1
     alone = own.over([2])
     row = judge.judge(case.claims[0], alone.figure, alone.frame, alone.sidecar, alone.known)
-    assert effect.before == row
+    assert effect.before == paired.Verdict(row.verdict, row.level)
     assert effect.shifts[0].before.value == row.margins[0].value
 
 

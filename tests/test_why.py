@@ -85,20 +85,20 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
 
     claim, own, results, *_ = known("lower(fedcavg(Q2=1), than=fedcavg(Q2=5))", [[9.0, 1], [9.0, 2]])
     own = dataclasses.replace(own, claims=(claim,))
-    first = robustness.kept(tmp_path / "small", own, results, "hash")
+    first = robustness.kept(tmp_path / "small", own, lambda: results, "hash")
     kept = list(tmp_path.glob("*.gz"))
     assert [path.name for path in kept] == ["small.readings.json.gz"]
     before = kept[0].read_bytes()
     monkeypatch.setattr(robustness, "of_figure", lambda *_: pytest.fail("judged again"))
-    again = robustness.kept(tmp_path / "small", own, results, "hash")
+    again = robustness.kept(tmp_path / "small", own, lambda: results, "hash")
     assert {name: r.words for name, r in again.items()} == {name: r.words for name, r in first.items()}
     assert kept[0].read_bytes() == before
     monkeypatch.setattr(robustness, "of_figure", lambda *_: {})
     changed = dataclasses.replace(own, claims=(dataclasses.replace(claim, words="higher(fedcavg, than=fedcgds)"),))
-    assert robustness.kept(tmp_path / "small", changed, results, "hash") == {}
-    assert robustness.kept(tmp_path / "small", own, results, "another table") == {}
+    assert robustness.kept(tmp_path / "small", changed, lambda: results, "hash") == {}
+    assert robustness.kept(tmp_path / "small", own, lambda: results, "another table") == {}
     kept[0].write_bytes(b"damaged")
-    assert robustness.kept(tmp_path / "small", own, results, "hash") == {}
+    assert robustness.kept(tmp_path / "small", own, lambda: results, "hash") == {}
 
 
 def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Result], small: Any) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import hashlib
 import io
 import itertools
 import lzma
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ class Numbers:
     thin: dict[frozenset[int], Numbers] = field(default_factory=dict, repr=False, compare=False)
     judged: dict[str, Row] = field(default_factory=dict, repr=False, compare=False)
     margins: dict[tuple[str, int], list[Interval]] = field(default_factory=dict, repr=False, compare=False)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of the numbers and the facts about them."""
+        facts = repr(self.sidecar).encode()
+        return hashlib.sha256(facts + self.frame["value"].to_numpy(dtype=float).tobytes()).hexdigest()
 
     @classmethod
     def of(cls, figure: Figure, rows: Any, sidecar: Sidecar) -> Numbers:
@@ -202,12 +209,15 @@ def numbers(case: Case, own: Numbers, root: Path) -> Numbers | None:
     return Numbers.of(case.changed, pd.concat(rows, ignore_index=True), _both(own.sidecar, sidecar))
 
 
-def readings(case: Case, other: Numbers, root: Path) -> Mapping[str, Robustness]:
-    """Return the answers of all readings of the case's claims under its values, by claim, kept beside its results."""
+def readings(case: Case, known: Callable[[], Known], root: Path) -> Mapping[str, Robustness]:
+    """Return the answers of all readings of the case's claims under its values, by claim, kept beside its results.
+
+    known : makes what the claims read, where they have to be judged.
+    """
     path = base(root, case)
     table = results_file(path)
-    figure = dataclasses.replace(other.figure, claims=case.claims)
-    return robustness.kept(path, figure, other.known, content_hash(table) if table is not None else "")
+    figure = dataclasses.replace(case.changed, claims=case.claims)
+    return robustness.kept(path, figure, known, content_hash(table) if table is not None else "")
 
 
 def _both(own: Sidecar, other: Sidecar) -> Sidecar:

@@ -67,6 +67,19 @@ class Shift:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """A verdict and the level of its evidence."""
+
+    verdict: str
+    level: str
+
+    @classmethod
+    def of(cls, row: Row) -> Verdict:
+        """Return those of a row."""
+        return cls(row.verdict, row.level)
+
+
+@dataclass(frozen=True)
 class Effect:
     """The verdict on a claim before and after, over the same trials, and the shift of each of its comparisons.
 
@@ -74,8 +87,8 @@ class Effect:
     """
 
     claim: Claim
-    before: Row
-    after: Row
+    before: Verdict
+    after: Verdict
     trials: int
     shifts: tuple[Shift, ...]
     readings: Robustness | None = None
@@ -119,7 +132,7 @@ def effect(claim: Claim, own: Numbers, other: Numbers) -> Effect:
     """Return what changes for a claim from a figure's own numbers to the other ones, on the trials that both have."""
     trials = sorted(set(_trials(claim, own)) & set(_trials(claim, other)))
     pair = (own.over(trials), other.over(trials))
-    before, after = (_judged(claim, numbers) for numbers in pair)
+    before, after = (Verdict.of(_judged(claim, numbers)) for numbers in pair)
     return Effect(claim, before, after, len(trials), tuple(_shifts(claim, *pair)) if trials else ())
 
 

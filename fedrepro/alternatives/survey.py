@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fedrepro.alternatives import cases, costs, kept_results, ranking
+from fedrepro.alternatives import cases, costs, kept_effects, kept_results, ranking
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.deciding import Deciding, Tried, deciding
 from fedrepro.alternatives.kept_results import Numbers
@@ -46,20 +47,31 @@ def effects(case: Case, own: Numbers, root: Path, *, readings: bool = False, of:
     """
     if of and of not in [claim.id for claim in case.claims]:
         return []
-    if case.name not in kept_results.names(case.figure, root):
+    key = kept_effects.key(case, own, root)
+    if not key:
         return []
-    own = kept_results.thinned(own, case.rounds())
-    other = kept_results.numbers(case, own, root)
-    if other is None:
-        return []
-    asked = [claim for claim in case.claims if of in ("", claim.id)]
-    changes = [change for claim in asked if (change := effect(claim, own, other)).trials]
-    judged = kept_results.readings(case, other, root) if readings else {}
+    compared = functools.cache(lambda: _compared(case, own, root))
+    changes = kept_effects.read(case, root, key)
+    if changes is None:
+        asked = [claim for claim in case.claims if of in ("", claim.id)]
+        changes = [change for claim in asked if (change := effect(claim, *compared())).trials]
+        if not of:
+            kept_effects.write(case, root, key, changes)
+    judged = kept_results.readings(case, lambda: compared()[1].known, root) if readings else {}
     whole = case.figure.trials
     return [
         dataclasses.replace(change, readings=judged.get(change.claim.id) if change.trials == whole else None)
         for change in changes
+        if of in ("", change.claim.id)
     ]
+
+
+def _compared(case: Case, own: Numbers, root: Path) -> tuple[Numbers, Numbers]:
+    """Return a figure's own numbers and those of a case, at the same rounds and with the same digits."""
+    own = kept_results.thinned(own, case.rounds())
+    other = kept_results.numbers(case, own, root)
+    assert other is not None  # there is a key
+    return own, other
 
 
 def numbers(path: Path, tier: str, root: Path) -> Numbers | None:

@@ -12,7 +12,7 @@ import functools
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,35 +69,37 @@ def _answer(reading: Reading, leading: judge.Reader, figure: Figure) -> Answer |
 # -- kept beside the results -------------------------------------------------------------------------------------------
 
 
-def kept(base: Path, figure: Figure, known: judge.Known, results: str) -> dict[str, Robustness]:
+def kept(base: Path, figure: Figure, known: Callable[[], judge.Known], results: str) -> dict[str, Robustness]:
     """Return what ``of_figure`` returns, from the file beside the results where it is current, else written there.
 
-    base : the path of the results without suffix. results : the hash of their table.
+    base : the path of the results without suffix. known : makes what the claims read, where they have to be judged.
+    results : the hash of their table.
     """
     path, key = base.with_name(base.name + SUFFIX), _key(figure, results)
-    stored = _read(path)
-    if stored.get("key") == key:
-        return {name: _loaded(entry) for name, entry in stored["claims"].items()}
-    judged = of_figure(figure, known)
-    _write(path, {"key": key, "claims": {name: _stored(robustness) for name, robustness in judged.items()}})
+    content = stored(path)
+    if content.get("key") == key:
+        return {name: _loaded(entry) for name, entry in content["claims"].items()}
+    judged = of_figure(figure, known())
+    store(path, {"key": key, "claims": {name: _stored(robustness) for name, robustness in judged.items()}})
     return judged
 
 
 def _key(figure: Figure, results: str) -> str:
     claims = [[c.id, c.panel, c.words or c.check, c.or_read, dict(c.names), c.inapplicable] for c in figure.claims]
     panels = [[p.id, p.y, [[c.setting.series, c.label] for c in p.curves]] for p in figure.panels]
-    text = json.dumps([results, claims, panels, _program()], default=str, sort_keys=True)
+    text = json.dumps([results, claims, panels, program(_JUDGES), vocabulary.digest()], default=str, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.cache
-def _program() -> str:
+def program(names: tuple[str, ...]) -> str:
+    """Return a hash of these files below the package."""
     package = Path(__file__).parent.parent
-    judges = b"".join((package / name).read_bytes() for name in _JUDGES)
-    return hashlib.sha256(judges + vocabulary.digest().encode()).hexdigest()
+    return hashlib.sha256(b"".join((package / name).read_bytes() for name in names)).hexdigest()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def stored(path: Path) -> dict[str, Any]:
+    """Return what was stored, nothing where it cannot be read."""
     try:
         loaded = json.loads(gzip.decompress(path.read_bytes()))
     except (OSError, ValueError, EOFError):
@@ -105,8 +107,8 @@ def _read(path: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the answers if the folder can be written; they are computed again otherwise."""
+def store(path: Path, content: Mapping[str, Any]) -> None:
+    """Write answers if the folder can be written; they are computed again otherwise."""
     body = gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
     with contextlib.suppress(OSError, UserError):
         atomically(path, body)

@@ -214,7 +214,7 @@ def _rows(source: FigureData) -> dict[str, judge.Row]:
 def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
     base = read.stem(root, source.figure)
     table = read.results_file(base)
-    return robustness.kept(base, source.figure, source.known, read.content_hash(table) if table else "")
+    return robustness.kept(base, source.figure, lambda: source.known, read.content_hash(table) if table else "")
 
 
 def _explained(row: judge.Row, source: FigureData) -> judge.Row:

@@ -82,8 +82,8 @@ def with_suffix(base: Path, suffix: str) -> Path:
 PACKED: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
 """Suffixes of compressed files; the repository's are ``.xz``, half the size of ``.gz``."""
 
-_NO_SIDECARS = (".check", ".readings")
-"""What is stored beside results in files that end like sidecars: checks, and the answers of readings."""
+_NO_SIDECARS = (".check", ".readings", ".effects")
+"""What is stored beside results in files that end like sidecars: checks, answers of readings, effects of settings."""
 
 STATES = ("ok", "diverged", "failed")
 """The possible outcomes of a run."""

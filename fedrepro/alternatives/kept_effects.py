@@ -1,0 +1,77 @@
+"""What a case changes for its claims, kept beside its results: ``<figure>.settings/<set>.effects.json.gz``.
+
+Comparing the cases of all figures takes minutes. ``read`` returns what was found before if both results, the claims,
+the changed curves and the code that judges are the same as when it was written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedrepro import registry
+from fedrepro.alternatives.cases import Case
+from fedrepro.alternatives.kept_results import Numbers, base
+from fedrepro.alternatives.paired import Effect, Shift, Verdict
+from fedrepro.claims import robustness
+from fedrepro.claims.intervals import Interval
+from fedrepro.results.read import content_hash, read_sidecar, results_file, with_suffix
+
+SUFFIX = ".effects.json.gz"
+_JUDGES = (
+    "alternatives/kept_effects.py", "alternatives/kept_results.py", "alternatives/paired.py", "claims/evidence.py",
+    "claims/intervals.py", "claims/judge.py", "claims/units.py", "results/by_run.py", "results/consistency.py",
+    "results/schema.py", "spec/axes.py", "spec/claim_grammar.py", "spec/references.py",
+)  # fmt: skip
+"""The files that decide effects, below the package."""
+
+
+def key(case: Case, own: Numbers, root: Path) -> str:
+    """Return a hash of everything that decides the effects of a case, '' if it has no results."""
+    path = base(root, case)
+    sidecar, table = read_sidecar(path), results_file(path)
+    if sidecar is None or table is None:
+        return ""
+    figure = dataclasses.replace(case.changed, claims=case.claims, path="")
+    metrics = {name: registry.problems()[name].metrics for name in sorted({s.problem for s in figure.settings()})}
+    better = [(name, metric, about.better) for name, of in metrics.items() for metric, about in sorted(of.items())]
+    text = repr((own.digest, content_hash(table), sidecar, figure, better, robustness.program(_JUDGES)))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(case: Case, root: Path, wanted: str) -> list[Effect] | None:
+    """Return the kept effects of a case without readings, or None if there are none with the ``wanted`` key."""
+    stored = robustness.stored(_path(case, root))
+    if stored.get("key") != wanted:
+        return None
+    by_id = {claim.id: claim for claim in case.claims}
+    return [_loaded(by_id[name], entry) for name, entry in stored["claims"].items()]
+
+
+def write(case: Case, root: Path, key: str, effects: Iterable[Effect]) -> None:
+    """Keep the effects of a case if the folder can be written; they are computed again otherwise."""
+    entries = {effect.claim.id: _stored(effect) for effect in effects}
+    robustness.store(_path(case, root), {"key": key, "claims": entries})
+
+
+def _path(case: Case, root: Path) -> Path:
+    return with_suffix(base(root, case), SUFFIX)
+
+
+def _stored(effect: Effect) -> list[Any]:
+    verdicts = [dataclasses.astuple(verdict) for verdict in (effect.before, effect.after)]
+    return [*verdicts, effect.trials, [dataclasses.astuple(shift) for shift in effect.shifts]]
+
+
+def _loaded(claim: Any, entry: list[Any]) -> Effect:
+    before, after, trials, shifts = entry
+    return Effect(claim, Verdict(*before), Verdict(*after), trials, tuple(map(_shift, shifts)))
+
+
+def _shift(entry: list[Any]) -> Shift:
+    number, unit, *margins, strict = entry
+    before, after, change, decides = (Interval(*margin) for margin in margins)
+    return Shift(number, unit, before, after, change, decides, strict)
