@@ -22,9 +22,10 @@ from fedrepro.results.read import content_hash, read_sidecar, results_file, with
 
 SUFFIX = ".effects.json.gz"
 _JUDGES = (
-    "alternatives/kept_effects.py", "alternatives/kept_results.py", "alternatives/paired.py", "claims/evidence.py",
-    "claims/intervals.py", "claims/judge.py", "claims/units.py", "results/by_run.py", "results/consistency.py",
-    "results/schema.py", "spec/axes.py", "spec/claim_grammar.py", "spec/references.py",
+    "alternatives/cases.py", "alternatives/kept_effects.py", "alternatives/kept_results.py", "alternatives/paired.py",
+    "claims/evidence.py", "claims/intervals.py", "claims/judge.py", "claims/units.py", "results/by_run.py",
+    "results/consistency.py", "results/read.py", "results/schema.py", "spec/axes.py", "spec/claim_grammar.py",
+    "spec/references.py",
 )  # fmt: skip
 """The files that decide effects, below the package."""
 
@@ -35,11 +36,11 @@ def key(case: Case, own: Numbers, root: Path) -> str:
     sidecar, table = read_sidecar(path), results_file(path)
     if sidecar is None or table is None:
         return ""
-    figure = dataclasses.replace(case.changed, claims=case.claims, path="")
+    own_figure, figure = (dataclasses.replace(f, claims=case.claims, path="") for f in (case.figure, case.changed))
     metrics = {name: registry.problems()[name].metrics for name in sorted({s.problem for s in figure.settings()})}
     better = [(name, metric, about.better) for name, of in metrics.items() for metric, about in sorted(of.items())]
-    text = repr((own.digest, content_hash(table), sidecar, figure, better, robustness.program(_JUDGES)))
-    return hashlib.sha256(text.encode()).hexdigest()
+    facts = (own.digest, content_hash(table), sidecar, own_figure, figure, better, robustness.program(_JUDGES))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def read(case: Case, root: Path, wanted: str) -> list[Effect] | None:
