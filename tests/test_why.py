@@ -28,19 +28,20 @@ def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F
     ("check", "sentence"),
     [
         ("lower(fedcavg(Q2=1), than=fedcavg(Q2=5))",
-         "FedCAvg Q2=1 ends at 1; FedCAvg Q2=5 ends at 2; the check asks for 1 less than 2"),
+         "FedCAvg Q2=1 ends at 1; FedCAvg Q2=5 ends at 2; the check asks that 1 is less than 2"),
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3)",
-         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks for 1 less than 1.415"),
+         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks that 1 is less than 1.415"),
         ("considerably(faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3))",
-         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks for 1.25 (1.25 times that) less "
-         "than 1.415"),
+         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks that 1.25 (1.25 times 1) is "
+         "less than 1.415"),
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=1.5)",
-         "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks for 1.631 less than infinity"),
-        ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks for 3 less than 5"),
-        ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check asks for 9 less than 5"),
+         "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks that 1.631 is less "
+         "than infinity"),
+        ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks that 3 is less than 5"),
+        ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check asks that 9 is less than 5"),
         ("y(fedcavg(Q2=1), at=[1, 2]) < y(fedcavg(Q2=5), at=[1, 2]) + 1",
-         "FedCAvg Q2=1 is at 3 at round 1; FedCAvg Q2=5 is at 4 at round 1; the check asks for 3 less than 5"),
-        ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check asks for 1 more than 2"),
+         "FedCAvg Q2=1 is at 3 at round 1; FedCAvg Q2=5 is at 4 at round 1; the check asks that 3 is less than 5"),
+        ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check asks that 1 is more than 2"),
     ],
 )  # fmt: skip
 def test_a_sentence_has_the_numbers_of_both_sides(known: Callable[..., Any], check: str, sentence: str) -> None:  # noqa: F811

@@ -35,10 +35,8 @@ def _compared(comparison: Comparison, reader: Reader) -> str:
     place = _place(comparison, reader)
     left, right = (_side(side, reader, place) for side in (comparison.left, comparison.right))
     sign = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}[comparison.sign]
-    asked = (
-        f"the check asks for {_asked(comparison.left, reader, place)} {sign} {_asked(comparison.right, reader, place)}"
-    )
-    return f"{'; '.join(dict.fromkeys(filter(None, (left, right))))}; {asked}"
+    less, more = (_asked(side, reader, place) for side in (comparison.left, comparison.right))
+    return f"{'; '.join(dict.fromkeys(filter(None, (left, right))))}; the check asks that {less} is {sign} {more}"
 
 
 def _place(comparison: Comparison, reader: Reader) -> int:
@@ -51,8 +49,9 @@ def _place(comparison: Comparison, reader: Reader) -> int:
 
 def _asked(node: ast.expr, reader: Reader, place: int) -> str:
     factor, _ = _factor(node)
-    value = amount(_value(node, reader, place))
-    return f"{value} ({factor:g} times that)" if factor != 1 and _first_reader(node) is not None else value
+    value = _value(node, reader, place)
+    scaled = factor not in (0, 1) and _first_reader(node) is not None
+    return amount(value) + (f" ({factor:g} times {amount(value / factor)})" if scaled else "")
 
 
 def _side(node: ast.expr, reader: Reader, place: int) -> str:
