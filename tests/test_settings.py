@@ -31,6 +31,7 @@ from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
 from fedrepro.results import checks
 from fedrepro.results.read import frame, read_sidecar, results_file
+from fedrepro.results.schema import Sidecar
 from fedrepro.runs import runner
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
@@ -473,17 +474,21 @@ def both(name: str) -> tuple[Case, Numbers, Numbers]:
     return case, own, other
 
 
+def stored(case: Case) -> tuple[Sidecar, pd.DataFrame]:
+    path = kept_results.base(Path("results"), case)
+    sidecar, table = read_sidecar(path), results_file(path)
+    assert sidecar is not None
+    assert table is not None
+    return sidecar, frame(table, sidecar.csv_sha256)
+
+
 def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> None:
     spec = computed / "experiments" / "beyond" / "small.yaml"
     spec.write_text(SMALL.replace("trials: 2", "trials: 2\nmetrics: [accuracy]", 1))
     fedrepro("run", "beyond/small", "--quiet", "--jobs", 1)
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     (case, *_) = cases.singles(the_figure(), the_rows())
-    path = kept_results.base(Path("results"), case)
-    sidecar, table = read_sidecar(path), results_file(path)
-    assert sidecar is not None
-    assert table is not None
-    rows = frame(table, sidecar.csv_sha256)
+    _, rows = stored(case)
     assert set(rows["metric"]) == {"objective"}
     assert set(rows["series"]) == case.series
     _, own, other = both("beyond.1.q1-3")
@@ -495,19 +500,16 @@ def test_what_is_kept_is_what_claims_read(computed: Path, fedrepro: Call) -> Non
 def test_values_are_kept_to_nine_digits_and_a_check_compares_those(computed: Path, fedrepro: Call) -> None:
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     (case, *_) = cases.singles(the_figure(), the_rows())
-    path = kept_results.base(Path("results"), case)
-    sidecar, table = read_sidecar(path), results_file(path)
-    assert sidecar is not None
-    assert table is not None
+    sidecar, rows = stored(case)
     assert sidecar.digits == 9
     assert sidecar.columns["value"] == "its value, to 9 significant digits"
-    values = frame(table, sidecar.csv_sha256)["value"]
+    values = rows["value"]
     assert all(float(f"{value:.9g}") == value for value in values)
     assert not all(float(f"{value:.8g}") == value for value in values)
     result = fedrepro("check", "beyond/small", "--tier", "quick", "--seconds", 20)
     assert result.exit_code == 0, result.output
     assert "different" not in result.output
-    found = checks.read(path)
+    found = checks.read(kept_results.base(Path("results"), case))
     assert found is not None
     assert found.findings[-1].outcome == checks.SAME
 
