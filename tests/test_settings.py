@@ -289,14 +289,15 @@ def entry(name: str, left: dict[str, float], claims: int, undecided: int) -> Ent
     return Entry(case, Cost(the_figure(), 2, 2, left, False, ids), undecided)
 
 
-def test_claims_that_are_not_held_count_before_others_and_both_per_hour(project: Path) -> None:
+def test_pairs_come_last_and_claims_that_are_not_held_before_others_both_per_hour(project: Path) -> None:
     listed = [
+        entry("one+other", {"e": 0.1}, 9, 9),
         entry("slow", {"a": 2.0}, 4, 1),
         entry("held", {"b": 0.1}, 9, 0),
         entry("fast", {"c": 1.0}, 2, 1),
         entry("more", {"d": 1.0}, 3, 1),
     ]
-    assert [e.case.name for e in ranking.order(listed)] == ["more", "fast", "slow", "held"]
+    assert [e.case.name for e in ranking.order(listed)] == ["more", "fast", "slow", "held", "one+other"]
 
 
 def test_a_budget_counts_shared_runs_once_and_skips_what_does_not_fit(project: Path) -> None:

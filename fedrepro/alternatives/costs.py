@@ -51,27 +51,33 @@ class Cost:
 
 def costs(cases: Sequence[Case], root: Path, report: Callable[[str], None] = lambda text: None) -> list[Cost]:
     """Return the cost of each case. report : receives a line before something is measured."""
-    plan = planning.make([case.to_compute(1) for case in cases], stand_in=False)
+    firsts = [case.to_compute(1) for case in cases]
+    plan = planning.make(firsts, stand_in=False)
     timings = Timings(Folders(root).store, machine_for(list(plan.runs.values()), report))
     there, store = in_results(root), Store(Folders(root).store)
     made = []
-    for case, series, missing in zip(cases, plan.by_figure, plan.missing, strict=True):
+    for case, first, series, missing in zip(cases, firsts, plan.by_figure, plan.missing, strict=True):
         runs = [run for trials in series.values() for run in trials]
         wanted, absent = case.figure.trials, next(iter(missing.values()), "")
         if not runs:
             made.append(Cost(None, 0, wanted, {}, False, absent=absent))
             continue
         not_there = [run for run in runs if run.id not in there]
-        enough = wanted if wanted <= MOST else MANY
-        trials = enough if timings.total(not_there * MANY, 1) <= HOUR else min(FEW, wanted)
-        kept = read_sidecar(stem(root, case.to_compute(1)))
-        trials = kept.trials_wanted or trials if kept is not None else trials  # a prediction decides once
-        figure = available(case.to_compute(trials), missing)
+        kept = read_sidecar(stem(root, first))
+        decided = kept and kept.trials_wanted  # a prediction decides once
+        trials = decided or _affordable(wanted, timings.total(not_there * MANY, 1))
+        figure = dataclasses.replace(available(first, missing), trials=trials, wanted_trials=trials)
         done = kept is not None and finished(planning.make([figure], False), 0, root)
         left = [] if done else [run for run in not_there if not store.has(run.id)]
         claims = frozenset(claim.id for claim in case.claims if not set(_series(claim, case)) & set(missing))
         made.append(Cost(figure, trials, wanted, _shares(left, trials, timings), done, claims, absent))
     return made
+
+
+def _affordable(wanted: int, seconds: float) -> int:
+    """Return the trials to run of ``wanted`` ones if ``MANY`` take some seconds."""
+    enough = wanted if wanted <= MOST else MANY
+    return enough if seconds <= HOUR else min(FEW, wanted)
 
 
 def _series(claim: Claim, case: Case) -> list[str]:

@@ -21,10 +21,10 @@ class Entry:
     undecided: int
 
     @property
-    def rank(self) -> tuple[float, float]:
-        """Claims that are not held, and all claims, per hour."""
+    def rank(self) -> tuple[bool, float, float]:
+        """Whether it is no pair, then claims that are not held, and all claims, per hour."""
         hours = max(self.cost.hours, SHORTEST)
-        return self.undecided / hours, len(self.cost.claims) / hours
+        return "+" not in self.case.name, self.undecided / hours, len(self.cost.claims) / hours
 
     @property
     def to_do(self) -> bool:
@@ -33,7 +33,10 @@ class Entry:
 
 
 def order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries with those first that touch most claims per hour; claims that are not held count first."""
+    """Return the entries with those first that touch most claims per hour; claims that are not held count first.
+
+    Pairs come after all others: their parts have been run, and seldom does a pair turn what neither of them turns.
+    """
     return sorted(entries, key=lambda entry: entry.rank, reverse=True)
 
 

@@ -73,7 +73,7 @@ def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, resu
     """List the other values of open settings in the order in which `settings run` computes them, with their cost.
 
     Values that affect more claims per predicted hour come first, beginning with claims that do not hold in the
-    figure's own results.
+    figure's own results. Pairs come last.
 
     \b
     Examples:
