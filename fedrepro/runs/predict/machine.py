@@ -14,6 +14,7 @@ takes seconds at the typical speed, ``TYPICAL``, of a 2.5 GHz core of 2023.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -158,11 +159,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _key() -> str:
     """Processor and versions."""
-    parts = [cpu.model() or "unknown processor", "x86-64-v3" if cpu.asked() else "native", sys.version.split()[0]]
+    level = "x86-64-v3" if cpu.asked() else "native"
+    return ", ".join([cpu.model() or "unknown processor", level, sys.version.split()[0], *_versions()])
+
+
+@functools.cache
+def _versions() -> list[str]:
+    found = []
     for name in ("fedrepro", "numpy", "scipy", "scikit-learn", "numba", "jax"):
         with contextlib.suppress(PackageNotFoundError):
-            parts.append(f"{name} {version(name)}")
-    return ", ".join(parts)
+            found.append(f"{name} {version(name)}")
+    return found
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
