@@ -736,10 +736,10 @@ def tried(
     return deciding.Tried(Case(name, alternatives, figure, figure, ()), effect)
 
 
-def decided(verdict: str, *cases_tried: deciding.Tried) -> str:
+def decided(verdict: str, *cases_tried: deciding.Tried, untried: int = 0) -> str:
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict=verdict)
-    return deciding.deciding(row, cases_tried, the_rows()).words
+    return deciding.deciding(row, cases_tried, the_rows(), untried).words
 
 
 def test_all_printed_values_are_called_so(project: Path) -> None:
@@ -752,7 +752,9 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     released = tried("beyond.2.outliers", "not reproduced", "released")
     same = tried("beyond.3.q2-9", "reproduced", "ours")
     noise = tried("beyond.3.q2-9", "within noise", "ours")
-    assert decided("reproduced") == "no other setting has been run"
+    assert decided("reproduced") == "no setting that the paper leaves open concerns it"
+    assert decided("reproduced", untried=1) == "the other setting has not been run"
+    assert decided("reproduced", untried=2) == "none of 2 other settings has been run"
     assert decided("reproduced", same) == "in every setting tried (1)"
     assert decided("within noise", noise) == "no setting tried decides it (1)"
     assert decided("not reproduced", printed, noise) == (
@@ -845,6 +847,18 @@ def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, 
     (page,) = Path("out/report/settings").iterdir()
     paper = page.read_text()
     assert 'href="../claims/small.1.html#settings"' in paper
+
+
+def test_settings_that_were_not_run_are_counted_where_a_claim_is_explained(computed: Path, fedrepro: Call) -> None:
+    concerned = [case for case in cases.singles(the_figure(), the_rows()) if "small.1" in [c.id for c in case.claims]]
+    words = f"none of {len(concerned)} other settings has been run"
+    assert len(concerned) > 1
+    assert f"settings: {words}\n" in fedrepro("why", "small.1", "--results", computed / "results").output
+    assert words in run(fedrepro, "claims")
+    assert fedrepro("report", "--tier", "quick", "--results", computed / "results", "--out", "out").exit_code == 0
+    claim = Path("out/report/claims/small.1.html").read_text()
+    assert f"{words[0].upper()}{words[1:]}." in claim
+    assert "fedrepro settings plan beyond/small" in claim
 
 
 def test_readings_are_judged_under_other_settings(computed: Path, fedrepro: Call) -> None:

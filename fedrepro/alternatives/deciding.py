@@ -61,12 +61,14 @@ class Deciding:
     """The verdict on a claim under all settings that were tried.
 
     row : with the figure's own values. tried : every case with results. topics : what the paper leaves open, of the
-    settings that turn the verdict.
+    settings that turn the verdict. untried : how many single values change a curve that the claim reads; counted only
+    if none was tried.
     """
 
     row: Row
     tried: tuple[Tried, ...]
     topics: tuple[str, ...] = ()
+    untried: int = 0
 
     @property
     def outcome(self) -> str:
@@ -91,7 +93,7 @@ class Deciding:
     def words(self) -> str:
         """What decides the verdict, in words."""
         if not self.tried:
-            return "no other setting has been run"
+            return untried_in_words(self.untried)
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
             return f"{UNTURNED.get(self.outcome, UNTURNED[HELD])} ({len(self.tried)}){certainty}"
@@ -105,6 +107,13 @@ class Deciding:
     def causes(self) -> tuple[str, ...]:
         """Each setting that turns the verdict, with the change of the margin and its interval."""
         return tuple(_cause(tried) for tried in self.turns)
+
+
+def untried_in_words(number: int) -> str:
+    """Return in words that none of a number of other settings has been run for a claim."""
+    if not number:
+        return "no setting that the paper leaves open concerns it"
+    return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"
 
 
 UNTURNED = {
@@ -149,8 +158,11 @@ def _listed(tried: Iterable[Tried]) -> str:
     return ", ".join(map(_named, tried))
 
 
-def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy]) -> Deciding:
-    """Return what decides the verdict on a claim. rows : the discrepancies, for what the paper prints."""
+def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy], untried: int = 0) -> Deciding:
+    """Return what decides the verdict on a claim.
+
+    rows : the discrepancies, for what the paper prints. untried : see ``Deciding``.
+    """
     plain = Deciding(row, tuple(tried))
     turning = {a.id for one in plain.turns if len(one.case.alternatives) == 1 for a in one.case.alternatives}
     topics = [
@@ -159,4 +171,4 @@ def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy]) -> D
         for alternative in discrepancy.alternatives
         if alternative.id in turning and alternative.unprinted
     ]
-    return Deciding(row, tuple(tried), tuple(dict.fromkeys(topics)))
+    return Deciding(row, tuple(tried), tuple(dict.fromkeys(topics)), untried)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fedrepro.alternatives import cases, costs, kept_effects, kept_results, ranking
@@ -147,9 +148,19 @@ def decided(
             Tried(case, change) for case in listed for change in effects(case, own, root, readings=readings, of=of)
         ]
         asked = dataclasses.replace(own.figure, claims=tuple(c for c in own.figure.claims if of in ("", c.id)))
+        untried = concerning(asked, rows, {one.effect.claim.id for one in changes})
         for row in judge.table(asked, own.frame, own.sidecar, own.known):
-            decisions.append(deciding(row, [one for one in changes if one.effect.claim.id == row.claim.id], rows))
+            mine = [one for one in changes if one.effect.claim.id == row.claim.id]
+            decisions.append(deciding(row, mine, rows, untried.get(row.claim.id, 0)))
     return decisions
+
+
+def concerning(figure: Figure, rows: Sequence[Discrepancy], tried: Container[str]) -> Mapping[str, int]:
+    """Return for claims of a figure, but for the ids in ``tried``, how many single values change a curve they read."""
+    if all(claim.id in tried for claim in figure.claims):
+        return {}
+    ids = (claim.id for case in cases.singles(figure, rows) for claim in case.claims)
+    return Counter(id_ for id_ in ids if id_ not in tried)
 
 
 def _open(own: Numbers) -> list[str]:

@@ -65,16 +65,16 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
 
 
 def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
-    """Return what other settings do to the verdict and to its readings; nothing if the figure has none."""
+    """Return what other settings do to the verdict and to its readings; nothing if none concerns the claim."""
     from fedrepro.alternatives import survey
     from fedrepro.spec import discrepancies
     from fedrepro.spec.find import experiments
 
     rows = discrepancies.load_all(experiments())
-    gathered = list(survey.computed([path], rows, tier, root, only=""))
-    if not any(listed for _, listed in gathered):
+    gathered = survey.computed([path], rows, tier, root, only="")
+    one = next(iter(survey.decided(gathered, rows, root, readings=True, of=claim)), None)
+    if one is None or not (one.tried or one.untried):
         return []
-    (one,) = survey.decided(gathered, rows, root, readings=True, of=claim)
     counted = [(tried.case.name, tried.effect.readings_in_words) for tried in one.tried]
     return [
         f"settings: {one.words}",

@@ -17,6 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fedrepro import processes
+from fedrepro.alternatives import survey
 from fedrepro.claims import compared_values, sentences
 from fedrepro.claims.compared_values import Read, Spot
 from fedrepro.claims.judge import Row
@@ -84,7 +85,8 @@ class Prepared:
     """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
 
     data : the curves for interactive pictures. reads : what checks read, by claim. sentences : what checks found, by
-    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim.
+    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim. untried : how many
+    single values concern a claim for which none was run.
     """
 
     panels: tuple[DrawnPanel, ...] = ()
@@ -94,6 +96,7 @@ class Prepared:
     sentences: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     settings: Mapping[str, OtherSettings] = field(default_factory=dict)
+    untried: Mapping[str, int] = field(default_factory=dict)
 
 
 def figures(
@@ -124,7 +127,9 @@ def figure(
     """
     section = gather_contents.section(path, tier, root)
     prepared = prepare(section, root, pictured)
-    prepared = dataclasses.replace(prepared, settings=by_claim(section.source, rows, root))
+    settings = by_claim(section.source, rows, root)
+    untried = survey.concerning(section.figure, rows, settings)
+    prepared = dataclasses.replace(prepared, settings=settings, untried=untried)
     return section.in_short(), prepared, gather_contents.effects_in(section, rows)
 
 
