@@ -54,7 +54,7 @@ class Work:
     __rmul__ = __mul__
 
     @property
-    def _amounts(self) -> tuple[float, ...]:  # ``astuple`` copies deeply, a hundred times slower
+    def _amounts(self) -> tuple[float, ...]:  # ``astuple`` would copy each number deeply
         return self.flops, self.bytes, self.singles, self.network, self.calls, self.programs
 
 
