@@ -855,6 +855,7 @@ def test_settings_that_were_not_run_are_counted_where_a_claim_is_explained(compu
     assert len(concerned) > 1
     assert f"settings: {words}\n" in fedrepro("why", "small.1", "--results", computed / "results").output
     assert words in run(fedrepro, "claims")
+    assert run(fedrepro, "claims", "--only", "beyond.1") == ""  # nothing is known about settings that were left out
     assert fedrepro("report", "--tier", "quick", "--results", computed / "results", "--out", "out").exit_code == 0
     claim = Path("out/report/claims/small.1.html").read_text()
     assert f"{words[0].upper()}{words[1:]}." in claim

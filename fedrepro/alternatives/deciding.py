@@ -61,8 +61,8 @@ class Deciding:
     """The verdict on a claim under all settings that were tried.
 
     row : with the figure's own values. tried : every case with results. topics : what the paper leaves open, of the
-    settings that turn the verdict. untried : how many single values change a curve that the claim reads; counted only
-    if none was tried.
+    settings that turn the verdict. untried : number of single values that change a curve that the claim reads, 0
+    if a case was tried.
     """
 
     row: Row
@@ -110,7 +110,7 @@ class Deciding:
 
 
 def untried_in_words(number: int) -> str:
-    """Return in words that none of a number of other settings has been run for a claim."""
+    """Return in words that no other setting has been run for a claim. number : of those that concern it."""
     if not number:
         return "no setting that the paper leaves open concerns it"
     return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"

@@ -22,7 +22,7 @@ class Entry:
 
     @property
     def rank(self) -> tuple[bool, float, float]:
-        """Whether it is no pair, then claims that are not held, and all claims, per hour."""
+        """The place in the order, larger first: no pair, then claims not held per hour, then all claims per hour."""
         hours = max(self.cost.hours, SHORTEST)
         return "+" not in self.case.name, self.undecided / hours, len(self.cost.claims) / hours
 
@@ -33,9 +33,9 @@ class Entry:
 
 
 def order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries with those first that touch most claims per hour; claims that are not held count first.
+    """Return the entries by claims per hour; claims that are not held count first.
 
-    Pairs come after all others: their parts have been run, and seldom does a pair turn what neither of them turns.
+    Pairs come last: their parts have been run, and a pair seldom turns a verdict that neither part turns.
     """
     return sorted(entries, key=lambda entry: entry.rank, reverse=True)
 

@@ -156,7 +156,10 @@ def decided(
 
 
 def concerning(figure: Figure, rows: Sequence[Discrepancy], tried: Container[str]) -> Mapping[str, int]:
-    """Return for claims of a figure, but for the ids in ``tried``, how many single values change a curve they read."""
+    """Return the number of single values that change a curve that a claim reads, by claim.
+
+    tried : ids of claims to leave out.
+    """
     if all(claim.id in tried for claim in figure.claims):
         return {}
     ids = (claim.id for case in cases.singles(figure, rows) for claim in case.claims)

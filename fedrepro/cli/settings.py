@@ -196,6 +196,8 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
 
     gathered = survey.computed(find_some(specs), _rows(), tier, results_dir, only)
     decided = survey.decided(gathered, _rows(), results_dir)
+    if only:  # other settings of the remaining claims were not looked at
+        decided = [one for one in decided if one.tried]
     if as_json:
         click.echo(json.dumps([_decision(one) for one in decided], indent=1))
         return

@@ -85,8 +85,8 @@ class Prepared:
     """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
 
     data : the curves for interactive pictures. reads : what checks read, by claim. sentences : what checks found, by
-    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim. untried : how many
-    single values concern a claim for which none was run.
+    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim. untried : number of
+    single values that concern a claim for which none was run.
     """
 
     panels: tuple[DrawnPanel, ...] = ()
