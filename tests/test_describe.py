@@ -409,6 +409,46 @@ def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> Non
     assert fedrepro("describe").exit_code == 2
 
 
+def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_them(fedrepro: Call) -> None:
+    for name, answer in {
+        "gcca.3d.optimal": "is a claim: `fedrepro why gcca.3d.optimal` explains its verdict",
+        "gcca/fig4": "is a figure: `fedrepro verdict gcca/fig4` prints its claims, `fedrepro show gcca/fig4` its "
+        "numbers",
+        "fedmf": "is a paper: `fedrepro verdict fedmf` prints its claims",
+        "beyond": "is a set of figures: `fedrepro verdict beyond` prints its claims",
+    }.items():
+        found = fedrepro("describe", name)
+        assert (found.exit_code, found.stderr) == (2, f"error: '{name}' {answer}\n")
+    hint = "'qqqq' is not a name that a spec can use (`fedrepro list` shows "
+    assert hint in fedrepro("describe", "gcca/fig4", "qqqq").stderr
+
+
+def test_a_discrepancy_is_described_with_its_other_values(fedrepro: Call) -> None:
+    text = " ".join(told("gcca.5").split())
+    for part in (
+        "discrepancy gcca.5 the random starts of Fig. 3",
+        "paper CuteMaxVar with minibatches; the two curves coincide",
+        "our value is printed: the paper prints it",
+        "other values full-gradient (released): cutemaxvar with b = None where start = randn-raw",
+        "run them fedrepro settings run --only gcca.5",
+        "what they change fedrepro settings show --only gcca.5",
+        "concerns gcca/fig3",
+    ):
+        assert part in text
+    assert "none can be run the printed forms cannot be computed" in " ".join(told("gcca.7").split())
+    (facts,) = json.loads(told("gcca.5", "--json"))
+    assert (facts["kind"], facts["figures"]) == ("discrepancy", {"concerns": ["gcca/fig3"]})
+    assert (
+        fedrepro("describe", "gcca.99").stderr == "error: there is no discrepancy 'gcca.99', did you mean 'gcca.9'?\n"
+    )
+    found = fedrepro("why", "gcca.5")
+    assert found.exit_code == 2
+    assert (
+        "gcca.5: is a discrepancy, not a figure, paper or claim (`fedrepro describe gcca.5` explains it)"
+        in found.stderr
+    )
+
+
 def test_json_says_the_same(experiments: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(experiments.parent)
     method, data, metric = json.loads(told("fedcavg-literal", "file", "purity", "--json"))

@@ -39,6 +39,15 @@ rows:
 """
 
 
+def test_texts_name_rows_by_their_ids() -> None:
+    rows = discrepancies.load_all(EXPERIMENTS)
+    texts = [
+        "Fig. 2 (discrepancies fedmf.2 and fedmf.16).",
+        "as theory.fedmf.3, fedc.2b and fedmf.8.absolute; fedmf.999",
+    ]
+    assert [row.id for row in discrepancies.mentioned(texts, rows)] == ["fedmf.2", "fedmf.16"]
+
+
 def verify(rows: Iterable[discrepancies.Discrepancy], experiments: Path, tier: str) -> list[str]:
     """Return the errors at a tier: effects without their curves, and commands with invalid ``--set`` options."""
     figures: dict[str, Figure] = {}

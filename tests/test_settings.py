@@ -25,7 +25,7 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
 from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
-from fedrepro.claims import judge
+from fedrepro.claims import classes, judge
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
@@ -41,6 +41,7 @@ from fedrepro.spec.discrepancies import Alternative, Change, Discrepancy
 from fedrepro.spec.find import specs
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
+from fedrepro.spec.readings import Reading
 
 from .conftest import ROOT, SMALL, once
 
@@ -770,6 +771,28 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     assert decided("within noise", lower, higher) == (
         "turns: holds with (ours, beyond.3.q2-9); fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
+
+
+def test_sets_with_the_same_readings_are_named_together_or_counted(project: Path) -> None:
+    def with_readings(name: str, *outcomes: str) -> deciding.Tried:
+        one = tried(name, "reproduced", "ours")
+        answers = [
+            classes.Answer(Reading({"level": (k + 1) / 100}, ()), outcome, Interval(0.0, -1.0, 1.0), "")
+            for k, outcome in enumerate(outcomes)
+        ]
+        return dataclasses.replace(one, effect=dataclasses.replace(one.effect, readings=classes.classify(answers)))
+
+    alike = [with_readings(f"beyond.3.q2-{k}", "fails", "fails") for k in range(deciding.MOST_NAMES)]
+    other = with_readings("beyond.1.q1-3", "holds", "fails")
+    unknown = tried("beyond.2.outliers", "reproduced", "released")
+    figure = the_figure()
+    row = judge.untested(figure.claims[0], figure, "")
+    names = ", ".join(one.case.name for one in alike)
+    assert deciding.deciding(row, [other, unknown, *alike], ()).readings == [
+        (names, "2 fail"), ("beyond.1.q1-3", "1 hold, 1 fail"),
+    ]  # fmt: skip
+    more = [*alike, with_readings("beyond.3.q2-9", "fails", "fails")]
+    assert deciding.deciding(row, more, ()).readings == [(f"{len(more)} sets of other values", "2 fail")]
 
 
 def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path) -> None:

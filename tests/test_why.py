@@ -14,9 +14,14 @@ from click.testing import Result
 from fedrepro.claims import classes, robustness, sentences
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval
+from fedrepro.cli import why
 from fedrepro.report import specification_curve
+from fedrepro.spec import discrepancies
+from fedrepro.spec.read import load
 from fedrepro.spec.readings import Reading
 from tests.test_words import figure, known  # noqa: F401
+
+from .conftest import ROOT
 
 
 def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F811
@@ -37,6 +42,9 @@ def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=1.5)",
          "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks that 1.631 is less "
          "than infinity"),
+        ("considerably(faster(fedcavg(Q2=5), than=fedcavg(Q2=1), to=1.5))",
+         "FedCAvg Q2=5 never gets there; FedCAvg Q2=1 needs 1.631 rounds; the check asks that infinity is less "
+         "than 1.631"),
         ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks that 3 is less than 5"),
         ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check asks that 9 is less than 5"),
         ("y(fedcavg(Q2=1), at=[1, 2]) < y(fedcavg(Q2=5), at=[1, 2]) + 1",
@@ -111,6 +119,15 @@ def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Resul
     assert fedrepro("run", small, "--tier", "smoke", "--quiet", "-j", 1).exit_code == 0
     shown = fedrepro("verdict", small, "--tier", "smoke").output
     assert "readings of 1 claim" in shown
+
+
+def test_why_names_the_discrepancies_that_a_claim_mentions() -> None:
+    rows = discrepancies.load_all(ROOT / "experiments")
+    claims = {claim.id: claim for claim in load(ROOT / "experiments/fedc/fig1.yaml", "paper").claims}
+    (line,) = why._discrepancies(claims["fedc.1c.qhat"], None, rows)
+    assert line.startswith("discrepancies: fedc.18 (values of Q, Q1, Q2 and m on the curves, ")
+    assert line.endswith("; `fedrepro describe fedc.18` prints one")
+    assert why._discrepancies(claims["fedc.1d.q.monotone"], None, rows) == []
 
 
 def test_why_asks_for_one_claim(fedrepro: Callable[..., Result]) -> None:

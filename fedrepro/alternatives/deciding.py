@@ -108,6 +108,16 @@ class Deciding:
         """Each setting that turns the verdict, with the change of the margin and its interval."""
         return tuple(_cause(tried) for tried in self.turns)
 
+    @property
+    def readings(self) -> list[tuple[str, str]]:
+        """The cases whose readings have the same outcomes, by name or number, and these outcomes; most cases first."""
+        cases: dict[str, list[str]] = {}
+        for tried in self.tried:
+            if words := tried.effect.readings_in_words:
+                cases.setdefault(words.partition(" readings ")[2], []).append(tried.case.name)
+        alike = sorted(cases.items(), key=lambda item: -len(item[1]))
+        return [(", ".join(n) if len(n) <= MOST_NAMES else f"{len(n)} sets of other values", c) for c, n in alike]
+
 
 def untried_in_words(number: int) -> str:
     """Return in words that no other setting has been run for a claim. number : of those that concern it."""
@@ -149,6 +159,9 @@ def _named(tried: Tried) -> str:
         values = [f"{len(values)} other values"]
     return " ".join([", ".join(values), f"({' and '.join(tried.origins)}, {tried.case.name})"]).strip()
 
+
+MOST_NAMES = 4
+"""More cases with equal readings are not named, but counted."""
 
 MOST_VALUES = 3
 """Of a case with more other values only their number is named."""

@@ -50,7 +50,7 @@ def _place(comparison: Comparison, reader: Reader) -> int:
 def _asked(node: ast.expr, reader: Reader, place: int) -> str:
     factor, _ = _factor(node)
     value = _value(node, reader, place)
-    scaled = factor not in (0, 1) and _first_reader(node) is not None
+    scaled = factor not in (0, 1) and math.isfinite(value) and _first_reader(node) is not None
     return amount(value) + (f" ({factor:g} times {amount(value / factor)})" if scaled else "")
 
 

@@ -44,7 +44,8 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
 
     Parameters are shown with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition,
     metric, kind or option of panels, axis, key of a spec, or function of claims; if it is several of these, all are
-    shown. `problem.metric`, `kind.option` and the path of a key are unambiguous.
+    shown. `problem.metric`, `kind.option` and the path of a key are unambiguous. NAME can also be the id of a
+    discrepancy between a paper, its released program and this project.
 
     \b
     Examples:
@@ -52,6 +53,7 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
       fedrepro describe clustering.objective mnist
       fedrepro describe panels.curves.role panels.options.zoom
       fedrepro describe table --json
+      fedrepro describe fedmf.16
     """
     from fedrepro.glossary.lookup import describe as look_up
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +12,12 @@ from fedrepro.claims.classes import ONE
 from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, evidence_option, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import Selected, of_own_study, select_distinct
+from fedrepro.spec.find import Selected, experiments, of_own_study, select_distinct
+
+if TYPE_CHECKING:
+    from fedrepro.alternatives.deciding import Deciding
+    from fedrepro.spec.discrepancies import Discrepancy
+    from fedrepro.spec.model import Claim
 
 
 @click.command()
@@ -37,6 +44,7 @@ def why(claim: str, tier: str, results_dir: Path) -> None:
 def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     from fedrepro.claims import sentences
     from fedrepro.report import gather_contents, next_steps
+    from fedrepro.spec import discrepancies
 
     (name,) = selected.claims
     section = gather_contents.section(selected.path, tier, root)
@@ -54,7 +62,10 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
         literal = row.claim.literal or "its check uses no word of the lexicon"
         lines.append(f"readings: {row.robustness.words if row.robustness.kind != ONE else f'one; {literal}'}")
         lines += [f"cause: {text}" for text in row.robustness.causes]
-    lines += _settings(selected.path, name, row.tier, root)
+    rows = discrepancies.load_all(experiments())
+    decided = _decided(selected.path, name, row.tier, root, rows)
+    lines += _settings(decided)
+    lines += _discrepancies(row.claim, decided, rows)
     lines.append(f"check: {row.claim.words or row.claim.check}")
     if row.claim.note:
         lines.append(f"note: {row.claim.note}")
@@ -64,20 +75,34 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     return lines
 
 
-def _settings(path: Path, claim: str, tier: str, root: Path) -> list[str]:
-    """Return what other settings do to the verdict and to its readings; nothing if none concerns the claim."""
+def _decided(path: Path, claim: str, tier: str, root: Path, rows: Sequence[Discrepancy]) -> Deciding | None:
+    """Return what decides a verdict among other settings; None if none concerns the claim."""
     from fedrepro.alternatives import survey
-    from fedrepro.spec import discrepancies
-    from fedrepro.spec.find import experiments
 
-    rows = discrepancies.load_all(experiments())
     gathered = survey.computed([path], rows, tier, root, only="")
     one = next(iter(survey.decided(gathered, rows, root, readings=True, of=claim)), None)
-    if one is None or not (one.tried or one.untried):
+    return one if one is not None and (one.tried or one.untried) else None
+
+
+def _settings(decided: Deciding | None) -> list[str]:
+    """Return what other settings do to a verdict and to its readings."""
+    if decided is None:
         return []
-    counted = [(tried.case.name, tried.effect.readings_in_words) for tried in one.tried]
     return [
-        f"settings: {one.words}",
-        *(f"cause: {text}" for text in one.causes),
-        *(f"readings with {name}: {text.removeprefix('of ')}" for name, text in counted if text),
+        f"settings: {decided.words}",
+        *(f"cause: {text}" for text in decided.causes),
+        *(f"readings with {sets}: {counts}" for sets, counts in decided.readings),
     ]
+
+
+def _discrepancies(claim: Claim, decided: Deciding | None, rows: Sequence[Discrepancy]) -> list[str]:
+    """Return which discrepancies the claim names, and those whose settings turn its verdict."""
+    from fedrepro.spec.discrepancies import mentioned
+
+    turning = decided.turns if decided is not None else []
+    settings = [alternative.id.rpartition(".")[0] for tried in turning for alternative in tried.case.alternatives]
+    found = mentioned([claim.says, claim.where, claim.reading, claim.note, *settings], rows)
+    if not found:
+        return []
+    listed = ", ".join(f"{row.id} ({row.topic})" for row in found)
+    return [f"discrepancies: {listed}; `fedrepro describe {found[0].id}` prints one"]

@@ -18,6 +18,8 @@ from fedrepro.parameters import declared as declared_ranges
 from fedrepro.protocols import Metric
 from fedrepro.spec import claim_grammar
 from fedrepro.spec.axes import Axis
+from fedrepro.spec.discrepancies import KINDS as KINDS_OF_DISCREPANCIES
+from fedrepro.spec.discrepancies import ORIGINS, Discrepancy
 from fedrepro.spec.keys import PARTITION, Key
 from fedrepro.spec.panels import KINDS
 
@@ -272,6 +274,26 @@ def quantity(name: str, uses: Uses) -> Description:
     """Describe a quantity that checks in words can compare."""
     figures = {"used_by": uses.get(("claim word", name), [])}
     return _described("quantity of claims", name, lexicon().quantities[name], {}, uses, figures=figures)
+
+
+def discrepancy(row: Discrepancy) -> Description:
+    """Describe a place where a paper is silent, contradicts itself, or differs from its released program."""
+    facts = {
+        "paper": row.says,
+        "released program": row.code,
+        "here": row.taken,
+        "kind of difference": f"{row.kind}: {KINDS_OF_DISCREPANCIES[row.kind]}",
+        "our value is": row.default and f"{row.default}: {ORIGINS[row.default]}",
+        "other values": [
+            f"{other.id.removeprefix(f'{row.id}.')} ({other.origin}): {other}" for other in row.alternatives
+        ],
+        "other readings": [] if row.alternatives else [str(variant) for variant in row.variants],
+        "none can be run": row.no_variant,
+        "note": row.note,
+        "run them": row.command,
+        "what they change": f"fedrepro settings show --only {row.id}" if row.alternatives else "",
+    }
+    return _described("discrepancy", row.id, row.topic, facts, {}, figures={"concerns": list(row.figures)})
 
 
 OF_KIND: Mapping[str, tuple[str, ...]] = {

@@ -14,10 +14,13 @@ from fedrepro.glossary import entries
 from fedrepro.glossary.entries import Description, Uses
 from fedrepro.glossary.uses import uses
 from fedrepro.lexicon.vocabulary import lexicon
-from fedrepro.spec import keys
+from fedrepro.spec import discrepancies, keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.claim_grammar import WORDS
+from fedrepro.spec.find import claim_ids, names_a_discrepancy, names_of_specs
 from fedrepro.spec.panels import KINDS
+
+LISTED = "algorithms, problems, datasets, partitions and metrics"
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,14 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
 
     A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels, axis, key of
     specs, function of claims, word or dimension of the lexicon, also ``problem.metric``, ``kind.option`` and the path
-    of a key. Otherwise it can be a class or the label of a method, or any of these in other capitals. Raises UserError
-    for unknown names.
+    of a key. Otherwise it can be a class or the label of a method, or any of these in other capitals, or the id of a
+    discrepancy. Raises UserError for unknown names.
     """
     known = list(_named())
-    matches = {name: _matches(name, known) for name in names}
-    unknown = [_unknown(name, known) for name, matching in matches.items() if not matching]
-    if unknown:
-        listed = "algorithms, problems, datasets, partitions and metrics"
-        raise UserError("\n".join(unknown) + f" (`fedrepro list` shows {listed})")
+    matches = {name: _matches(name, known) or _discrepancies(name, experiments) for name in names}
+    if unknown := {name: _elsewhere(name) for name, matching in matches.items() if not matching}:
+        hint = "" if all(unknown.values()) else f" (`fedrepro list` shows {LISTED})"
+        raise UserError("\n".join(text or _unknown(name, known) for name, text in unknown.items()) + hint)
     used = uses(experiments)
     distinct = dict.fromkeys(named for matching in matches.values() for named in matching)
     return [named.describe(used) for named in distinct]
@@ -96,6 +98,24 @@ def _matches(name: str, known: Iterable[_Named]) -> list[_Named]:
     by_other_name = [named for named in known if name in named.also]
     by_word = [named for named in known if word in map(str.casefold, (named.name, *named.longer, *named.also))]
     return by_name or by_other_name or by_word
+
+
+def _discrepancies(name: str, experiments: Path) -> list[_Named]:
+    if not names_a_discrepancy(name):
+        return []
+    (row,) = discrepancies.find([name], experiments)
+    return [_Named(row.id, (), (), lambda _: entries.discrepancy(row))]
+
+
+def _elsewhere(name: str) -> str:
+    """Return which command explains a claim, a figure or a paper; '' for another name."""
+    if name in claim_ids():
+        return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
+    if name in names_of_specs():
+        numbers = f", `fedrepro show {name}` its numbers" if "/" in name else ""
+        what = "figure" if numbers else "paper" if name in registry.PAPERS else "set of figures"
+        return f"'{name}' is a {what}: `fedrepro verdict {name}` prints its claims{numbers}"
+    return ""
 
 
 def _unknown(name: str, known: Iterable[_Named]) -> str:

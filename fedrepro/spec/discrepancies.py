@@ -38,17 +38,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
-from fedrepro.errors import nearest
+from fedrepro.errors import UserError, nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.axes import CLAIMED
 from fedrepro.spec.error_collector import Collector
-from fedrepro.spec.find import DISCREPANCIES, specs
+from fedrepro.spec.find import DISCREPANCIES, DISCREPANCY, specs
 from fedrepro.spec.nodes import Node, SpecErrors
 
 TOP_KEYS = ("paper", "source", "rows")
@@ -232,6 +232,21 @@ def load(path: Path, experiments: Path) -> list[Discrepancy]:
     rows = reader.rows(nodes.read(path))
     reader.raise_all()
     return rows
+
+
+def mentioned(texts: Iterable[str], rows: Iterable[Discrepancy]) -> list[Discrepancy]:
+    """Return the rows whose ids the texts contain."""
+    ids = {found[0] for text in texts for found in DISCREPANCY.finditer(text)}
+    return [row for row in rows if row.id in ids]
+
+
+def find(names: Sequence[str], experiments: Path) -> list[Discrepancy]:
+    """Return the rows with these ids. Raises UserError for an unknown one."""
+    rows = {row.id: row for row in load_all(experiments)}
+    for name in names:
+        if name not in rows:
+            raise UserError(f"there is no discrepancy '{name}'{nearest(name, rows)}")
+    return [rows[name] for name in names]
 
 
 class _Reader(Collector):

@@ -21,6 +21,8 @@ from fedrepro.spec.tiers import DEFAULT
 FOLDER = "experiments"
 DISCREPANCIES = "discrepancies.yaml"
 """The file of a paper's discrepancies, in the folder of its figures' specs."""
+DISCREPANCY = re.compile(r"(?<![\w.])([a-z]+)\.\d+(?!\w|\.\w)")
+"""The id of a discrepancy, as texts name it: ``fedc.1``, but neither ``fedc.1b`` nor ``fedc.1.printed-step``."""
 
 
 def project() -> Path:
@@ -133,8 +135,18 @@ def _named(name: str) -> list[Selected]:
         return [Selected(path) for path in of_paper] or of_claim
     if outside := _outside_of_experiments(short):
         return outside
+    if names_a_discrepancy(name):
+        raise UserError(
+            f"{name}: is a discrepancy, not a figure, paper or claim (`fedrepro describe {name}` explains it)"
+        )
     near = nearest(short, [*names_of_specs(), *claim_ids()])
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
+
+
+def names_a_discrepancy(name: str) -> bool:
+    """Return whether a name has the form of the id of a paper's discrepancy."""
+    found = DISCREPANCY.fullmatch(name)
+    return found is not None and (experiments() / found[1] / DISCREPANCIES).is_file()
 
 
 _STORED_UNDER = re.compile(r"^(paper|figure): *[\"']?([\w.-]+)", re.MULTILINE)
