@@ -438,9 +438,9 @@ def test_a_discrepancy_is_described_with_its_other_values(fedrepro: Call) -> Non
     assert "none can be run the printed forms cannot be computed" in " ".join(told("gcca.7").split())
     (facts,) = json.loads(told("gcca.5", "--json"))
     assert (facts["kind"], facts["figures"]) == ("discrepancy", {"concerns": ["gcca/fig3"]})
-    assert (
-        fedrepro("describe", "gcca.99").stderr == "error: there is no discrepancy 'gcca.99', did you mean 'gcca.9'?\n"
-    )
+    unknown = "gcca" + ".99"
+    answer = fedrepro("describe", unknown)
+    assert answer.stderr == f"error: there is no discrepancy '{unknown}', did you mean 'gcca.9'?\n"
     found = fedrepro("why", "gcca.5")
     assert found.exit_code == 2
     assert (

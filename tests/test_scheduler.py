@@ -38,13 +38,16 @@ Call = Callable[..., Result]
 CSV = Path("quick", "beyond", "small.csv")
 
 DEADLY = """
-import os, pathlib
+import os, pathlib, time
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 flag = pathlib.Path({flag!r})
 
 def deadly(self, *given, rounds=FedMGS.rounds, **named):
     if flag.exists() and self.m == 2:
-        os._exit(1) if flag.read_text() == "end" else [][1]
+        if flag.read_text() == "end":
+            time.sleep(0.5)  # a worker that ends before its nanny has seen it start is not started again
+            os._exit(1)
+        [][1]
     return rounds(self, *given, **named)
 
 if FedMGS.rounds.__name__ != "deadly":  # dask loads this twice
@@ -251,6 +254,7 @@ def test_what_ends_every_worker_is_a_recorded_failure_and_so_is_an_error(
         ("end", "6 runs computed, 0 reused, 2 failed", "its worker was lost [2-6] times"),
         ("raise", "0 runs computed, 6 reused, 2 failed", "IndexError: list index out of range"),
     ):
+        ask.wait_for_workers(2, timeout=60)  # the command itself would wait for ever
         (house / "flag").write_text(word)
         try:
             ran = fedrepro("run", small, "--scheduler", address, "--jobs", 8)

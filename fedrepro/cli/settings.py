@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -18,12 +19,13 @@ from fedrepro.spec.find import experiments, find_some
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fedrepro.alternatives.cases import Case
     from fedrepro.alternatives.deciding import Deciding
     from fedrepro.alternatives.kept_results import Numbers
     from fedrepro.alternatives.paired import Effect
+    from fedrepro.alternatives.published_numbers import Other, PublishedNumber
     from fedrepro.alternatives.ranking import Entry
     from fedrepro.claims.intervals import Interval
     from fedrepro.spec.discrepancies import Discrepancy
@@ -179,6 +181,84 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         click.echo(f"  {'':<24} {effect.shift.words if effect.shift else 'its margins cannot be compared'}")
         if effect.readings_in_words:
             click.echo(f"  {'':<24} {effect.readings_in_words}")
+
+
+@settings.command(short_help="Print published numbers beside ours with other values.")
+@_shared
+@json_option
+def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
+    """Print the numbers of published tables beside ours, with the figure's own values and with other ones.
+
+    Sets with fewer trials are compared over these trials. At the end each set has the mean distance of its numbers from
+    the published ones, with our values and with the others. A small distance does not make a value the printed one.
+
+    
+    Examples:
+      fedrepro settings values fedmf/table1
+      fedrepro settings values gcca/table1 --only gcca.2 --json
+    """
+    from fedrepro.alternatives import published_numbers, survey
+
+    found = [
+        (own.figure.name, published_numbers.beside(own, cases, results_dir))
+        for own, cases in survey.computed(find_some(specs), _rows(), tier, results_dir, only)
+        if own is not None
+    ]
+    found = [(name, numbers) for name, numbers in found if numbers]
+    if as_json:
+        click.echo(json.dumps([_published(name, number) for name, numbers in found for number in numbers], indent=1))
+        return
+    if not found:
+        raise UserError(f"no published table has results of other settings at the {tier} tier in {results_dir}")
+    for name, numbers in found:
+        _print_published(name, numbers)
+
+
+def _print_published(figure: str, numbers: Sequence[PublishedNumber]) -> None:
+    from fedrepro.alternatives import published_numbers
+
+    distances = published_numbers.distances(numbers)
+    for panel in {number.panel.id: number.panel for number in numbers}.values():
+        click.echo(f"{figure}, {panel.title or panel.id}")
+        for number in (number for number in numbers if number.panel.id == panel.id):
+            trials = f"{number.trials} trial{'s' if number.trials != 1 else ''}"
+            click.echo(
+                f"  {number.name}: paper {number.text(number.paper)}, ours {number.text(number.ours)} ({trials})"
+            )
+            _print_alike((number.text(o.value), o.name, _over(number, o)) for o in number.others)
+        click.echo("  mean distance from the paper, with our values -> with the others:")
+        _print_alike(
+            (f"{d.ours:.3g} -> {d.others:.3g}", d.name, f"{d.numbers} number{'s' if d.numbers != 1 else ''}")
+            for d in distances
+            if d.panel.id == panel.id
+        )
+
+
+def _print_alike(found: Iterable[tuple[str, str, str]]) -> None:
+    """Print values, each with the names of the sets that have it and a note."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for value, name, note in found:
+        names.setdefault((value, note), []).append(name)
+    for (value, note), alike in names.items():
+        click.echo(f"  {value:>10} with {', '.join(alike)}" + (f" ({note})" if note else ""))
+
+
+def _over(number: PublishedNumber, other: Other) -> str:
+    """Return over how many trials another number is, if these are fewer, and what became of some of them."""
+    few = f"{other.trials} trials, ours {number.text(other.same)}" if other.trials < number.trials else ""
+    return "; ".join(filter(None, (few, other.note)))
+
+
+def _published(figure: str, number: PublishedNumber) -> dict[str, Any]:
+    return {
+        "figure": figure, "panel": number.panel.id, "row": number.row, "column": number.column, "paper": number.paper,
+        "ours": number.ours, "trials": number.trials,
+        "others": [_without_nan(dataclasses.asdict(other)) for other in number.others],
+    }  # fmt: skip
+
+
+def _without_nan(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in facts.items()}
 
 
 @settings.command(short_help="Print which settings decide each verdict.")

@@ -109,7 +109,8 @@ def _spent(panel: Panel, metric: str, runs: Sequence[Trial | None]) -> np.ndarra
     return np.array(ends) - np.array(starts)
 
 
-def _number(value: float, digits: int | None) -> str:
+def number(value: float, digits: int | None) -> str:
+    """Return a value of a cell as text. digits : decimals, None for four significant digits."""
     if digits is not None:
         return f"{value:,.{digits}f}"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
@@ -121,14 +122,14 @@ def cell_texts(panel: Panel, row: Any) -> tuple[str, str]:
     if np.isnan(row.mean):
         ours = row.status
     else:
-        ours = _number(row.mean, digits) + (f" ± {_number(row.sd, digits)}" if np.isfinite(row.sd) else "")
+        ours = number(row.mean, digits) + (f" ± {number(row.sd, digits)}" if np.isfinite(row.sd) else "")
         ours += f" ({row.status})" if row.status != "ok" else ""
     if np.isnan(row.published):
         return ours, ""
-    paper = f"paper {_number(row.published, digits)}"
+    paper = f"paper {number(row.published, digits)}"
     if np.isfinite(row.difference):
         off = round(row.difference, 12 if digits is None else digits) + 0.0  # neither rounding errors nor a minus zero
-        paper += f" ({'+' if off >= 0 else '−'}{_number(abs(off), digits)})"
+        paper += f" ({'+' if off >= 0 else '−'}{number(abs(off), digits)})"
     return ours, paper
 
 

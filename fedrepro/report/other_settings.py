@@ -1,4 +1,4 @@
-"""What other values of open settings change for the claims of a figure, in words, for the pages of the report."""
+"""What other values of open settings change for the claims and tables of a figure, for the pages of the report."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedrepro.alternatives import kept_results, survey
+from fedrepro.alternatives import kept_results, published_numbers, survey
 from fedrepro.alternatives.cases import named
 from fedrepro.alternatives.deciding import Deciding, Tried
 from fedrepro.alternatives.kept_results import Numbers
+from fedrepro.alternatives.published_numbers import PublishedNumber
 from fedrepro.claims.classes import Robustness
 from fedrepro.plotting.series import FigureData
 from fedrepro.spec.discrepancies import Discrepancy
@@ -44,15 +45,23 @@ class OtherSettings:
     causes: tuple[str, ...] = ()
 
 
-def by_claim(source: FigureData | None, rows: Sequence[Discrepancy], root: Path) -> Mapping[str, OtherSettings]:
-    """Return what other settings change for each claim of a figure; empty if none have been run."""
+def of_figure(
+    source: FigureData | None, rows: Sequence[Discrepancy], root: Path
+) -> tuple[Mapping[str, OtherSettings], list[PublishedNumber]]:
+    """Return what other settings change for each claim of a figure, and for the published numbers of its tables.
+
+    Both are empty if no other settings have been run.
+    """
     names = kept_results.names(source.figure, root) if source is not None else []
     if source is None or not names:
-        return {}
+        return {}, []
     own = Numbers(source.figure, source.frame, source.sidecar, source.known)
     cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
-    return {one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes) for one in decided if one.tried}
+    claims = {
+        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes) for one in decided if one.tried
+    }
+    return claims, published_numbers.beside(own, cases, root)
 
 
 def _listed(decided: Deciding) -> list[OtherSetting]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from fedrepro import processes
 from fedrepro.alternatives import survey
+from fedrepro.alternatives.published_numbers import PublishedNumber
 from fedrepro.claims import compared_values, sentences
 from fedrepro.claims.compared_values import Read, Spot
 from fedrepro.claims.judge import Row
@@ -25,11 +26,11 @@ from fedrepro.errors import UserError
 from fedrepro.plotting import header_footer, naming
 from fedrepro.plotting.series import FigureData
 from fedrepro.progress import Progress
-from fedrepro.report import curve_data, end_values, gather_contents, next_steps, pictures, table_formats
+from fedrepro.report import curve_data, end_values, gather_contents, next_steps, other_settings, pictures, table_formats
 from fedrepro.report.addresses import anchor
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.gather_contents import Effects
-from fedrepro.report.other_settings import OtherSettings, by_claim
+from fedrepro.report.other_settings import OtherSettings
 from fedrepro.report.pictures import Drawing
 from fedrepro.spec import axes, discrepancies, panels
 from fedrepro.spec.discrepancies import Discrepancy
@@ -85,8 +86,9 @@ class Prepared:
     """A prepared figure. panels : those of its results. lent : those of other tiers that verdicts are from.
 
     data : the curves for interactive pictures. reads : what checks read, by claim. sentences : what checks found, by
-    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim. untried : number of
-    single values that concern a claim for which none was run.
+    claim. seconds : predicted by ``next_steps``. settings : what other settings change, by claim. published : published
+    numbers of tables with other settings. untried : number of single values that concern a claim for which none was
+    run.
     """
 
     panels: tuple[DrawnPanel, ...] = ()
@@ -96,6 +98,7 @@ class Prepared:
     sentences: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     settings: Mapping[str, OtherSettings] = field(default_factory=dict)
+    published: Sequence[PublishedNumber] = ()
     untried: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -127,9 +130,9 @@ def figure(
     """
     section = gather_contents.section(path, tier, root)
     prepared = prepare(section, root, pictured)
-    settings = by_claim(section.source, rows, root)
+    settings, published = other_settings.of_figure(section.source, rows, root)
     untried = survey.concerning(section.figure, rows, settings)
-    prepared = dataclasses.replace(prepared, settings=settings, untried=untried)
+    prepared = dataclasses.replace(prepared, settings=settings, published=published, untried=untried)
     return section.in_short(), prepared, gather_contents.effects_in(section, rows)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fedrepro import registry
+from fedrepro.alternatives import published_numbers
 from fedrepro.alternatives.deciding import untried_in_words
 from fedrepro.claims import distinct, precedence
 from fedrepro.claims.evidence import LEVELS, MEANS, VERDICTS
@@ -86,7 +87,7 @@ TABLES: dict[str, Any] = {
     "distinct": distinct.explained, "class_table": claim_index.class_table,
     "specification_curve": specification_curve.svg, "decision_grid": decision_grid.grid,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
-    "settings_page": settings_page, "untried_in_words": untried_in_words,
+    "settings_page": settings_page, "untried_in_words": untried_in_words, "distances": published_numbers.distances,
     "spread": spread, "duration": next_steps.duration, "marks_json": marks_json,
 }  # fmt: skip
 """The words and functions that templates use."""
@@ -121,6 +122,7 @@ class Site:
             "groups": claim_index.groups(self.entries, self.experiments),
             "totals": claim_index.totals(self.entries),
             "settings": {name: own for one in self.prepared.values() for name, own in one.settings.items()},
+            "published": {name: one.published for name, one in self.prepared.items() if one.published},
             "untried": {name: number for one in self.prepared.values() for name, number in one.untried.items()},
             "names": {section.name for section in self.report.sections},
             "made_by": f"{program(self.made)}; {self.report.stale} of {len(self.report.sections)} figures stale.",
