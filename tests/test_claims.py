@@ -109,10 +109,29 @@ def test_reach_reads_the_axis_where_the_level_is_first_met(ask: Callable[..., An
     assert ask("reach(0.5, Q2=1) < 100", values).verdict == "not reproduced"  # never reached
     neither = ask("reach(0.5, Q2=1) < reach(0.5, Q2=5)", values)
     assert neither.verdict == "within noise"
-    assert neither.why == "both sides are infinite (neither reaches its level) over 3 trials"
+    assert neither.why == "open, because a level is not reached before the run ends over 3 trials"
     assert (
         ask("reach(3 * y(at='end', Q2=1), Q2=5) < reach(3 * y(at='end', Q2=1), Q2=1)", values).verdict == "reproduced"
     )
+
+
+def test_a_level_that_is_not_reached_before_the_run_ends_leaves_open_what_a_longer_run_could_change(
+    ask: Callable[..., Any],
+) -> None:
+    limited = "at_most(reach(2, Q2=5), total('round', Q2=5))"
+    late, early = [[9, 5, 3, 2], [9, 5, 3, 2.5]], [[9, 5, 1, 1], [9, 5, 3, 2.5]]
+    never, other = [[9, 5, 3, 2.5], [9, 5, 3, 2.5]], [[9, 5, 3, 2.5], [9, 5, 1, 1]]
+    assert ask(f"reach(2, Q2=1) < {limited}", early).verdict == "reproduced"
+    assert ask(f"reach(2, Q2=1) < {limited}", other).verdict == "not reproduced"  # it never arrives, the other does
+    for values in (late, never):  # at the last round, and not at all
+        assert ask(f"reach(2, Q2=1) < {limited}", values).verdict == "within noise"
+        assert ask(f"{limited} > reach(2, Q2=1)", values).verdict == "within noise"
+    assert ask(f"reach(2, Q2=1) < min({limited}, 5)", late).verdict == "within noise"
+    assert ask(f"1.4 * reach(2, Q2=1) < {limited}", early).verdict == "reproduced"
+    assert ask(f"2.0 * reach(2, Q2=1) < {limited}", early).verdict == "within noise"  # 3.2 rounds of 3
+    assert ask(f"reach(2, Q2=1) < 0.5 * {limited}", early).verdict == "within noise"
+    assert ask(f"reach(2, Q2=1) < min({limited}, 1)", early).verdict == "not reproduced"
+    assert ask(f"{limited} < 5", never).verdict == "reproduced"  # on the smaller side it is a number like any other
 
 
 def test_reach_does_not_depend_on_which_rounds_are_recorded() -> None:

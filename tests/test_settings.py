@@ -821,7 +821,10 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
 def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:
     finite, never, always = Interval(1.0, 0.5, 1.5), Interval(*[-math.inf] * 3), Interval(*[math.inf] * 3)
     unknown = Interval(*[math.nan] * 3)
-    for before, after, certain in ((never, never, False), (never, finite, True), (never, always, True)):
+    for before, after, certain in (
+        (never, never, False), (never, finite, True), (never, always, True), (unknown, unknown, False),
+        (unknown, finite, False),
+    ):  # fmt: skip
         assert paired.Shift(0, "", before, after, unknown, after, False).certain is certain
 
 
@@ -921,3 +924,5 @@ def test_a_margin_that_is_infinite_has_no_change() -> None:
     assert same.words == "margin -infinite (never reached), before and after"
     lost = paired.Shift(0, "rounds", some, never, never, never, strict=True)
     assert lost.words == "margin 12 rounds -> -infinite (never reached)"
+    late = paired.Shift(0, "rounds", some, unknown, unknown, unknown, strict=True)
+    assert late.words.startswith("margin 12 rounds -> open (not reached before the run ends)")

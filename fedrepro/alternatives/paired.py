@@ -56,7 +56,7 @@ class Shift:
     def certain(self) -> bool:
         """Whether the interval of the change excludes 0. An infinite margin has to become finite or change sign."""
         if not np.isfinite(self.change.value):
-            return self.before.value != self.after.value
+            return not np.isnan([self.before.value, self.after.value]).any() and self.before.value != self.after.value
         return not self.change.low <= 0.0 <= self.change.high
 
     @property
@@ -125,6 +125,8 @@ class Effect:
 
 def _value(margin: float, unit: str) -> str:
     """Return a margin in words, also of a curve that never reaches the level."""
+    if np.isnan(margin):
+        return "open (not reached before the run ends)"
     return f"{margin:.3g}{unit}" if np.isfinite(margin) else f"{'' if margin > 0 else '-'}infinite (never reached)"
 
 

@@ -46,11 +46,11 @@ _EPS = float(np.finfo(float).eps)
 class Interval:
     """A value with its 95 % interval; ``low == value == high`` for one trial or equal trials.
 
-    The value is infinite if one side is infinite in every selection of trials; the interval is infinite if selections
-    disagree, and the value is nan if both sides are infinite. tail : the probability of a value at least this far on
-    its side of zero if the truth were zero; below 2.5 % if the interval excludes zero. deviation : the standard
-    deviation of the pseudo-values, nan if the interval does not result from them. skewed : whether they are so skewed
-    that the interval may be too narrow.
+    The value is infinite if one side is infinite in every selection of trials, and nan if a selection leaves it open
+    (``judge.Comparison.margin``); the interval is infinite if selections disagree. tail : the probability of a value at
+    least this far on its side of zero if the truth were zero; below 2.5 % if the interval excludes zero. deviation :
+    the standard deviation of the pseudo-values, nan if the interval does not result from them. skewed : whether they
+    are so skewed that the interval may be too narrow.
     """
 
     value: float

@@ -584,12 +584,36 @@ class Comparison:
     def margin(self, reader: Reader) -> np.ndarray:
         """Return the larger side minus the smaller one at each round that it reads, (k,): positive where it holds.
 
-        nan if both sides are infinite with the same sign.
+        nan if both sides are infinite with the same sign, or if the larger one is known to be at least ``at_most`` of
+        something and the comparison would hold if it were no longer limited: a level that is not reached before the run
+        ends can be reached at any round after it.
         """
-        left, right = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (self.left, self.right))
-        below, above = (left, right) if self.sign.startswith("<") else (right, left)
+        lower, upper = (self.left, self.right) if self.sign.startswith("<") else (self.right, self.left)
+        below, above = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (lower, upper))
+        unlimited = _unlimited(upper)
         with np.errstate(invalid="ignore"):
-            return np.atleast_1d(_together(np.subtract, above, below))
+            least = np.atleast_1d(_together(np.subtract, above, below))
+            if unlimited is upper or (least > 0).all():
+                return least
+            most = np.atleast_1d(_together(np.subtract, evaluate(unlimited, reader), below))
+            return np.where((least <= 0) & ~(most <= 0), np.nan, least)
+
+
+def _unlimited(node: ast.expr) -> ast.expr:
+    """Return one side of a comparison without the limits of ``at_most``, itself if it has none.
+
+    Only where a larger argument makes the side larger: alone, times a positive number, or in ``min`` and ``max``.
+    """
+    if isinstance(node, ast.Call):
+        name = claim_grammar.called(node)
+        if name == "at_most":
+            return node.args[0]
+        parts = [_unlimited(part) for part in node.args] if name in ("min", "max") else node.args
+        return node if parts == node.args else ast.Call(node.func, parts, [])
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
+        right = _unlimited(node.right)
+        return node if right is node.right else ast.BinOp(node.left, node.op, right)
+    return node
 
 
 def _arguments(node: ast.expr, function: str) -> list[ast.expr]:
@@ -825,7 +849,8 @@ def _deciding(judged: Judged, strict: bool) -> tuple[Interval, int]:
 
 def rank(margin: Interval, strict: bool) -> tuple[int, float]:
     """Return a key that sorts margins from the worst one."""
-    return (FAILS, NOISE, HOLDS).index(outcome_of(margin, strict)), margin.low
+    low = -math.inf if math.isnan(margin.low) else margin.low
+    return (FAILS, NOISE, HOLDS).index(outcome_of(margin, strict)), low
 
 
 def is_definite(margin: Interval) -> bool:
@@ -845,7 +870,7 @@ def unit_of(comparison: Comparison, reader: Reader) -> str:
 def _words(margin: Interval, unit: str, alone: str, trial: int) -> str:
     value = f"margin {margin.value:.3g} {unit}".rstrip()
     if math.isnan(margin.value):
-        text = "both sides are infinite (neither reaches its level)"
+        text = "open, because a level is not reached before the run ends"
     elif math.isinf(margin.value) and margin.low == margin.high:
         text = "one side is infinite" + ("" if alone else " on the averaged curves") + " (never reached, or diverged)"
     elif alone == claim_grammar.MEDIAN and math.isinf(margin.high - margin.low):
