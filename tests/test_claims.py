@@ -131,6 +131,14 @@ def test_a_level_that_is_not_reached_before_the_run_ends_leaves_open_what_a_long
     assert ask(f"2.0 * reach(2, Q2=1) < {limited}", early).verdict == "within noise"  # 3.2 rounds of 3
     assert ask(f"reach(2, Q2=1) < 0.5 * {limited}", early).verdict == "within noise"
     assert ask(f"reach(2, Q2=1) < min({limited}, 1)", early).verdict == "not reproduced"
+    noisy = [[[9, 5, 1 + k, 0.5] for k in range(3)], [[9, 5, 1.2 + k / 2, 0.5] for k in range(3)]]
+    both = ask("y(at=2, Q2=1) < y(at=2, Q2=5)", noisy)
+    assert both.trials_to_decide is not None
+    also_open = ask("y(at=2, Q2=1) < y(at=2, Q2=5) and reach(0.1, Q2=1) < reach(0.1, Q2=5)", noisy)
+    assert also_open.verdict == "within noise"
+    assert also_open.trials_to_decide is None
+    assert "would decide" in both.why
+    assert "would decide" not in also_open.why
     assert ask(f"{limited} < 5", never).verdict == "reproduced"  # on the smaller side it is a number like any other
 
 

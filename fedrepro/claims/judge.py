@@ -741,18 +741,22 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     if overall == FAILS and not _fails_after_holm(comparisons, judged):
         text = f"{text}; not below zero after Holm's correction for {_count(judged)} comparisons"
         return replace(decision, outcome=NOISE, words=text)
-    undecided = [k for k, outcome in enumerate(outcomes) if overall == outcome == NOISE]
-    return _with_what_would_decide(decision, [k for k in undecided if is_definite(deciding[k][0])], reader.trials)
+    undecided = [deciding[k][0] for k, outcome in enumerate(outcomes) if overall == outcome == NOISE]
+    return _with_what_would_decide(decision, undecided, reader.trials)
 
 
-def _with_what_would_decide(decision: Decision, undecided: list[int], trials: int) -> Decision:
-    """Add which margins are excluded, and how many trials would decide, for the numbers of undecided comparisons."""
-    if not undecided:
+def _with_what_would_decide(decision: Decision, undecided: list[Interval], trials: int) -> Decision:
+    """Add which margins are excluded, and how many trials would decide, for the margins of undecided comparisons.
+
+    No number of trials decides a margin that a level leaves open, because only more rounds can reach it.
+    """
+    margins = [margin for margin in undecided if is_definite(margin)]
+    if not margins:
         return decision
-    margins = [decision.margins[k] for k in undecided]
     excluded = ", ".join(f"below {m.low:.3g} and above {m.high:.3g}" for m in margins)
     needed = [number for m in margins if (number := m.trials_to_decide()) is not None]
-    most = max(needed, default=None)
+    open_ = any(math.isnan(margin.value) for margin in undecided)
+    most = None if open_ else max(needed, default=None)
     return replace(
         decision, words=f"{decision.words}; excluded: {excluded}{_needed(most, trials)}", trials_to_decide=most
     )
