@@ -584,9 +584,8 @@ class Comparison:
     def margin(self, reader: Reader) -> np.ndarray:
         """Return the larger side minus the smaller one at each round that it reads, (k,): positive where it holds.
 
-        nan if both sides are infinite with the same sign, or if the larger one is known to be at least ``at_most`` of
-        something and the comparison would hold if it were no longer limited: a level that is not reached before the run
-        ends can be reached at any round after it.
+        nan if both sides are infinite with the same sign, or if the comparison fails only because ``at_most`` limits
+        the larger side: a curve that does not reach a level before its run ends can reach it at any later round.
         """
         lower, upper = (self.left, self.right) if self.sign.startswith("<") else (self.right, self.left)
         below, above = (np.asarray(evaluate(side, reader), dtype=np.float64) for side in (lower, upper))

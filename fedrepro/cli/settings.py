@@ -189,10 +189,11 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
 def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_json: bool) -> None:
     """Print the numbers of published tables beside ours, with the figure's own values and with other ones.
 
-    Sets with fewer trials are compared over these trials. At the end each set has the mean distance of its numbers from
-    the published ones, with our values and with the others. A small distance does not make a value the printed one.
+    A set with fewer trials is compared over its own trials. The last lines give, for each set, the mean distance of its
+    numbers from the published ones, with our values and with the others. A small distance does not show that the paper
+    used a value.
 
-    
+    \b
     Examples:
       fedrepro settings values fedmf/table1
       fedrepro settings values gcca/table1 --only gcca.2 --json

@@ -103,7 +103,7 @@ def _matches(name: str, known: Iterable[_Named]) -> list[_Named]:
 def _discrepancies(name: str, experiments: Path) -> list[_Named]:
     if not names_a_discrepancy(name):
         return []
-    (row,) = discrepancies.find([name], experiments)
+    row = discrepancies.find(name, experiments)
     return [_Named(row.id, (), (), lambda _: entries.discrepancy(row))]
 
 

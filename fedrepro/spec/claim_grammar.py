@@ -106,8 +106,8 @@ FORMS: dict[str, str] = {
     "mean(a)": "the mean over the rounds of a list or of `since`",
     "quantile(a, q)": "the value below which the share q of the values at several rounds lies",
     "log_between(a, b, share)": "the value at a share of the way from a to b, on a logarithmic scale",
-    "at_most(a, b)": "a, or b if a is larger, as one value: `at_most(reach(0.1, Q2=1), total('round', Q2=1))`; on the "
-    "larger side, what holds with a alone is left open",
+    "at_most(a, b)": "a, or b if a is larger, as one value: `at_most(reach(0.1, Q2=1), total('round', Q2=1))`; a "
+    "comparison that fails only because of b is left open",
     "each(a < b)": "the comparison must hold in every trial, for statements about every run",
     "median(a < b)": "the comparison must hold in the median of the trials, for figures that draw the median",
 }

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -240,13 +240,12 @@ def mentioned(texts: Iterable[str], rows: Iterable[Discrepancy]) -> list[Discrep
     return [row for row in rows if row.id in ids]
 
 
-def find(names: Sequence[str], experiments: Path) -> list[Discrepancy]:
-    """Return the rows with these ids. Raises UserError for an unknown one."""
+def find(name: str, experiments: Path) -> Discrepancy:
+    """Return the row with this id. Raises UserError if there is none."""
     rows = {row.id: row for row in load_all(experiments)}
-    for name in names:
-        if name not in rows:
-            raise UserError(f"there is no discrepancy '{name}'{nearest(name, rows)}")
-    return [rows[name] for name in names]
+    if name not in rows:
+        raise UserError(f"there is no discrepancy '{name}'{nearest(name, rows)}")
+    return rows[name]
 
 
 class _Reader(Collector):
