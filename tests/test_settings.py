@@ -29,6 +29,7 @@ from fedrepro.claims import classes, judge
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
+from fedrepro.problems.clustering.methods.fedmavg import FedMAvg
 from fedrepro.results import checks
 from fedrepro.results.read import frame, read_sidecar, results_file
 from fedrepro.results.schema import Sidecar
@@ -462,6 +463,23 @@ def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
     more = execution.compute(case, case.to_compute(3), computed / "results", jobs=1, quiet=True)
     assert more.interrupted
     assert (files("quick"), files(".settings")) == (kept, {})
+
+
+def test_a_case_of_which_every_run_fails_keeps_nothing(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise ValueError("no")
+
+    words = ("settings", "run", "--only", "beyond.1.q1-3", "--tier", "quick", "--jobs", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(FedMAvg, "rounds", failing)
+        failed = fedrepro(*words)
+    assert failed.exit_code == 1
+    assert "  failed: ValueError: no\n" in failed.stderr
+    assert not list((computed / "results" / "quick").rglob("*q1-3*"))
+    assert fedrepro(*words).exit_code == 0
+    assert list((computed / "results" / "quick").rglob("*q1-3*"))
 
 
 # What is kept, and what it changes ------------------------------------------------------------------------------------

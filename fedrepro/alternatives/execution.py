@@ -19,7 +19,8 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     """Compute the runs of a case and keep their results.
 
     figure : the curves and the number of trials to compute (``costs.Cost.figure``). Runs that are finished, here or in
-    the results of a figure, are reused; an interrupted case continues where it stopped.
+    the results of a figure, are reused; an interrupted case continues where it stopped. A case of which every run
+    failed keeps nothing.
     """
     plan = planning.make([figure], stand_in=False)
     folders = runner.Folders(root / UNFINISHED, root)
@@ -27,8 +28,9 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     store.open()
     reuse.copy(set(plan.runs), store, root)
     outcome = runner.run(plan, folders, jobs=jobs, only=[None], quiet=quiet)
+    complete = not outcome.interrupted and not set(plan.runs) <= set(outcome.failed)
     for written in outcome.written:
-        if not outcome.interrupted:
+        if complete:
             kept_results.keep(written.base, kept_results.base(root, case), case.metrics(), case.rounds())
         kept_results.discard(written.base)
     return outcome
