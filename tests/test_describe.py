@@ -412,8 +412,8 @@ def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> Non
 def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_them(fedrepro: Call) -> None:
     for name, answer in {
         "gcca.3d.optimal": "is a claim: `fedrepro why gcca.3d.optimal` explains its verdict",
-        "gcca/fig4": "is a figure: `fedrepro verdict gcca/fig4` prints its claims, `fedrepro show gcca/fig4` its "
-        "numbers",
+        "gcca/fig4": "is a figure: `fedrepro verdict gcca/fig4` prints its claims; "
+        "`fedrepro show gcca/fig4` prints its numbers",
         "fedmf": "is a paper: `fedrepro verdict fedmf` prints its claims",
         "beyond": "is a set of figures: `fedrepro verdict beyond` prints its claims",
     }.items():

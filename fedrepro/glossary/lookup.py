@@ -112,7 +112,7 @@ def _elsewhere(name: str) -> str:
     if name in claim_ids():
         return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
     if name in names_of_specs():
-        numbers = f", `fedrepro show {name}` its numbers" if "/" in name else ""
+        numbers = f"; `fedrepro show {name}` prints its numbers" if "/" in name else ""
         what = "figure" if numbers else "paper" if name in registry.PAPERS else "set of figures"
         return f"'{name}' is a {what}: `fedrepro verdict {name}` prints its claims{numbers}"
     return ""
