@@ -48,6 +48,7 @@ from .conftest import ROOT, SMALL, once
 
 Call = Callable[..., Result]
 EXPERIMENTS = ROOT / "experiments"
+NOTHING_KEPT = "  nothing is kept of this set; the same command computes the failed runs again\n"
 
 ROWS = """\
 paper: beyond
@@ -427,7 +428,7 @@ def test_a_budget_leaves_the_rest_with_its_cost(
             130,
             "interrupted: finished runs are kept; the same command continues from here\n",
         ),
-        (Outcome(failed={"x": "failed: no room"}), 1, "  failed: no room\n"),
+        (Outcome(failed={"x": "failed: no room"}), 1, f"  failed: no room\n{NOTHING_KEPT}"),
     ],
 )
 def test_an_interruption_or_a_failed_run_ends_with_its_code(
@@ -465,10 +466,15 @@ def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
     assert (files("quick"), files(".settings")) == (kept, {})
 
 
-def test_a_case_of_which_every_run_fails_keeps_nothing(
-    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("right", [0, 1])
+def test_a_case_of_which_a_run_fails_keeps_nothing(
+    computed: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch, right: int
 ) -> None:
-    def failing(*_: Any, **__: Any) -> Any:
+    rounds, calls = FedMAvg.rounds, itertools.count()
+
+    def failing(*given: Any, **options: Any) -> Any:
+        if next(calls) < right:
+            return rounds(*given, **options)
         raise ValueError("no")
 
     words = ("settings", "run", "--only", "beyond.1.q1-3", "--tier", "quick", "--jobs", 1)
@@ -476,7 +482,7 @@ def test_a_case_of_which_every_run_fails_keeps_nothing(
         patch.setattr(FedMAvg, "rounds", failing)
         failed = fedrepro(*words)
     assert failed.exit_code == 1
-    assert "  failed: ValueError: no\n" in failed.stderr
+    assert f"  failed: ValueError: no\n{NOTHING_KEPT}" in failed.stderr
     assert not list((computed / "results" / "quick").rglob("*q1-3*"))
     assert fedrepro(*words).exit_code == 0
     assert list((computed / "results" / "quick").rglob("*q1-3*"))

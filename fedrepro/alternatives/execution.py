@@ -19,8 +19,8 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     """Compute the runs of a case and keep their results.
 
     figure : the curves and the number of trials to compute (``costs.Cost.figure``). Runs that are finished, here or in
-    the results of a figure, are reused; an interrupted case continues where it stopped. A case of which every run
-    failed keeps nothing.
+    the results of a figure, are reused; an interrupted case continues where it stopped. A case of which a run failed
+    keeps nothing, because its claims would be compared over fewer trials than planned.
     """
     plan = planning.make([figure], stand_in=False)
     folders = runner.Folders(root / UNFINISHED, root)
@@ -28,7 +28,7 @@ def compute(case: Case, figure: Figure, root: Path, *, jobs: int | None, quiet: 
     store.open()
     reuse.copy(set(plan.runs), store, root)
     outcome = runner.run(plan, folders, jobs=jobs, only=[None], quiet=quiet)
-    complete = not outcome.interrupted and not set(plan.runs) <= set(outcome.failed)
+    complete = not (outcome.interrupted or outcome.failed)
     for written in outcome.written:
         if complete:
             kept_results.keep(written.base, kept_results.base(root, case), case.metrics(), case.rounds())
