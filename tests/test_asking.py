@@ -6,12 +6,15 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import Result
 
 from fedrepro import registry
+from fedrepro.claims import origin
 from fedrepro.errors import UserError
 from fedrepro.plotting import draw_panel
 from fedrepro.plotting.provenance import read as read_record
@@ -94,11 +97,21 @@ def test_commands_take_papers_and_claims(project: Path, fedrepro: Call, tmp_path
     assert "(b)" not in shown, "the panel of the claim"
 
 
+def test_a_claim_is_ours_if_its_place_or_its_figure_says_so() -> None:
+    def row(figure: str, where: str) -> Any:
+        return SimpleNamespace(figure=figure, claim=SimpleNamespace(where=where))
+
+    theirs = [row("gcca/fig4", "Sec. V, Fig. 4"), row("fedmf/fig4", "Sec. V: ours is faster"), row("mine/x", "hours")]
+    ours = [row("beyond/x", "fedmf Theorem 1"), row("gcca/fig4", "ours"), row("gcca/fig4", "(ours: Sec. V on MNIST)")]
+    assert origin.apart([*ours, *theirs]) == (theirs, ours)
+
+
 def test_verdict_prints_a_line_for_each_paper_and_filters_claims(project: Path, fedrepro: Call) -> None:
     fedrepro("run", "beyond", "-j", 1)
     summary = fedrepro("verdict").output
-    (line,) = [line for line in summary.splitlines() if line.startswith("beyond")]
-    assert line.split() == ["beyond", "2", "1", "1"], "one fails, one is undecided"
+    (line,) = [line for line in summary.splitlines() if line.startswith("ours ")]
+    assert line.split() == ["ours", "2", "1", "1"], "one fails, one is undecided"
+    assert "\nours: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n" in summary
     assert "more local steps help" not in summary
     assert "fedrepro verdict --only not-reproduced" in summary, "what to ask next"
     of_paper = fedrepro("verdict", "beyond").output
@@ -208,11 +221,14 @@ def test_stale_results_are_named_everywhere(
     assert named in fedrepro("verdict", "beyond/small").output
     (facts,) = json.loads(fedrepro("verdict", "beyond/small", "--json").output)
     assert facts["stale"] == [CHANGED]
-    (line,) = [line for line in fedrepro("verdict").output.splitlines() if line.startswith("beyond")]
-    assert line.split() == ["beyond", "1", "1", "1"], "one claim, which holds, of one stale figure"
+    (line,) = [line for line in fedrepro("verdict").output.splitlines() if line.startswith("ours ")]
+    assert line.split() == ["ours", "1", "1", "1"], "one claim, which holds, of one stale figure"
     shown = fedrepro("show", "beyond/small").output
     assert "STALE · QUICK TIER" in shown
     assert f"stale: {CHANGED}" in shown
+    numbers = fedrepro("show", "beyond/small", "--format", "csv")
+    assert all(line.endswith(",stale") for line in numbers.stdout.splitlines()[1:])
+    assert named in numbers.stderr
     with pytest.warns(StaleResults, match=f"beyond/small .quick tier.: {CHANGED}"):
         assert load("beyond/small", results=results).attrs["stale"] == (CHANGED,)
     fedrepro("plot", "beyond/small", "--format", "svg")
@@ -286,6 +302,12 @@ def test_cite_prints_the_entries_of_papers_and_figures(fedrepro: Call) -> None:
     assert [line for line in of_figure.splitlines() if line.startswith("@")] == ["@misc{fedc,", "@software{fedrepro,"]
     assert fedrepro("cite", "beyond/theory_gcca").output.count("@") == 1, "only the program"
     assert "no such figure" in fedrepro("cite", "fedx").output
+
+
+def test_cite_of_a_figure_of_ones_own_prints_the_program(small: Path, fedrepro: Call) -> None:
+    cited = fedrepro("cite", small)
+    assert (cited.exit_code, cited.output.count("@")) == (0, 1)
+    assert cited.output.startswith("% beyond/small: its spec names no source\n\n@software{fedrepro,")
 
 
 def test_affected_names_the_figures_of_methods_that_derive_from_one(fedrepro: Call) -> None:

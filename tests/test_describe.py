@@ -428,7 +428,7 @@ def test_a_discrepancy_is_described_with_its_other_values(fedrepro: Call) -> Non
     for part in (
         "discrepancy gcca.5 the random starts of Fig. 3",
         "paper CuteMaxVar with minibatches; the two curves coincide",
-        "our value is printed: the paper prints it",
+        "our value is printed: the paper, or the other version of the same work, prints it",
         "other values full-gradient (released): cutemaxvar with b = None where start = randn-raw",
         "run them fedrepro settings run --only gcca.5",
         "what they change fedrepro settings show --only gcca.5",

@@ -68,6 +68,33 @@ def test_within_noise_the_method_with_the_better_mean_is_ahead(
     assert said == expected
 
 
+def test_a_method_that_diverges_is_named(duel: Duel, tmp_path: Path) -> None:
+    lines = [
+        "from fedrepro import FedMGS\n\nclass Lost(FedMGS):\n    def rounds(self, problem, rng, **given):",
+        "        for state in FedMGS(m=self.m).rounds(problem, rng, **given):",
+        "            state.W[:] = float('nan')\n            yield state\n",
+    ]
+    (tmp_path / "lost.py").write_text("\n".join(lines))
+    done = duel("lost.py:Lost", "fedcavg", *SYNTHETIC, *SMALL)
+    assert done.output.splitlines()[-1] == (
+        "FedCAvg ends lower than Lost, which diverges; `fedrepro failures lost-fedcavg-synthetic.yaml` prints in which "
+        "round"
+    )
+
+
+def test_columns_that_are_all_read_as_features_are_named(duel: Duel, tmp_path: Path) -> None:
+    rows = [f"{k / 7},{k % 5},{k % 2},{k % 3}" for k in range(30)]
+    (tmp_path / "my.csv").write_text("\n".join(["length,width,kind,client", *rows]))
+    words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "dataset.orientation=rows", "--set", "problem.K=2")
+    few = ("--clients", 3, "--rounds", 1, "--trials", 1)
+    assert (
+        "features: all 4 columns of my.csv (length, width, kind, client); if some of them are labels or clients, name "
+        "them with --set dataset.labels=COLUMN and --set dataset.client=COLUMN\n"
+    ) in duel(*words, *few).output
+    (tmp_path / "fedcgds-fedcavg-my.yaml").unlink()
+    assert "features:" not in duel(*words, *few, "--set", "dataset.labels=kind").output
+
+
 def test_parameters_metrics_and_files_of_ones_own(duel: Duel, tmp_path: Path) -> None:
     np.savez(tmp_path / "my.npz", X=np.random.default_rng(0).random((6, 40)), y=np.arange(40) % 2)
     words = ("--data", "my.npz", "--set", "dataset.labels=y", "--clients", 4, "--rounds", 2, "--trials", 2)

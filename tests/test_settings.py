@@ -785,6 +785,8 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     assert decided("not reproduced", printed, noise) == (
         "no setting tried turns it (2); within noise with (ours, beyond.3.q2-9)"
     )
+    turned = tried("beyond.3.q2-9", "within noise", "ours", before="reproduced")
+    assert decided("reproduced", turned) == "no setting tried turns it (1); within noise with (ours, beyond.3.q2-9)"
     assert decided("reproduced", printed, same) == "turns: fails with (printed, beyond.1.q1-3) (of 2 tried)"
     assert decided("reproduced", released) == (
         "turns: only with the figure's own value; fails with (released, beyond.2.outliers) (of 1 tried); "

@@ -54,6 +54,26 @@ def test_latex_is_set_with_booktabs(shown: Callable[..., str]) -> None:
     assert "\\begin{tabular}{lrrrrrr}" in text
 
 
+def test_the_caption_of_a_panel_without_a_title_begins_with_the_figure(small: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace('    title: "left"\n', ""))
+    fedrepro("run", small, "-j", 1, "-q")
+    assert "\\caption{beyond/small: QUICK TIER." in fedrepro("show", small, "--format", "latex").output
+
+
+def test_a_round_that_was_not_run_is_refused(small: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1, "-q")
+    assert fedrepro("show", small, "--at", 5).exit_code == 0
+    refused = fedrepro("show", small, "--at", 6)
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "error: --at 6: beyond/small has 5 rounds at the quick tier; name one up to that\n",
+    )
+    of_table = fedrepro("show", "fedmf/table1", "--results", ROOT / "results", "--tier", "paper", "--at", 6)
+    assert of_table.stderr == (
+        "error: --at 6: fedmf/table1 has only tables here, whose numbers are those of the last round\n"
+    )
+
+
 def test_a_program_reads_one_table_of_plain_numbers(shown: Callable[..., str]) -> None:
     frame = pd.read_csv(io.StringIO(shown("csv")))
     assert set(frame["panel"]) == {"a", "b"}

@@ -7,7 +7,10 @@ import click
 from fedrepro.cli.options import complete_spec
 from fedrepro.spec import nodes
 from fedrepro.spec.bibliography import PROGRAM, entries
-from fedrepro.spec.find import find_some
+from fedrepro.spec.find import find_some, stored_under
+
+UNSOURCED = "its spec names no source"
+"""The comment on a figure of one's own."""
 
 
 @click.command()
@@ -28,9 +31,10 @@ def cite(names: tuple[str, ...]) -> None:
     comments: list[str] = []
     if names and not set(names) <= set(keys):
         roots = [nodes.read(path) for path in find_some(names)]
-        facts = [{key: str(root.value[key].plain()) for key in ("paper", "figure", "source")} for root in roots]
-        comments = [f"% {fact['paper']}/{fact['figure']}: {fact['source']}" for fact in facts]
-        keys = [key for key in keys if key in {fact["paper"] for fact in facts}]
+        names_of = ["/".join(stored_under(root)) for root in roots]
+        sources = [str(root.value["source"].plain()) if "source" in root.value else UNSOURCED for root in roots]
+        comments = [f"% {name}: {source}" for name, source in zip(names_of, sources, strict=True)]
+        keys = [key for key in keys if key in {name.partition("/")[0] for name in names_of}]
     elif names:
         keys = [key for key in keys if key in names]
     click.echo("\n\n".join(filter(None, ["\n".join(comments), *(known[key] for key in (*keys, PROGRAM))])))

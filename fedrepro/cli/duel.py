@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 import sys
 from dataclasses import dataclass
@@ -104,6 +105,11 @@ def duel(
         path, node = nodes.setting(option)
         _put(spec, path, node.plain())
     file = _write(spec)
+    if features := _features(spec["dataset"]):
+        click.echo(
+            f"features: all {len(features)} columns of {data} ({', '.join(features)}); if some of them are labels or "
+            "clients, name them with --set dataset.labels=COLUMN and --set dataset.client=COLUMN"
+        )
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
     ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, results_dir=results_dir, **plots)
     ctx.invoke(show, figure=str(file), results_dir=results_dir)
@@ -187,6 +193,18 @@ def _spec(
     return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
 
 
+def _features(dataset: dict[str, Any]) -> list[str]:
+    """Return the names of the columns of a CSV that are all read as features; [] for other data."""
+    from fedrepro.data.formats.named_arrays import named_arrays
+
+    file = Path(str(dataset.get("path", "")))
+    rows = dataset["name"] == FILES["samples"] and dataset.get("orientation") == "rows"
+    if not rows or file.suffix != ".csv" or {"labels", "client"} & set(dataset):
+        return []
+    names = list(named_arrays(file))
+    return names if not any(name.isdigit() for name in names) else []  # without a header, columns have numbers
+
+
 def _put(spec: dict[str, Any], path: list[str], value: Any) -> None:
     """Set a key of the spec by its path; a parameter of a method by its name alone."""
     if len(path) == 1 and path[0] not in spec:
@@ -243,6 +261,8 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if row.verdict == "fails" or value < 0:
         a, b, value, low, high = b, a, -value, -high, -low
     decided = row.verdict in ("holds", "fails")
+    if math.isinf(value):
+        return f"{a} ends {better} than {b}, which diverges; `fedrepro failures {file}` prints in which round"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
     trials = f"{row.trials} paired trial" + "s" * (row.trials != 1)
     return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {trials})"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fedrepro.cli import listing
+from fedrepro.cli import colour, listing
 from fedrepro.cli.options import (
     complete_panel,
     complete_spec,
@@ -200,6 +200,7 @@ def show(
     from fedrepro.plotting.header_footer import footer, tags
     from fedrepro.plotting.series import FigureData
     from fedrepro.report import end_values, table_formats
+    from fedrepro.results import staleness
     from fedrepro.results.read import largest_tier
 
     form = "json" if as_json else form
@@ -208,7 +209,12 @@ def show(
     path, panel = find_panel(figure, panel)
     source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)
     name, caveats = source.figure.name, " · ".join(tags(source))
+    if at is not None:
+        end_values.check_round(source, panel, at)
     if form == "csv":
+        if source.stale:
+            stale = {(name, source.figure.tier): source.stale}
+            click.secho(staleness.in_words(stale), err=True, **colour.STYLES[colour.STALE])
         rows = [row for shown in end_values.chosen(source, panel) for row in end_values.numbers(source, shown, at)]
         click.echo(table_formats.numbers_csv(rows), nl=False)
         return

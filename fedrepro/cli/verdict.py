@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro import registry
-from fedrepro.claims import precedence
+from fedrepro.claims import origin, precedence
 from fedrepro.claims.classes import ONE, TURNS, in_classes
 from fedrepro.claims.evidence import NONE, PAPER, VERDICTS
+from fedrepro.claims.origin import STUDIES
 from fedrepro.claims.precedence import AFTER, LOCKED
 from fedrepro.cli import colour
 from fedrepro.cli.listing import aligned
@@ -91,8 +92,11 @@ def verdict(
         return
     if not (named or only):
         _print_summary(judged)
+    numbers = {(figure.name, claim): text for figure in judged for claim, text in figure.numbers.items()}
     for row in rows if named or only else ():
         click.echo(f"{colour.word(row.verdict, 19)} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
+        if found := numbers.get((row.figure, row.claim.id)):
+            click.echo(f"{'':<19} numbers: {found}")
         if row.robustness is not None and row.robustness.kind != ONE:
             click.echo(f"{'':<19} {row.robustness.words}")
         if row.precedence is not None and row.precedence.kind in (LOCKED, AFTER):
@@ -168,14 +172,23 @@ def _require_results(
         raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run {names}{more}` makes them")
 
 
+OURS = "ours"
+"""The line of the summary with our claims."""
+
+
 def _print_summary(judged: Sequence[Verdicts]) -> None:
-    """Print a table with a line per paper: the number of its claims with each verdict."""
-    rows: dict[str, list[Row]] = {paper: [] for paper in registry.PAPERS}
+    """Print a table with a line per paper, and one for our claims: the number of claims with each verdict."""
+    rows: dict[str, list[Row]] = {paper: [] for paper in registry.PAPERS if paper != STUDIES}
     stale: Counter[str] = Counter()
+    ours: list[Row] = []
     for figure in judged:
-        paper = figure.name.partition("/")[0]
-        rows.setdefault(paper, []).extend(figure.rows)
+        paper = OURS if figure.name.startswith(f"{STUDIES}/") else figure.name.partition("/")[0]
+        theirs, added = origin.apart(figure.rows)
+        if paper != OURS:
+            rows.setdefault(paper, []).extend(theirs)
+        ours += added
         stale[paper] += bool(figure.stale)
+    rows[OURS] = ours
     shown = [verdict for verdict in VERDICTS if any(row.verdict == verdict for own in rows.values() for row in own)]
     lines = [("", "claims", *shown, "stale figures")]
     rows["all"] = [row for own in rows.values() for row in own]
@@ -186,6 +199,8 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     head, *body = aligned(lines)
     for line in (colour.words(head), *body):
         click.echo(line)
+    if ours:
+        click.echo(f"{OURS}: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n")
 
 
 def _print_stale(judged: Sequence[Verdicts]) -> None:

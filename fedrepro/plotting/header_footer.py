@@ -75,7 +75,7 @@ def _trials(source: FigureData) -> tuple[int, int, int]:
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
     fewest = most if done is None else done
-    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0)
+    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0, most)
 
 
 def _count(fewest: int, most: int, wanted: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims import classes
-from fedrepro.claims.evidence import FAILS, HOLDS, LEVELS, NOISE, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
+from fedrepro.claims.evidence import FULL, LEVELS, PAPER, PARTIAL, STAND_IN, UNKNOWN, VARIANT, VERDICTS
 from fedrepro.claims.judge import Row
+from fedrepro.claims.origin import STUDIES, apart, is_ours
 from fedrepro.report import summaries
 from fedrepro.report.addresses import file_name
 from fedrepro.report.gather_contents import Report, Section
@@ -82,14 +82,9 @@ def entries(report: Report) -> tuple[Entry, ...]:
     for section in report.sections:
         for row in section.claims:
             name = (row.claim.id,) if ids[row.claim.id] == 1 else (*section.name.split("/", 1), row.claim.id)
-            group = OWN_STUDIES if is_own(section, row) else section.figure.paper
+            group = OWN_STUDIES if is_ours(row) else section.figure.paper
             listing.append(Entry(row, section, group, f"claims/{file_name(*name)}.html"))
     return tuple(listing)
-
-
-def is_own(section: Section, row: Row) -> bool:
-    """Return whether a claim is ours rather than a paper's."""
-    return section.figure.paper == "beyond" or re.match(r"\W*ours\b", row.claim.where) is not None
 
 
 def groups(listing: Sequence[Entry], experiments: Path) -> tuple[Group, ...]:
@@ -106,7 +101,7 @@ def short_name(group: Group) -> str:
 
 
 def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], experiments: Path) -> Group:
-    sentences = summaries.load(experiments, "beyond" if key == OWN_STUDIES else key)
+    sentences = summaries.load(experiments, STUDIES if key == OWN_STUDIES else key)
     known = [sentence for sentence in sentences if sentence.known(verdicts)]
     return Group(
         key,
@@ -131,11 +126,16 @@ def counted(rows: Sequence[Row]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
 
 
-def class_table(rows: Sequence[Row]) -> list[tuple[str, int, int, int]]:
-    """Return for each class of verdicts at the published sizes how many hold, fail and are within noise."""
-    judged = [row.robustness for row in rows if row.level == PAPER and row.robustness is not None]
-    counts = Counter((robustness.kind, robustness.leading) for robustness in judged)
-    return [(kind, counts[kind, HOLDS], counts[kind, FAILS], counts[kind, NOISE]) for kind in classes.CLASSES]
+def class_table(rows: Sequence[Row]) -> list[tuple[str, list[int]]]:
+    """Return for each class of verdicts at the published sizes how many are reproduced, not reproduced, within noise.
+
+    The first three numbers are those of the papers' claims, the last three those of ours.
+    """
+    counts = [
+        Counter((row.robustness.kind, row.verdict) for row in some if row.level == PAPER and row.robustness is not None)
+        for some in apart(rows)
+    ]
+    return [(kind, [count[kind, verdict] for count in counts for verdict in FULL]) for kind in classes.CLASSES]
 
 
 def count_sentence(rows: Sequence[Row]) -> str:

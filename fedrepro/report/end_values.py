@@ -56,6 +56,17 @@ def chosen(source: FigureData, only: str | None) -> list[Panel]:
     return [panel for panel in source.figure.panels if only in (None, panel.id)]
 
 
+def check_round(source: FigureData, only: str | None, at: int) -> None:
+    """Raise UserError if no curve of the panels can be read at a round."""
+    curves = [curve for panel in chosen(source, only) if panel.kind != "table" for curve in panel.curves]
+    name = source.figure.name
+    if not curves:
+        raise UserError(f"--at {at}: {name} has only tables here, whose numbers are those of the last round")
+    last = max(curve.setting.recorded[-1] for curve in curves)
+    if at > last:
+        raise UserError(f"--at {at}: {name} has {last:,} rounds at the {source.figure.tier} tier; name one up to that")
+
+
 def cells(source: FigureData, panel: Panel, bold: bool = False, published: bool = True) -> list[list[str]]:
     """Return a table panel as it is drawn: ours, and the paper's number with the difference."""
     return tables.grid(panel, tables.cells_of(source, panel)).lines(bold, published)
@@ -76,7 +87,7 @@ def ends(source: FigureData, panel: Panel, at: int | None = None, bold: bool = F
 def numbers(source: FigureData, panel: Panel, at: int | None = None) -> list[dict[str, Any]]:
     """Return the cells of a table panel, or the ends of its curves, as numbers: a row each, with the keys ``NUMBERS``.
 
-    What does not apply is None.
+    What does not apply is None. The note of stale results is ``stale``, before what became of trials.
     """
     given: list[dict[Any, Any]]
     if panel.kind == "table":
@@ -85,7 +96,10 @@ def numbers(source: FigureData, panel: Panel, at: int | None = None) -> list[dic
         given = [{**row, "metric": metric} for row, metric in zip(cells_of.to_dict("records"), metrics, strict=True)]
     else:
         given = [_number_row(panel, _end(source, panel, curve, at)) for curve in panel.curves]
-    return [{name: _plain({"panel": panel.id, **row}.get(name)) for name in NUMBERS} for row in given]
+    rows = [{name: _plain({"panel": panel.id, **row}.get(name)) for name in NUMBERS} for row in given]
+    if source.stale:
+        rows = [{**row, "note": "stale" if row["note"] in ("ok", None) else f"stale, {row['note']}"} for row in rows]
+    return rows
 
 
 def _number_row(panel: Panel, end: End) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fedrepro.claims import evidence, judge, robustness, written_before
+from fedrepro.claims import evidence, judge, robustness, sentences, written_before
 from fedrepro.claims.classes import Robustness
 from fedrepro.errors import UserError
 from fedrepro.plotting.series import FigureData
@@ -74,7 +74,8 @@ class Verdicts:
     """The verdicts on a figure's claims.
 
     has_results : whether it has any results to judge. claims : how many claims its spec has. stale : by tier, what has
-    changed since the results that verdicts are from were computed.
+    changed since the results that verdicts are from were computed. numbers : for each claim that failed, one sentence
+    with what its check compares.
     """
 
     path: Path
@@ -83,6 +84,11 @@ class Verdicts:
     has_results: bool
     claims: int
     stale: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+FAILED = (evidence.NOT_REPRODUCED, evidence.FAILS, evidence.AGAINST_FIGURE)
+"""The verdicts on a claim whose check fails."""
 
 
 def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()) -> Verdicts:
@@ -100,7 +106,10 @@ def verdicts(selected: Selected, tier: str, root: Path, sets: Sequence[str] = ()
     judged = {row.tier for row in rows}
     reasons = {s.figure.tier: staleness.stale(s.figure, s.sidecar, root) for s in sources if s.figure.tier in judged}
     stale = {name: why for name, why in reasons.items() if why}
-    return Verdicts(path, figure.name, rows, True, len(figure.claims), stale)
+    read_from = {source.figure.tier: source for source in sources}
+    failed = [(row, read_from[row.tier]) for row in rows if row.verdict in FAILED]
+    numbers = {row.claim.id: sentences.sentence(row.claim, source.figure, source.known) for row, source in failed}
+    return Verdicts(path, figure.name, rows, True, len(figure.claims), stale, numbers)
 
 
 def _wanted(tier: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from fedrepro.alternatives.deciding import untried_in_words
 from fedrepro.claims import distinct, precedence
 from fedrepro.claims.evidence import LEVELS, MEANS, VERDICTS
 from fedrepro.claims.intervals import Interval
+from fedrepro.claims.origin import apart
 from fedrepro.claims.verdict_words import MEANING, SHORT
 from fedrepro.errors import UserError
 from fedrepro.files import me, writing
@@ -84,7 +85,7 @@ def marks_json(marks: Iterable[Mark]) -> str:
 TABLES: dict[str, Any] = {
     "verdicts": VERDICTS, "levels": LEVELS, "meaning": MEANING, "short": SHORT, "means": MEANS,
     "paper_title": paper_title, "counted": claim_index.counted, "count_sentence": claim_index.count_sentence,
-    "distinct": distinct.explained, "class_table": claim_index.class_table,
+    "distinct": distinct.explained, "class_table": claim_index.class_table, "apart": apart,
     "specification_curve": specification_curve.svg, "decision_grid": decision_grid.grid,
     "anchor": addresses.anchor, "figure_page": figure_page, "claim_list": addresses.claim_list,
     "settings_page": settings_page, "untried_in_words": untried_in_words, "distances": published_numbers.distances,

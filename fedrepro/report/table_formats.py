@@ -79,7 +79,7 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str
         index=False,
         escape=False,
         column_format="".join("r" if number else "l" for number in numbers),
-        caption=f"{_tex(panel.title)}. {_tex(caption)}",
+        caption=". ".join(filter(None, (_tex(panel.title), _tex(caption)))),
         label=label,
         position="t",
     )

@@ -73,8 +73,8 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of discrepancies. Only a setting changes what is run for a claim."""
 ORIGINS: Mapping[str, str] = {
-    "printed": "the paper prints it",
-    "released": "the released program has it, and the paper prints no other",
+    "printed": "the paper, or the other version of the same work, prints it",
+    "released": "the released program has it",
     "ours": "neither has it",
     "inferred": "it was found by fitting the paper's printed results",
 }

@@ -38,7 +38,10 @@ def target(name: str) -> Callable[[Definition], bool]:
     path = next((path for path in (Path(name), ROOT / name, ROOT.parent / name) if path.is_file()), None)
     if path is not None:
         if not path.resolve().is_relative_to(ROOT):
-            raise UserError(f"{name}: is not a file of the package ({ROOT}), so no kept run is named by it")
+            raise UserError(
+                f"{name}: is not a file of the package ({ROOT}), whose figures this command looks at; for a method of "
+                "your own, `fedrepro plan SPEC` counts the runs to compute again"
+            )
         module = ".".join((code.PACKAGE, *path.resolve().relative_to(ROOT).with_suffix("").parts))
         return lambda definition: definition.module == module
     tables = (registry.methods(), registry.problems(), registry.datasets(), registry.partitions())
