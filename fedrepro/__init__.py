@@ -29,6 +29,7 @@ _DEFINED_IN = {
     "Ledger": "fedrepro.ledger",
     "History": "fedrepro.runs.compute.drive",
     "run": "fedrepro.runs.compute.drive",
+    "load": "fedrepro.results.frame",
     "Method": "fedrepro.protocols",
     "Problem": "fedrepro.protocols",
 }

@@ -336,15 +336,31 @@ def test_what_is_affected_is_what_gets_another_identity(fedrepro: Call, tmp_path
     assert all(row["curves"] == row["of"] for row in rows if row["figure"].startswith("fedmc"))
 
 
+def test_plan_fresh_counts_runs_that_are_finished(small: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1)
+    to_do = [
+        json.loads(fedrepro("plan", small, *more, "--json").output)["in_all"]["todo"] for more in ((), ("--fresh",))
+    ]
+    assert to_do == [0, 8]
+
+
+def test_files_that_are_no_specs_are_named_as_such(small: Path, fedrepro: Call) -> None:
+    assert "nothing.yaml: no such file" in fedrepro("run", "nothing.yaml").stderr
+    assert "x/small.csv: contains results; name their spec or figure instead" in fedrepro("show", "x/small.csv").stderr
+
+
 def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> None:
     refused = fedrepro("plan", small, "--curve", "fedcags")
     assert (
-        "--curve fedcags: there is no such curve, did you mean 'fedcgds'? (methods: fedcavg, fedcgds;" in refused.stderr
+        "--curve 'fedcags': there is no such curve, did you mean 'fedcgds'? (methods: fedcavg, fedcgds;"
+        in refused.stderr
     )
     planned = json.loads(fedrepro("plan", small, "--trials", 4, "--curve", "FedCAvg", "--json").output)
     assert (planned["figures"][0]["settings"], planned["in_all"]["runs"]) == (2, 8)
     planned = json.loads(fedrepro("plan", small, "--curve", "fedcgds m=2", "--curve", "Q2=5", "--json").output)
     assert planned["in_all"]["todo"] == 4
+    legend = json.loads(fedrepro("plan", small, "--curve", "FedCGds, m = 2", "--json").output)
+    assert legend["in_all"]["todo"] == 2
     ran = fedrepro("run", small, "--rounds", 1, "--trials", 1, "--curve", "Q2=5", "-j", 1)
     assert "1 runs computed" in ran.output
     assert "set/rounds=1/quick/beyond/small" in ran.output

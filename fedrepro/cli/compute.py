@@ -79,6 +79,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @rounds_option
 @set_option
 @stand_in_option
+@click.option("--fresh", is_flag=True, help="Plan as if nothing had been computed before.")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
 @memory_option
 @json_option
@@ -92,6 +93,7 @@ def plan(
     rounds: int | None,
     sets: tuple[str, ...],
     stand_in: bool,
+    fresh: bool,
     jobs: int | None,
     memory: float | None,
     as_json: bool,
@@ -104,6 +106,7 @@ def plan(
     \b
     Examples:
       fedrepro plan --tier paper
+      fedrepro plan --tier paper --fresh
       fedrepro plan experiments/fedc/fig5.yaml
       fedrepro plan experiments/fedc/*.yaml --tier paper
       fedrepro plan fedc/fig1 --only b --tier paper
@@ -118,7 +121,7 @@ def plan(
     figures = load_all(specs, tier, with_sizes(sets, trials, rounds))
     planned = planning.make(figures, stand_in)
     chosen = _only(figures, only, curves)
-    todo = _todo(planned, results_dir, chosen)
+    todo = _todo(planned, results_dir, chosen, fresh)
     missing_ids = {run.id for run in todo}
     _print_doubts(figures)
     machine = machine_for(todo, _warn)
@@ -141,6 +144,9 @@ def plan(
         f"in all: {distinct} distinct runs ({wanted} used by the panels), {len(todo)} to do, "
         f"about {duration(seconds)} with {jobs} worker{'s' if jobs > 1 else ''}, about {human(bytes_)}"
     )
+    if absent := sum(len(row["missing"]) for row in rows):
+        more = "" if stand_in else "; --stand-in counts them"
+        click.echo(f"not counted: {_count(absent, 'setting')} without data{more}")
     if todo:
         _print_notes([*cpu.doubts(), *busy(jobs)])
         click.echo(
@@ -423,7 +429,7 @@ def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = 
             methods = dict.fromkeys(curve.setting.algorithm for curve in drawn)
             names = [*methods, *(curve.setting.series for curve in drawn)]
             raise UserError(
-                f"--curve {name}: there is no such curve{nearest(name, names)} "
+                f"--curve '{name}': there is no such curve{nearest(name, names)} "
                 f"(methods: {', '.join(methods)}; `fedrepro show FIGURE` prints labels)"
             )
     if panel is None and not curves:
@@ -444,4 +450,5 @@ def _is_named(curve: Curve, name: str) -> bool:
     """Return whether a name given by a user means this curve: its label, its method, or words of its series."""
     labels = (curve.label, registry.methods()[curve.setting.algorithm].label)
     words = curve.setting.series.casefold().split()
-    return name.casefold() in map(str.casefold, labels) or all(word in words for word in name.casefold().split())
+    plain = name.casefold().replace(", ", " ").replace(" = ", "=")  # a legend has ``FedCGds, m = 10``
+    return plain in map(str.casefold, labels) or all(word in words for word in plain.split())

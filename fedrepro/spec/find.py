@@ -123,6 +123,8 @@ def _named(name: str) -> list[Selected]:
     path, folder = Path(name), experiments()
     if path.name == DISCREPANCIES:  # a glob over experiments/ includes them
         return []
+    if path.name.endswith((".csv", ".csv.xz")):
+        raise UserError(f"{name}: contains results; name their spec or figure instead")
     if path.is_file():
         return [Selected(path)]
     short = name.removeprefix(f"{FOLDER}/").removesuffix(".yaml").removesuffix("/")
@@ -139,6 +141,8 @@ def _named(name: str) -> list[Selected]:
         raise UserError(
             f"{name}: is a discrepancy, not a figure, paper or claim (`fedrepro describe {name}` explains it)"
         )
+    if path.suffix in (".yaml", ".yml"):
+        raise UserError(f"{name}: no such file")
     near = nearest(short, [*names_of_specs(), *claim_ids()])
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
 
