@@ -82,6 +82,14 @@ def test_a_method_that_diverges_is_named(duel: Duel, tmp_path: Path) -> None:
     )
 
 
+def test_one_trial_of_a_stand_in_has_no_interval(duel: Duel, tmp_path: Path) -> None:
+    words = ("--data", "mnist", "--set", "dataset.n=200", "--clients", 4, "--rounds", 1, "--trials", 1)
+    assert duel("fedmgs", "fedcavg", *words).exit_code == 2
+    done = duel("fedmgs", "fedcavg", *words, "--stand-in")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].endswith("in objective (one trial, so without an interval)")
+
+
 def test_columns_that_are_all_read_as_features_are_named(duel: Duel, tmp_path: Path) -> None:
     rows = [f"{k / 7},{k % 5},{k % 2},{k % 3}" for k in range(30)]
     (tmp_path / "my.csv").write_text("\n".join(["length,width,kind,client", *rows]))

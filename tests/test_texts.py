@@ -52,6 +52,7 @@ def test_latex_is_set_with_booktabs(shown: Callable[..., str]) -> None:
     assert text.count("\\begin{table}") == text.count("\\toprule") == text.count("\\bottomrule") == 2
     assert "\\caption{left \\& right, $Q_1$ $<$ 3\\_000. beyond/small: QUICK TIER. quick tier" in text
     assert "\\begin{tabular}{lrrrrrr}" in text
+    assert "\\label{tab:beyond-small-a}" in text
 
 
 def test_the_caption_of_a_panel_without_a_title_begins_with_the_figure(small: Path, fedrepro: Call) -> None:

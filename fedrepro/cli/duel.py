@@ -14,7 +14,7 @@ import click
 import yaml
 
 from fedrepro import own_modules, registry
-from fedrepro.cli.options import results_option, set_option
+from fedrepro.cli.options import results_option, set_option, stand_in_option
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import atomically
 from fedrepro.registry import MethodEntry, ProblemEntry
@@ -59,6 +59,7 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.option("--metric", help="The metric that decides (default: the problem's first one).")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
 @set_option
+@stand_in_option
 @results_option
 @click.option(
     "--plots",
@@ -79,6 +80,7 @@ def duel(
     metric: str | None,
     jobs: int | None,
     sets: tuple[str, ...],
+    stand_in: bool,
     results_dir: Path,
     plots_dir: Path | None,
 ) -> None:
@@ -111,7 +113,7 @@ def duel(
             "clients, name them with --set dataset.labels=COLUMN and --set dataset.client=COLUMN"
         )
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
-    ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, results_dir=results_dir, **plots)
+    ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)
     ctx.invoke(show, figure=str(file), results_dir=results_dir)
     click.echo(_outcome(file, results_dir, sides, metric))
 
@@ -264,5 +266,6 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if math.isinf(value):
         return f"{a} ends {better} than {b}, which diverges; `fedrepro failures {file}` prints in which round"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
-    trials = f"{row.trials} paired trial" + "s" * (row.trials != 1)
-    return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {trials})"
+    if row.trials == 1:
+        return f"{outcome}: by {value:.3g} in {metric} (one trial, so without an interval)"
+    return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {row.trials} paired trials)"

@@ -221,7 +221,7 @@ def show(
     tables = list(end_values.panels(source, panel, at, bold=bold, published=not no_published))
     if form != "text":
         caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
-        click.echo(table_formats.FORMATS[form](tables, " ".join(caption.split())), nl=False)
+        click.echo(table_formats.FORMATS[form](tables, " ".join(caption.split()), name), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:
