@@ -107,7 +107,9 @@ def test_a_split_and_clients_may_be_given(folder):
         ("user,item,rating,p\n1,1,5,maybe\n", {"split": "p"}, r"must contain 0 \(train\) and 1 \(test\).* not 'maybe'"),
         ("user,item,rating,c\n1,1,5,a\n1,2,5,b\n", {"client": "c"}, "are held by two clients, b and a|, a and b"),
         ("user,item,rating\n1,1,\n", {}, "has NaN or infinity in 1 places"),
-        ("<html>", {}, "r.csv cannot be read as .csv"),
+        ("<html>", {}, "r.csv: has no rows of numbers"),
+        ("user,item,rating\n", {}, "r.csv: has no rows of numbers"),
+        ("", {}, "r.csv: has no rows of numbers"),
         ("<html>\n<p>\n", {}, "no column of the user"),
     ],
 )

@@ -51,9 +51,12 @@ def _csv(path: Path) -> dict[str, Any]:
     """Return the columns of a table; a first row with any text is a header."""
     import pandas as pd
 
-    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
-    header = any(cell and not is_number(cell) for cell in first)
-    table = pd.read_csv(path, header=None, skiprows=int(header), float_precision="round_trip")
+    try:
+        first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
+        header = any(cell and not is_number(cell) for cell in first)
+        table = pd.read_csv(path, header=None, skiprows=int(header), float_precision="round_trip")
+    except pd.errors.EmptyDataError:
+        raise UserError(f"{path}: has no rows of numbers") from None
     if table.shape[1] != len(first):  # pandas would take the first column for names of rows, or make columns up
         raise UserError(f"{path}: its first row has {len(first)} columns, the rows below have {table.shape[1]}")
     names = _distinct(path, [cell.strip() for cell in first]) if header else map(str, range(len(first)))
