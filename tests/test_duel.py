@@ -82,6 +82,16 @@ def test_a_method_that_diverges_is_named(duel: Duel, tmp_path: Path) -> None:
     )
 
 
+def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    margin = Interval(float("nan"), float("nan"), float("nan"))
+    row = SimpleNamespace(claim=SimpleNamespace(says="A ends lower than B"), margins=(margin,), verdict="undecided")
+    monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
+    sides = tuple(dueling.Side(SimpleNamespace(label=label)) for label in "AB")
+    assert dueling._outcome(Path("a-b.yaml"), tmp_path, sides, "objective") == (
+        "A and B both diverge; `fedrepro failures a-b.yaml` prints in which round"
+    )
+
+
 def test_one_trial_of_a_stand_in_has_no_interval(duel: Duel, tmp_path: Path) -> None:
     words = ("--data", "mnist", "--set", "dataset.n=200", "--clients", 4, "--rounds", 1, "--trials", 1)
     assert duel("fedmgs", "fedcavg", *words).exit_code == 2

@@ -263,6 +263,8 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if row.verdict == "fails" or value < 0:
         a, b, value, low, high = b, a, -value, -high, -low
     decided = row.verdict in ("holds", "fails")
+    if math.isnan(value):
+        return f"{a} and {b} both diverge; `fedrepro failures {file}` prints in which round"
     if math.isinf(value):
         return f"{a} ends {better} than {b}, which diverges; `fedrepro failures {file}` prints in which round"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
