@@ -106,8 +106,8 @@ def test_columns_that_are_all_read_as_features_are_named(duel: Duel, tmp_path: P
     words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "dataset.orientation=rows", "--set", "problem.K=2")
     few = ("--clients", 3, "--rounds", 1, "--trials", 1)
     assert (
-        "features: all 4 columns of my.csv (length, width, kind, client); if some of them are labels or clients, name "
-        "them with --set dataset.labels=COLUMN and --set dataset.client=COLUMN\n"
+        "features: all 4 columns of my.csv (length, width, kind, client). If a column contains labels or clients, say "
+        "so with --set dataset.labels=COLUMN or --set dataset.client=COLUMN\n"
     ) in duel(*words, *few).output
     (tmp_path / "fedcgds-fedcavg-my.yaml").unlink()
     assert "features:" not in duel(*words, *few, "--set", "dataset.labels=kind").output

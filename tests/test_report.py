@@ -553,8 +553,8 @@ def test_a_report_of_another_process_is_the_same_file(computed: Path, fedrepro: 
 def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedrepro: Call) -> None:
     fedrepro("report", "--no-pictures", "--out", "out", "--single", "out/report.html")
     text = Path("out/REPORT.md").read_text(encoding="utf-8")
-    head = "# Which claims held\n\nThe papers' claims: none.\n\nClaims of ours (`where` says so), and those of our own "
-    assert text.startswith(f"{head}studies, theorems among them: 1 undecided, 1 not tested.\n")
+    ours = "Our own claims, and all claims on theorems: 1 undecided, 1 not tested."
+    assert text.startswith(f"# Which claims held\n\nThe papers' claims: none.\n\n{ours}\n")
     assert "| quick | 1 |  | 1 undecided | smaller data, fewer rounds and trials |" in text
     assert "| undecided | quick | `small.1` | more local steps help (nowhere) | at the quick tier: margin " in text
     assert "| not tested | none | `small.1` | more local steps help (nowhere) | no results at the paper or" in text

@@ -48,7 +48,7 @@ from .conftest import ROOT, SMALL, once
 
 Call = Callable[..., Result]
 EXPERIMENTS = ROOT / "experiments"
-NOTHING_KEPT = "  nothing is kept of this set; the same command computes the failed runs again\n"
+NOTHING_KEPT = "  the set is not stored; the same command computes the failed runs again\n"
 
 ROWS = """\
 paper: beyond

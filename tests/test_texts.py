@@ -67,11 +67,11 @@ def test_a_round_that_was_not_run_is_refused(small: Path, fedrepro: Call) -> Non
     refused = fedrepro("show", small, "--at", 6)
     assert (refused.exit_code, refused.stderr) == (
         2,
-        "error: --at 6: beyond/small has 5 rounds at the quick tier; name one up to that\n",
+        "error: --at 6: beyond/small has only 5 rounds at the quick tier\n",
     )
     of_table = fedrepro("show", "fedmf/table1", "--results", ROOT / "results", "--tier", "paper", "--at", 6)
     assert of_table.stderr == (
-        "error: --at 6: fedmf/table1 has only tables here, whose numbers are those of the last round\n"
+        "error: --at 6: tables show the last round, and fedmf/table1 has nothing else to read here\n"
     )
 
 

@@ -96,9 +96,8 @@ class Deciding:
             return untried_in_words(self.untried)
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
-            return (
-                f"{UNTURNED.get(FAILED if certainty else self.outcome, UNTURNED[HELD])} ({len(self.tried)}){certainty}"
-            )
+            words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
+            return f"{words} ({len(self.tried)}){certainty}"
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
         if self.outcome == HELD and all(tried.outcome == FAILED and tried.turns for tried in self.tried):
             parts = [f"only with the figure's own value; {parts[0]}"]

@@ -109,8 +109,8 @@ def duel(
     file = _write(spec)
     if features := _features(spec["dataset"]):
         click.echo(
-            f"features: all {len(features)} columns of {data} ({', '.join(features)}); if some of them are labels or "
-            "clients, name them with --set dataset.labels=COLUMN and --set dataset.client=COLUMN"
+            f"features: all {len(features)} columns of {data} ({', '.join(features)}). If a column contains labels or "
+            "clients, say so with --set dataset.labels=COLUMN or --set dataset.client=COLUMN"
         )
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
     ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
@@ -221,7 +222,10 @@ def show(
     tables = list(end_values.panels(source, panel, at, bold=bold, published=not no_published))
     if form != "text":
         caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
-        click.echo(table_formats.FORMATS[form](tables, " ".join(caption.split()), name), nl=False)
+        write = table_formats.FORMATS[form]
+        if form == "latex":  # its labels name the figure
+            write = functools.partial(table_formats.as_latex, figure=name)
+        click.echo(write(tables, " ".join(caption.split())), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:

@@ -132,7 +132,7 @@ def run(
         failed += len(outcome.failed)
         for why in list(outcome.failed.values())[:1]:
             click.secho(f"  {why}", fg="red", err=True)
-            click.echo("  nothing is kept of this set; the same command computes the failed runs again", err=True)
+            click.echo("  the set is not stored; the same command computes the failed runs again", err=True)
         if outcome.interrupted:
             click.echo("interrupted: finished runs are kept; the same command continues from here", err=True)
             sys.exit(130)

@@ -180,15 +180,13 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     """Print a table with a line per paper, and one for our claims: the number of claims with each verdict."""
     rows: dict[str, list[Row]] = {paper: [] for paper in registry.PAPERS if paper != STUDIES}
     stale: Counter[str] = Counter()
-    ours: list[Row] = []
+    rows[OURS] = []
     for figure in judged:
         paper = OURS if figure.name.startswith(f"{STUDIES}/") else figure.name.partition("/")[0]
-        theirs, added = origin.apart(figure.rows)
-        if paper != OURS:
-            rows.setdefault(paper, []).extend(theirs)
-        ours += added
+        theirs, ours = origin.apart(figure.rows)
+        rows.setdefault(paper, []).extend(theirs)
+        rows[OURS] += ours
         stale[paper] += bool(figure.stale)
-    rows[OURS] = ours
     shown = [verdict for verdict in VERDICTS if any(row.verdict == verdict for own in rows.values() for row in own)]
     lines = [("", "claims", *shown, "stale figures")]
     rows["all"] = [row for own in rows.values() for row in own]
@@ -199,7 +197,7 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     head, *body = aligned(lines)
     for line in (colour.words(head), *body):
         click.echo(line)
-    if ours:
+    if rows[OURS]:
         click.echo(f"{OURS}: claims that we added, and those of our own studies (`fedrepro verdict beyond`)\n")
 
 

@@ -61,10 +61,10 @@ def check_round(source: FigureData, only: str | None, at: int) -> None:
     curves = [curve for panel in chosen(source, only) if panel.kind != "table" for curve in panel.curves]
     name = source.figure.name
     if not curves:
-        raise UserError(f"--at {at}: {name} has only tables here, whose numbers are those of the last round")
+        raise UserError(f"--at {at}: tables show the last round, and {name} has nothing else to read here")
     last = max(curve.setting.recorded[-1] for curve in curves)
     if at > last:
-        raise UserError(f"--at {at}: {name} has {last:,} rounds at the {source.figure.tier} tier; name one up to that")
+        raise UserError(f"--at {at}: {name} has only {last:,} rounds at the {source.figure.tier} tier")
 
 
 def cells(source: FigureData, panel: Panel, bold: bool = False, published: bool = True) -> list[list[str]]:

@@ -28,7 +28,7 @@ def csv_text(rows: Sequence[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def as_markdown(tables: Tables, caption: str, figure: str = "") -> str:
+def as_markdown(tables: Tables, caption: str) -> str:
     """Return a heading and a table per panel, and the caption."""
     parts = [f"**({panel.id}) {panel.title}**\n\n{_markdown(rows)}" for panel, rows in tables]
     return "\n".join([*parts, f"*{caption}*\n"])
@@ -43,7 +43,7 @@ def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
     return "\n".join(_latex(panel, rows, caption, f"tab:{prefix}{panel.id}") for panel, rows in tables)
 
 
-def as_json(tables: Tables, caption: str, figure: str = "") -> str:
+def as_json(tables: Tables, caption: str) -> str:
     """Return ``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``; digits have no groups."""
     panels = [
         {
@@ -57,7 +57,7 @@ def as_json(tables: Tables, caption: str, figure: str = "") -> str:
     return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
 
 
-FORMATS: dict[str, Callable[[Tables, str, str], str]] = {
+FORMATS: dict[str, Callable[[Tables, str], str]] = {
     "md": as_markdown,
     "latex": as_latex,
     "json": as_json,

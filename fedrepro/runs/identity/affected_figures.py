@@ -39,8 +39,8 @@ def target(name: str) -> Callable[[Definition], bool]:
     if path is not None:
         if not path.resolve().is_relative_to(ROOT):
             raise UserError(
-                f"{name}: is not a file of the package ({ROOT}), whose figures this command looks at; for a method of "
-                "your own, `fedrepro plan SPEC` counts the runs to compute again"
+                f"{name}: is not a file of the package ({ROOT}); for a method of your own, `fedrepro plan SPEC` "
+                "counts the runs to compute again"
             )
         module = ".".join((code.PACKAGE, *path.resolve().relative_to(ROOT).with_suffix("").parts))
         return lambda definition: definition.module == module
