@@ -148,6 +148,32 @@ def test_own_specs_in_the_current_folder_are_found_by_study_figure_and_claim(
         find.select(["my.claim"])
 
 
+def test_own_specs_are_found_three_folders_below_and_beyond_by_their_path(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "study" / "of" / "mine" / "one.yaml"
+    spec.parent.mkdir(parents=True)
+    small.rename(spec)
+    spec.write_text(spec.read_text().replace("paper: beyond", "paper: mine").replace("small.1", "my.claim"))
+    monkeypatch.chdir(tmp_path)
+    fedrepro("run", spec, "-j", 1)
+    assert fedrepro("show", "mine/small").output == fedrepro("show", spec).output
+    for name in ("mine/small", "my.claim"):
+        assert "more local steps help" in fedrepro("verdict", name).output
+    assert len(load("mine/small")) > 0
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "copy.yaml").write_text(spec.read_text())
+    assert fedrepro("show", "mine/small").exit_code == 0
+    (spec.parent / "deeper").mkdir()
+    spec.rename(spec.parent / "deeper" / "one.yaml")
+    lost = fedrepro("show", "mine/small")
+    assert (lost.exit_code, lost.stderr) == (
+        2,
+        "error: mine/small: its results are in results/mine, but no spec in this folder or up to 3 folders below has "
+        "this name; give the path of its spec instead\n",
+    )
+
+
 def test_messages_about_own_studies_name_no_tier(
     small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from fedrepro.spec.error_collector import SLUG
 from fedrepro.spec.model import Figure
 from fedrepro.spec.nodes import Node, SpecErrors, read
 from fedrepro.spec.read import load
-from fedrepro.spec.tiers import DEFAULT
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 FOLDER = "experiments"
 DISCREPANCIES = "discrepancies.yaml"
@@ -105,7 +105,8 @@ def select(names: Iterable[str | Path]) -> list[Selected]:
     """Return what the names select, each spec once in the order of the names; all specs if no name is given.
 
     A name is the path of a spec, ``paper/figure``, a paper (all of its figures), or the id of a claim (its figure, with
-    only that claim). They are found from any folder inside or outside a project. Raises UserError for another name.
+    only that claim). They are found from any folder inside or outside a project; a user's own specs are found up to
+    ``DEEPEST`` folders below. Raises UserError for another name.
     """
     names = list(names)
     selected: dict[Path, Selected] = {}
@@ -135,7 +136,8 @@ def _named(name: str) -> list[Selected]:
     of_claim = [Selected(path, frozenset([name])) for path in known if name in _claim_ids(path)]
     if of_paper or of_claim:
         return [Selected(path) for path in of_paper] or of_claim
-    if outside := _outside_of_experiments(short):
+    own = _own_specs()
+    if outside := _outside_of_experiments(short, own):
         return outside
     if names_a_discrepancy(name):
         raise UserError(
@@ -143,8 +145,14 @@ def _named(name: str) -> list[Selected]:
         )
     if path.suffix in (".yaml", ".yml"):
         raise UserError(f"{name}: no such file")
+    if (results := _folder_of_results(short)) is not None:
+        raise UserError(
+            f"{name}: its results are in {results}, but no spec in this folder or up to {DEEPEST} folders below has "
+            "this name; give the path of its spec instead"
+        )
     near = nearest(short, [*names_of_specs(), *claim_ids()])
-    raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all)")
+    deeper = "" if near else f"; name a spec that is more than {DEEPEST} folders below by its path"
+    raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all{deeper})")
 
 
 def names_a_discrepancy(name: str) -> bool:
@@ -157,32 +165,66 @@ _STORED_UNDER = re.compile(r"^(paper|figure): *[\"']?([\w.-]+)", re.MULTILINE)
 """The keys of a spec that name its results, in its text."""
 
 
-def _outside_of_experiments(name: str) -> list[Selected]:
-    """Return the user's specs outside ``experiments`` with this name: ``study/figure``, ``study``, or a claim's id.
+DEEPEST = 3
+"""How many folders below the current one and the project a user's own specs are searched."""
 
-    They are searched in the current folder, in the project, and one folder below these. Raises UserError if two files
-    have the name.
-    """
-    folders = {folder.resolve(): folder for folder in (Path(), project())}
-    named: dict[str, dict[Path, Selected]] = {}
-    for path in (
-        path for folder in folders.values() for depth in ("*.yaml", "*/*.yaml") for path in folder.glob(depth)
-    ):
+
+@dataclass(frozen=True)
+class _OwnSpec:
+    """A user's spec outside ``experiments``: its file, its study and figure, and the ids of its claims."""
+
+    path: Path
+    study: str
+    figure: str
+    claims: tuple[str, ...]
+
+
+def _own_specs() -> list[_OwnSpec]:
+    """Return the user's specs outside ``experiments``, in the current folder, in the project, and below these."""
+    found: dict[Path, _OwnSpec] = {}
+    listed = {path.resolve() for path in specs(experiments())}
+    for path in (path for folder in (Path(), project()) for path in _yaml_files(folder)):
+        if (whole := path.resolve()) in found or whole in listed:
+            continue
         with contextlib.suppress(OSError):
             text = path.read_text(encoding="utf-8", errors="replace")
             keys = dict(_STORED_UNDER.findall(text))
-            if len(keys) < 2:
-                continue
-            figure = f"{keys['paper']}/{keys['figure']}"
-            if name in (keys["paper"], figure):
-                named.setdefault(figure, {}).setdefault(path.resolve(), Selected(path))
-            elif name in _CLAIM_ID.findall(text):
-                named.setdefault(name, {}).setdefault(path.resolve(), Selected(path, frozenset([name])))
+            if len(keys) == 2:
+                found[whole] = _OwnSpec(path, keys["paper"], keys["figure"], tuple(_CLAIM_ID.findall(text)))
+    return list(found.values())
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    """Yield the YAML files of a folder and of the folders below, without hidden ones such as an environment."""
+    for where, below, names in os.walk(folder, followlinks=True):
+        depth = len(Path(where).relative_to(folder).parts)
+        below[:] = sorted(name for name in below if not name.startswith(".")) if depth < DEEPEST else []
+        yield from (Path(where, name) for name in sorted(names) if name.endswith(".yaml"))
+
+
+def _outside_of_experiments(name: str, own: Iterable[_OwnSpec]) -> list[Selected]:
+    """Return which of the user's specs a name selects: ``study/figure``, ``study``, or the id of a claim.
+
+    Raises UserError if two files have the name.
+    """
+    named: dict[str, list[Selected]] = {}
+    for spec in own:
+        figure = f"{spec.study}/{spec.figure}"
+        if name in (spec.study, figure):
+            named.setdefault(figure, []).append(Selected(spec.path))
+        elif name in spec.claims:
+            named.setdefault(name, []).append(Selected(spec.path, frozenset([name])))
     for known, items in named.items():
         if len(items) > 1:
-            files = " and ".join(sorted(str(item.path) for item in items.values()))
+            files = " and ".join(sorted(str(item.path) for item in items))
             raise UserError(f"{known}: is the name of {files}; name the file")
-    return [item for _, items in sorted(named.items()) for item in items.values()]
+    return [item for _, items in sorted(named.items()) for item in items]
+
+
+def _folder_of_results(name: str) -> Path | None:
+    """Return the project's folder of results with a name, None if there are none."""
+    tables = (project() / "results" / tier / f"{name}{end}" for tier in ("", *TIERS) for end in (".csv", ".csv.xz"))
+    return next((table.parent for table in tables if table.is_file()), None)
 
 
 def names_of_specs() -> list[str]:
