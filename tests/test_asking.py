@@ -174,6 +174,17 @@ def test_own_specs_are_found_three_folders_below_and_beyond_by_their_path(
     )
 
 
+def test_near_misses_of_names_in_own_specs_are_suggested(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine").replace("small.1", "pull.close"))
+    monkeypatch.chdir(tmp_path)
+    for name, near in (("pull.clos", "pull.close"), ("mine/smal", "mine/small")):
+        missed = fedrepro("verdict", name)
+        assert missed.exit_code == 2
+        assert f"error: {name}: no such figure, paper or claim, did you mean '{near}'? (`fedrepro" in missed.stderr
+
+
 def test_messages_about_own_studies_name_no_tier(
     small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,7 +150,7 @@ def _named(name: str) -> list[Selected]:
             f"{name}: its results are in {results}, but no spec in this folder or up to {DEEPEST} folders below has "
             "this name; give the path of its spec instead"
         )
-    near = nearest(short, [*names_of_specs(), *claim_ids()])
+    near = nearest(short, [*names_of_specs(), *claim_ids(), *(known for spec in own for known in spec.names)])
     deeper = "" if near else f"; name a spec that is more than {DEEPEST} folders below by its path"
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all{deeper})")
 
@@ -177,6 +177,11 @@ class _OwnSpec:
     study: str
     figure: str
     claims: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that select it."""
+        return (self.study, f"{self.study}/{self.figure}", *self.claims)
 
 
 def _own_specs() -> list[_OwnSpec]:
