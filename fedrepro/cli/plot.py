@@ -18,7 +18,6 @@ from fedrepro.cli.options import (
 )
 from fedrepro.errors import UserError
 from fedrepro.spec.find import Selected, panel_of_claim, select_distinct
-from fedrepro.spec.tiers import BEST
 
 COLUMN = (3.4, "3.4in")
 """Width of a column of text in two-column papers."""
@@ -87,6 +86,7 @@ def plot(
     """
     from fedrepro.plotting.batch import DrawOptions, draw_all
     from fedrepro.progress import echo
+    from fedrepro.results import missing
     from fedrepro.runs.runner import default_jobs
 
     names = (*specs, *claims)
@@ -97,14 +97,15 @@ def plot(
         raise UserError("--panel is for one figure: name one SPEC")
     wanted = [(item.path, name) for item in selected for name in _panels(item, panel)]
     options = DrawOptions(tier, formats, results_dir, plots_dir, sets, width or COLUMN)
+    must = bool(names) and len(names) == len(selected)
+    for item in selected if must else ():
+        missing.require(item.path, tier, results_dir, sets)
     drawn = False
-    for path in draw_all(wanted, options, bool(names) and len(names) == len(selected), jobs or default_jobs()):
+    for path in draw_all(wanted, options, must, jobs or default_jobs()):
         drawn = True
         echo(str(path))
     if not drawn:
-        where = "" if tier == BEST else f" at the {tier} tier"
-        more = "" if tier == BEST else f" --tier {tier}"
-        raise UserError(f"no figure has results{where} in {results_dir}; `fedrepro run SPEC{more}` makes them")
+        raise UserError(missing.in_words("SPEC", tier, results_dir))
 
 
 def _panels(selected: Selected, panel: str | None) -> list[str]:

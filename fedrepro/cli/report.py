@@ -201,13 +201,14 @@ def show(
     from fedrepro.plotting.header_footer import footer, tags
     from fedrepro.plotting.series import FigureData
     from fedrepro.report import end_values, table_formats
-    from fedrepro.results import staleness
+    from fedrepro.results import missing, staleness
     from fedrepro.results.read import largest_tier
 
     form = "json" if as_json else form
     if bold and form not in ("latex", "md"):
         raise UserError(f"--bold needs --format latex or md; {form} has no bold letters")
     path, panel = find_panel(figure, panel)
+    missing.require(path, tier, results_dir, sets)
     source = FigureData.read(path, largest_tier(path, tier, results_dir, sets), results_dir, sets)
     name, caveats = source.figure.name, " · ".join(tags(source))
     if at is not None:

@@ -24,6 +24,7 @@ from fedrepro.cli.options import complete_spec, evidence_option, json_option, re
 from fedrepro.errors import UserError
 from fedrepro.progress import Progress
 from fedrepro.spec.find import Selected, called, of_own_study, select_distinct
+from fedrepro.spec.tiers import BEST
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
@@ -146,13 +147,10 @@ def _require_results(
     judged: Sequence[Verdicts], tier: str, sets: Sequence[str], results_dir: Path, asked: Sequence[str], one: bool
 ) -> None:
     """Raise UserError if there is nothing to judge. asked : the names given. one : whether each named one figure."""
-    from fedrepro.report import gather_contents
+    from fedrepro.results import missing
     from fedrepro.results.read import has_results
 
-    where = "" if tier == gather_contents.BEST else f" at the {tier} tier"
-    more = ("" if tier == gather_contents.BEST else f" --tier {tier}") + "".join(
-        f" --set '{option}'" for option in sets
-    )
+    more = "".join(f" --set '{option}'" for option in sets)
     for figure in judged if one else ():
         name = called(figure.path)
         if not figure.claims:
@@ -161,15 +159,15 @@ def _require_results(
                 "`fedrepro describe claims` explains how to add a claim"
             )
         if not figure.has_results:
-            if not where and has_results(figure.path, "smoke", results_dir, sets):
+            if tier == BEST and has_results(figure.path, "smoke", results_dir, sets):
                 raise UserError(
                     f"{name}: its only results are of the smoke tier; `fedrepro verdict {name} --tier smoke{more}` "
                     f"judges them, and `fedrepro run {name}{more}` makes better ones"
                 )
-            raise UserError(f"{name}: no results{where} in {results_dir}; `fedrepro run {name}{more}` makes them")
+            raise UserError(f"{name}: {missing.in_words(name, tier, results_dir, sets)}")
     if not any(figure.rows for figure in judged):
         names = " ".join(asked) or "PAPER"
-        raise UserError(f"no results with claims{where} in {results_dir}; `fedrepro run {names}{more}` makes them")
+        raise UserError(missing.in_words(names, tier, results_dir, sets, what="results with claims"))
 
 
 OURS = "ours"

@@ -26,11 +26,12 @@ from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
-from fedrepro.results.read import has_results, largest_tier
-from fedrepro.spec.find import called, find_spec, project
+from fedrepro.results import missing
+from fedrepro.results.read import largest_tier
+from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Panel
 from fedrepro.spec.panels import check_panel
-from fedrepro.spec.tiers import BEST, DEFAULT, TIERS
+from fedrepro.spec.tiers import BEST, TIERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,10 +162,7 @@ def _results_of(figure: str | Path, tier: str | None, results: str | Path | None
     if tier is not None and tier not in TIERS:
         raise UserError(f"'{tier}' is not a tier{nearest(tier, TIERS)} (tiers: {', '.join(TIERS)})")
     chosen = largest_tier(path, tier or BEST, root)
-    if not has_results(path, chosen, root):
-        name, where = called(path), "" if tier is None else f" at the {tier} tier"
-        more = "" if tier in (None, DEFAULT) else f" --tier {tier}"
-        raise UserError(f"{name}: no results{where} in {root}; `fedrepro run {name}{more}` makes them")
+    missing.require(path, tier or BEST, root, named_by=missing.ARGUMENT)
     return FigureData.read(path, chosen, root)
 
 

@@ -7,14 +7,13 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedrepro.errors import UserError
-from fedrepro.results import parameter_columns, staleness
+from fedrepro.results import missing, parameter_columns, staleness
 from fedrepro.results.consistency import recorded
 from fedrepro.results.read import largest_tier, with_results
 from fedrepro.results.schema import BESIDE, KEYS, MEASURED, Sidecar
-from fedrepro.spec.find import called, find_spec, project
+from fedrepro.spec.find import find_spec, project
 from fedrepro.spec.model import Figure
-from fedrepro.spec.tiers import BEST, DEFAULT
+from fedrepro.spec.tiers import BEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +45,8 @@ def load(figure: str | Path, tier: str | None = None, results: str | Path | None
     """
     root = Path(results) if results is not None else project() / "results"
     path = find_spec(str(figure))
-    results_of = next(with_results([path], largest_tier(path, tier or BEST, root), root), None)
-    if results_of is None:
-        name, where = called(path), "" if tier is None else f" at the {tier} tier"
-        more = "" if tier in (None, DEFAULT) else f" --tier {tier}"
-        raise UserError(f"{name}: no results{where} in {root}; `fedrepro run {name}{more}` makes them")
-    drawn, frame, sidecar = results_of
+    missing.require(path, tier or BEST, root, named_by=missing.ARGUMENT)
+    drawn, frame, sidecar = next(with_results([path], largest_tier(path, tier or BEST, root), root))
     made = of_figure(drawn, frame, sidecar)
     made.attrs["sidecar"] = dataclasses.asdict(sidecar)
     made.attrs["stale"] = stale = staleness.stale(drawn, sidecar, root)
