@@ -77,6 +77,16 @@ def test_a_spec_runs_a_method_of_ones_own_file(own: Path, fedrepro: Call, tmp_pa
     assert "nothing to do" in fedrepro("run", own, "-j", 2).output
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failed_run_names_the_line_of_ones_own_file(own: Path, fedrepro: Call, jobs: int) -> None:
+    module = own.with_name("my_method.py")
+    module.write_text(METHOD.replace("FACTOR = 2", "FACTOR = 2\nNAMES = {}").replace("self.extra)", "NAMES['extra'])"))
+    ran = fedrepro("run", own, "-j", jobs)
+    line = next(k for k, text in enumerate(module.read_text().splitlines(), 1) if "NAMES['extra']" in text)
+    assert f"trial 1: failed: KeyError: 'extra' ({module}:{line})\n" in ran.stderr, ran.output
+    assert ran.exit_code == 1
+
+
 def test_the_text_travels_with_a_run_to_a_process_without_the_file(own: Path, tmp_path: Path) -> None:
     run = next(iter(plan.make([load_spec(own, "quick")], False).runs.values()))
     stored = tmp_path / "run.pickle"

@@ -260,7 +260,7 @@ def run(
       fedrepro run fedc/fig5 --tier paper --part 3/10
     """
     from fedrepro.plotting import batch
-    from fedrepro.runs import runner
+    from fedrepro.runs import failures, runner
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.parts import Part
     from fedrepro.runs.storage.validity import finished
@@ -316,7 +316,8 @@ def run(
     )
     titles = {id_: f"{planned.runs[id_].setting.series}, trial {planned.runs[id_].trial}" for id_ in outcome.failed}
     for id_, why in list(outcome.failed.items())[:20]:
-        click.secho(f"  {titles[id_]}: {why}", fg="red", err=True)
+        place = failures.place(planned.runs[id_], results_dir)
+        click.secho(f"  {titles[id_]}: {why}{f' ({place})' if place else ''}", fg="red", err=True)
     for title in list(titles.values())[:1]:
         click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}", err=True)
     if outcome.interrupted:

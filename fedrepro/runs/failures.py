@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from fedrepro.errors import UserError
 from fedrepro.results.read import read_sidecar, stem, stems
+from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.runner import Folders
 from fedrepro.runs.storage.store import Store
@@ -42,6 +44,19 @@ def of_figure(figure: Figure, root: Path) -> list[Failure]:
     return current + [
         failure for failure in _in_results(stem(root, figure)) if (failure.series, failure.trial) not in keys
     ]
+
+
+def place(run: Run, root: Path) -> str:
+    """Return ``FILE:LINE`` of the user's own module where a failed run raised its error, or ''.
+
+    That is the last line of the module in the traceback: a library that it calls may have raised the error.
+    """
+    note = Store(Folders(root).store).failure(run.id)
+    if note is None or run.setting.own is None:
+        return ""
+    file = run.setting.own.file
+    lines = re.findall(rf'^  File "{re.escape(file)}", line (\d+)', note["traceback"], re.MULTILINE)
+    return f"{file}:{lines[-1]}" if lines else ""
 
 
 def of_run(name: str, root: Path) -> list[Failure]:
