@@ -281,14 +281,36 @@ def test_why_an_archive_cannot_be_read_is_kept_where_nothing_of_it_is_used(tmp_p
 def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2,3\n4,5,6\n")  # pandas would take 1 and 4 for names of rows
-    assert told(path) == "path: x.csv: its first row has 2 columns, the rows below have 3"
+    assert told(path) == (
+        "path: x.csv: the first row has 2 fields, but every row below has 3; write one name per column in the first row"
+    )
     path.write_text("a,b,c\n1,2\n4,5\n")
-    assert told(path) == "path: x.csv: its first row has 3 columns, the rows below have 2"
+    assert told(path).startswith("path: x.csv: the first row has 3 fields, but every row below has 2; ")
     path.write_text("a,y,y\n1,2,3\n4,5,6\n")
     assert told(path, labels="y") == (
         "labels: x.csv has no column or variable 'y' (it contains a, y (column 2), y (column 3)), "
         "and there is no such file"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a,b\n1,2\n\n3\n4,5\n",
+            "but line 4 has 1; add the missing fields (a comma for an empty one), or remove the line",
+        ),
+        ("1,2\n3\n4,5\n", "the first row has 2 fields, but line 2 has 1; "),
+        ("a,b\n1,2\n3,4,5\n4\n6,7\n", "but line 3 has 3 (1 more line differs); remove the extra fields, or put text"),
+        ('a,b\n"x\ny",2\n3,4,5\n4,4\n', "but line 4 has 3; "),
+        ('a,b\n1,2\n3,"4\n5,6\n', 'a quote (") that opens in line 3 is not closed; close or remove it'),
+        ("\ufeffa,b\r\n1,2\r\n  \r\n3,\r\n", "column 'b' has NaN, infinity or no value in 1 place, first in line 4; "),
+        ("a,b\n1,2\n\n3,x\n", "column 'b' contains text ('x' in line 4); name it with labels: or remove it"),
+    ],
+)
+def test_the_line_of_a_fault_in_a_table_is_that_of_an_editor(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8", newline="")
+    assert message in told(tmp_path / "x.csv")
 
 
 def test_a_row_of_numbers_with_one_that_is_none_is_no_header(tmp_path: Path) -> None:
@@ -319,7 +341,9 @@ def test_labels_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "y.npy").write_bytes(b"no array")
     assert told(tmp_path / "x.npy", labels=str(tmp_path / "y.npy")).startswith("labels: ")
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n2,\n3,y\n")
-    assert told(tmp_path / "t.csv", labels="kind", orientation="rows") == "labels: some labels are missing (NaN)"
+    assert told(tmp_path / "t.csv", labels="kind", orientation="rows") == (
+        "labels: 1 of 3 values are missing, the first in line 3; add them, or remove these samples"
+    )
     cells = np.array([["a"], ["b"], ["a"]], dtype=object)
     scipy.io.savemat(given, {"y": cells})
     assert MatrixFile(str(tmp_path / "x.npy"), labels=given).load().labels.tolist() == [0, 1, 0]

@@ -107,7 +107,10 @@ def test_labels_that_do_not_match(folder):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.where(X == 5.5, np.nan, X), "path: x.npy has NaN or infinity in 1 places, first at row 2, column 2"),
+        (
+            np.where(X == 5.5, np.nan, X),
+            "path: x.npy has NaN, infinity or no value in 1 place, first in row 2, column 2",
+        ),
         (np.zeros((0, 4)), r"path: x.npy contains an array of shape \(0, 4\); a matrix with entries is needed"),
         (np.zeros(4), r"path: x.npy contains an array of shape \(4,\)"),
         (X.astype(complex), "path: x.npy contains values of type complex128; real numbers are needed"),
@@ -128,7 +131,9 @@ def test_files_that_are_not_what_they_say(folder):
     with pytest.raises(ParameterError, match=r"path: p.npy cannot be read as .npy \(Object arrays cannot be loaded"):
         load(path="p.npy")
     (folder / "t.csv").write_text("a,b\n1,x\n2,y\n")
-    with pytest.raises(ParameterError, match="column 'b' contains text; name it with labels: or remove it"):
+    with pytest.raises(
+        ParameterError, match=r"column 'b' contains text \('x' in line 2\); name it with labels: or remove it"
+    ):
         load(path="t.csv")
 
 
@@ -211,7 +216,7 @@ def test_the_first_bad_number_is_found_whatever_the_blocks(folder, monkeypatch, 
     A[5, 1] = -np.inf
     np.save("x.npy", np.asarray(A, order=order))
     with pytest.raises(
-        ParameterError, match=r"^path: x.npy has NaN or infinity in 3 places, first at row 1, column 4$"
+        ParameterError, match=r"^path: x.npy has NaN, infinity or no value in 3 places, first in row 1, column 4 "
     ):
         load(path="x.npy")
 
@@ -231,7 +236,7 @@ def test_nameless_files_lie_where_they_are_told_to(tmp_path):
         (np.array([["a", "b"], ["c", "d"]]), "path: x.npy contains values of type <U1; real numbers are needed"),
         (np.ones((2, 2), complex), "path: x.npy contains values of type complex128; real numbers are needed"),
         (np.ones((0, 3)), "path: x.npy contains an array of shape (0, 3); a matrix with entries is needed"),
-        (np.array([[1.0, np.nan]]), "path: x.npy has NaN or infinity in 1 places, first at row 0, column 1"),
+        (np.array([[1.0, np.nan]]), "in 1 place, first in row 0, column 1 (counted from 0); correct or remove it"),
     ],
 )
 def test_what_cannot_be_computed_on_is_refused_when_planned(folder, content, message):
@@ -242,7 +247,7 @@ def test_what_cannot_be_computed_on_is_refused_when_planned(folder, content, mes
 
 def test_infinity_in_a_table_is_refused_when_planned(folder):
     (folder / "t.csv").write_text("1,2\n3,inf\n")
-    with pytest.raises(ParameterError, match=r"t.csv, column '1' has NaN or infinity in 1 places, first at row 1"):
+    with pytest.raises(ParameterError, match=r"column '1' has NaN, infinity or no value in 1 place, first in line 2"):
         MatrixFile("t.csv").shape()
 
 

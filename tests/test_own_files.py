@@ -97,16 +97,20 @@ def test_a_split_and_clients_may_be_given(folder):
             {},
             r"rating: r.csv has no column of the rating \(it contains user, item, stars5\)",
         ),
-        ("user,item,rating\n1,1,x\n", {}, "rating: r.csv contains values of type object; real numbers are needed"),
+        ("user,item,rating\n1,1,x\n", {}, "rating: r.csv has 'x' in line 2; a number is needed"),
         (
             "user,item,rating\n1,1,5\n1,1,4\n",
             {},
             "1 pairs of user and item are rated more than once, the first is user 1",
         ),
         ("user,item,rating\n1,1,5\n", {"split": "part"}, "split: r.csv has no column or variable 'part'"),
-        ("user,item,rating,p\n1,1,5,maybe\n", {"split": "p"}, r"must contain 0 \(train\) and 1 \(test\).* not 'maybe'"),
+        (
+            "user,item,rating,p\n1,1,5,maybe\n",
+            {"split": "p"},
+            r"must contain 0 \(train\) and 1 \(test\).* not 'maybe' as in line 2",
+        ),
         ("user,item,rating,c\n1,1,5,a\n1,2,5,b\n", {"client": "c"}, "are held by two clients, b and a|, a and b"),
-        ("user,item,rating\n1,1,\n", {}, "has NaN or infinity in 1 places"),
+        ("user,item,rating\n1,1,\n", {}, "has NaN, infinity or no value in 1 place, first in line 2"),
         ("<html>", {}, "r.csv: has no rows of numbers"),
         ("user,item,rating\n", {}, "r.csv: has no rows of numbers"),
         ("", {}, "r.csv: has no rows of numbers"),
@@ -197,7 +201,7 @@ def test_regression_tables_and_archives_agree(folder):
     archive = loading.load("regression-file", {"path": "r.npz"})
     for name in ("x", "y", "client", "z"):
         np.testing.assert_allclose(getattr(table, name), getattr(archive, name), rtol=1e-8)
-    refused("regression-file", "differs between samples of one client", path="regression.csv", z=["x0"])
+    refused("regression-file", "differs between samples of one client, first in line", path="regression.csv", z=["x0"])
     standard = loading.load("regression-file", {"path": "r.npz", "rescale": "standard"})
     np.testing.assert_allclose(standard.x.std(axis=0), 1.0)
 

@@ -20,9 +20,19 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedrepro.data import own_paths
-from fedrepro.data.formats.named_arrays import is_number
+from fedrepro.data.formats.csv_table import is_number
 from fedrepro.datasets import memory_mapped
-from fedrepro.datasets.own_files import Array, Content, OwnFiles, is_matrix, numbered, numbers, opened
+from fedrepro.datasets.own_files import (
+    Array,
+    Content,
+    OwnFiles,
+    first_text,
+    is_matrix,
+    numbered,
+    numbers,
+    opened,
+    place,
+)
 from fedrepro.datasets.own_types import OwnSamples
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
@@ -146,8 +156,10 @@ class MatrixFile(OwnFiles):
         named = (self.labels, self.client)
         for name, values in content.arrays.items():
             if values.dtype.kind not in "biuf" and name not in named:
+                cell = first_text(values)
+                found = "" if cell is None else f" ('{cell[1][:40]}' in {place(self.path, cell[0])})"
                 raise ParameterError(
-                    "path", f"{self.path}: column '{name}' contains text; name it with labels: or remove it"
+                    "path", f"{self.path}: column '{name}' contains text{found}; name it with labels: or remove it"
                 )
         return content.columns("path", without=named)
 

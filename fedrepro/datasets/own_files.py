@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from fedrepro.arrays import structure
 from fedrepro.data import isolated, own_paths
-from fedrepro.data.formats.named_arrays import TABLES, is_number, named_arrays
+from fedrepro.data.formats.csv_table import is_number, line_of
+from fedrepro.data.formats.named_arrays import TABLES, named_arrays
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.sizes import size
 from fedrepro.errors import ParameterError, UserError, nearest
@@ -160,8 +162,14 @@ class Content:
             return self.read_side(parameter, name)
         values = self.values(parameter, name, elsewhere)
         if array.kind == "numbers":
-            return numbers(parameter, self.path, values, array.axes)
-        return {"ids": ids, "marks": marks, "any": lambda parameter, values: values}[array.kind](parameter, values)
+            return numbers(parameter, self.path, values, array.axes, row=self._row(name))
+        if array.kind == "any":
+            return values
+        return {"ids": ids, "marks": marks}[array.kind](parameter, values, self._row(name))
+
+    def _row(self, name: str) -> Callable[[int], str]:
+        """Return how messages name a row of an array: by its line if the array is a column of this file."""
+        return partial(place, self.path) if name in self.arrays else from_zero
 
     def values(self, parameter: str, name: str, elsewhere: bool = False) -> Any:
         """Return a column or variable by its name; ``elsewhere``: or the values in another file of that name."""
@@ -192,7 +200,10 @@ class Content:
         chosen = {name: values for name, values in self.arrays.items() if name not in without}
         if not chosen:
             raise ParameterError(parameter, f"{self.path} has no column left for {parameter} (it contains {self})")
-        columns = [numbers(parameter, f"{self.path}, column '{name}'", values) for name, values in chosen.items()]
+        columns = [
+            numbers(parameter, f"{self.path}, column '{name}'", values, row=self._row(name))
+            for name, values in chosen.items()
+        ]
         return np.stack(columns, axis=1)
 
     def matrix(self, parameter: str, hint: str = "keep one, or name it X") -> Any:
@@ -241,16 +252,35 @@ def opened(parameter: str, path: str | Path) -> Content:
         raise ParameterError(parameter, str(error)) from error
 
 
+def place(path: str | Path, row: int) -> str:
+    """Return how a message names a row that is counted from 0: by the line of a CSV file, which an editor shows."""
+    line = line_of(Path(path), row) if Path(path).suffix.lower() == ".csv" else None
+    return from_zero(row) if line is None else f"line {line:,}"
+
+
+def from_zero(row: int) -> str:
+    """Return the name of a row of an array in a message."""
+    return f"row {row:,} (counted from 0)"
+
+
+def first_text(values: np.ndarray) -> tuple[int, str] | None:
+    """Return the first cell of a column that is not a number, with its row; None if there is none."""
+    cells = enumerate(map(str, values))
+    return next(((row, cell) for row, cell in cells if not is_number(cell)), None)
+
+
 def is_matrix(value: Any) -> bool:
     """Return whether a value is a sparse matrix or an array with two axes."""
     return hasattr(value, "tocsr") or np.ndim(value) == 2
 
 
-def numbers(parameter: str, what: Any, values: Any, axes: int = 1, sparse: bool = False) -> Any:
+def numbers(
+    parameter: str, what: Any, values: Any, axes: int = 1, sparse: bool = False, row: Callable[[int], str] = from_zero
+) -> Any:
     """Return finite float64 numbers with so many axes; a matrix of one column or row counts as a vector.
 
-    what : where the values are from, for errors. sparse : whether a sparse matrix remains one. A memory map keeps its
-    type.
+    what : where the values are from, for errors. sparse : whether a sparse matrix remains one. row : names a row in
+    errors. A memory map keeps its type.
     """
     structure(str(what), values)
     sparse = sparse and hasattr(values, "tocoo")
@@ -263,6 +293,8 @@ def numbers(parameter: str, what: Any, values: Any, axes: int = 1, sparse: bool 
             f"{what} contains an array of shape {array.shape}; a {'vector' if axes == 1 else 'matrix'} with entries is "
             "needed",
         )
+    if axes == 1 and array.dtype.kind == "O" and (text := first_text(array)) is not None:
+        raise ParameterError(parameter, f"{what} has '{text[1][:40]}' in {row(text[0])}; a number is needed")
     if array.dtype.kind not in "biuf":
         raise ParameterError(parameter, f"{what} contains values of type {array.dtype}; real numbers are needed")
     if sparse:
@@ -278,36 +310,52 @@ def numbers(parameter: str, what: Any, values: Any, axes: int = 1, sparse: bool 
         array = array if isinstance(array, np.memmap) else array.astype(np.float64, copy=False)
         count, first = memory_mapped.not_finite(array if axes == 2 else array[:, None])
     if first is not None:
-        place = f"row {first[0]}, column {first[1]}" if axes == 2 else f"row {first[0]}"
-        raise ParameterError(parameter, f"{what} has NaN or infinity in {count:,} places, first at {place}")
+        at = f"row {first[0]}, column {first[1]} (counted from 0)" if axes == 2 else row(first[0])
+        places = f"{count:,} place{'s' * (count > 1)}, first in {at}"
+        raise ParameterError(parameter, f"{what} has NaN, infinity or no value in {places}; correct or remove it")
     return array
 
 
-def ids(parameter: str, values: Any) -> np.ndarray:
-    """Return labels, ids or names as an array (N,) of numbers or of words. Raises ParameterError for missing ones."""
+def ids(parameter: str, values: Any, row: Callable[[int], str] = from_zero) -> np.ndarray:
+    """Return labels, ids or names as an array (N,) of numbers or of words. Raises ParameterError for missing ones.
+
+    row : names a row in errors.
+    """
     array = np.asarray(values).ravel()
     if array.dtype.kind == "O":  # words in cells, as in MATLAB and pandas
         cells = [cell.item() if isinstance(cell, np.ndarray) and cell.size == 1 else cell for cell in array]
-        if any(cell is None or (isinstance(cell, float) and cell != cell) for cell in cells):
-            raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
+        _refuse_missing(parameter, [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells], row)
         array = np.array(cells, dtype=str) if all(isinstance(cell, str) for cell in cells) else array
     if array.dtype.kind not in "biufSU":
         raise ParameterError(parameter, f"values of type {array.dtype}; numbers or words are needed")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ParameterError(parameter, f"some {parameter} are missing (NaN)")
+    if array.dtype.kind == "f":
+        _refuse_missing(parameter, ~np.isfinite(array), row)
     return array
+
+
+def _refuse_missing(parameter: str, missing: Any, row: Callable[[int], str]) -> None:
+    rows = np.flatnonzero(missing)
+    if len(rows):
+        raise ParameterError(
+            parameter,
+            f"{len(rows):,} of {len(missing):,} values are missing, the first in {row(int(rows[0]))}; "
+            "add them, or remove these samples",
+        )
 
 
 TEST_WORDS = {"train": False, "test": True, "0": False, "1": True, "0.0": False, "1.0": True}
 TEST_WORDS |= {"false": False, "true": True}
 
 
-def marks(parameter: str, values: Any) -> np.ndarray:
-    """Return a mask of the test data, from 0 and 1 or the words train and test."""
-    words = [str(value).strip().lower() for value in ids(parameter, values)]
-    other = next((word for word in words if word not in TEST_WORDS), None)
+def marks(parameter: str, values: Any, row: Callable[[int], str] = from_zero) -> np.ndarray:
+    """Return a mask of the test data, from 0 and 1 or the words train and test. row : names a row in errors."""
+    words = [str(value).strip().lower() for value in ids(parameter, values, row)]
+    other = next((number for number, word in enumerate(words) if word not in TEST_WORDS), None)
     if other is not None:
-        raise ParameterError(parameter, f"must contain 0 (train) and 1 (test), or these words, not '{other[:40]}'")
+        raise ParameterError(
+            parameter,
+            f"must contain 0 (train) and 1 (test), or these words, not '{words[other][:40]}' as in {row(other)}",
+        )
     return np.array([TEST_WORDS[word] for word in words], dtype=bool)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedrepro.data import own_paths
 from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
-from fedrepro.datasets.own_files import Array, OwnFiles, numbered, numbers, one_row_each, opened
+from fedrepro.datasets.own_files import Array, OwnFiles, numbered, numbers, one_row_each, opened, place
 from fedrepro.datasets.own_types import Measured
 from fedrepro.errors import ParameterError
 from fedrepro.parameters import Name, OneOf
@@ -62,7 +62,7 @@ class RegressionFile(OwnFiles):
         client, clients = numbered(arrays["client"])
         x, z = arrays["x"], arrays.get("z")
         if z is None:
-            z = _of_clients(arrays["z of samples"], client, len(clients))
+            z = _of_clients(own_paths.found(self.path), arrays["z of samples"], client, len(clients))
         one_row_each("z", z, len(clients))
         if self.rescale == "standard":
             x, z = _standard("x", x), _standard("z", z)
@@ -83,12 +83,12 @@ class RegressionFile(OwnFiles):
         return side | {"x": inputs} | content.take(self, SAMPLES, len(inputs))
 
 
-def _of_clients(z: np.ndarray, client: np.ndarray, M: int) -> np.ndarray:
+def _of_clients(path: Path, z: np.ndarray, client: np.ndarray, M: int) -> np.ndarray:
     of_clients = np.zeros((M, z.shape[1]))
     of_clients[client] = z
     odd = np.flatnonzero((of_clients[client] != z).any(axis=1))
     if len(odd):
-        raise ParameterError("z", f"differs between samples of one client (row {odd[0]}, counted from 0)")
+        raise ParameterError("z", f"differs between samples of one client, first in {place(path, int(odd[0]))}")
     return of_clients
 
 

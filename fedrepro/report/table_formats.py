@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fedrepro.data.formats.named_arrays import is_number
+from fedrepro.data.formats.csv_table import is_number
 from fedrepro.report.render import cell
 from fedrepro.spec.model import Panel
 

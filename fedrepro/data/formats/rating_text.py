@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.data.formats.named_arrays import is_number
+from fedrepro.data.formats.csv_table import is_number
 from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.trees import Entry
 from fedrepro.errors import UserError
