@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,6 +20,7 @@ import scipy.io
 from scipy import sparse
 
 from fedrepro.data import imports, isolated
+from fedrepro.data.formats.named_arrays import named_arrays
 from fedrepro.data.formats.rating_text import compact
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import DataAbsent, ParameterError, UserError
@@ -311,6 +313,17 @@ def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
 def test_the_line_of_a_fault_in_a_table_is_that_of_an_editor(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.csv").write_text(text, encoding="utf-8", newline="")
     assert message in told(tmp_path / "x.csv")
+
+
+def test_a_column_of_numbers_and_words_in_a_long_table_contains_words(tmp_path: Path) -> None:
+    rows = [f"{row},0.5,{row % 3}" for row in range(300_000)]  # pandas reads them in several parts
+    (tmp_path / "x.csv").write_text("\n".join(["a,b,kind", *rows, "1,2,other"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ResourceWarning)  # of the processes of other tests
+        columns = named_arrays(tmp_path / "x.csv")
+    assert set(columns["kind"]) == {"0", "1", "2", "other"}
+    assert columns["a"].dtype == np.int64
 
 
 def test_a_row_of_numbers_with_one_that_is_none_is_no_header(tmp_path: Path) -> None:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedrepro.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays
 
@@ -20,7 +24,7 @@ IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not 
 def csv_table(path: Path) -> dict[str, Any]:
     """Return the columns of a table by name; a first row with any text is a header.
 
-    Raises UserError, with the line, if a row has too few or too many
+    A column of numbers and words contains words. Raises UserError, with the line, if a row has too few or too many
     fields, or if a quote is not closed.
     """
     import pandas as pd
@@ -28,7 +32,7 @@ def csv_table(path: Path) -> dict[str, Any]:
     try:
         first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
         header = _is_header(first)
-        table = pd.read_csv(path, header=None, skiprows=int(header), float_precision="round_trip")
+        table = _read(path, header=None, skiprows=int(header))
     except pd.errors.EmptyDataError:
         raise UserError(f"{path}: has no rows of numbers") from None
     except pd.errors.ParserError as error:
@@ -39,6 +43,9 @@ def csv_table(path: Path) -> dict[str, Any]:
     suspect = table.shape[1] != len(first) or table[len(first) - 1].isna().any()
     if suspect and (message := _uneven(path)):
         raise UserError(message)
+    for column in table:  # pandas reads a long file in parts, and a column can be numbers in one and words in another
+        if pd.api.types.infer_dtype(table[column]).startswith("mixed"):
+            table[column] = _read(path, header=None, skiprows=int(header), usecols=[column], dtype=str)[column]
     names = _distinct(path, [cell.strip() for cell in first]) if header else map(str, range(len(first)))
     return {name: table[column].to_numpy() for column, name in enumerate(names)}
 
@@ -61,6 +68,18 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _read(path: Path, **options: Any) -> pd.DataFrame:
+    """Return what pandas reads, with numbers rounded correctly, and without its warnings."""
+    import pandas as pd
+
+    # From pandas 3.1 on this is the only way of reading numbers, and the option is deprecated.
+    major, minor = (int(part) for part in pd.__version__.split(".")[:2])
+    exact: dict[str, Any] = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+        return pd.DataFrame(pd.read_csv(path, **options, **exact))
 
 
 def _is_header(cells: list[str]) -> bool:
