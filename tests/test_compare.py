@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,10 +146,23 @@ def test_show_prints_every_panel(fedrepro: Call, small: Path, tmp_path: Path) ->
     fedrepro("run", small, "--quiet", "--jobs", 1)
     shown = fedrepro("show", small, "--results", tmp_path / "results")
     assert shown.exit_code == 0
-    assert "(a) left" in shown.output
-    assert "(b) left" in shown.output
     row = next(line.split() for line in shown.output.splitlines() if "m=6" in line)
     assert row[-3:] == ["2", "5", f"{5 * 6 * (12 * 3 + 9):,}"]  # trials, rounds, m (M K + K^2) a round
+
+
+def test_show_prints_the_table_of_panels_that_differ_in_x_once(fedrepro: Call, small: Path) -> None:
+    b = "  b: {like: a, x: uplink_scalars}\n"
+    others = "  c: {like: a, x: uplink_bits, title: right}\n  d: {like: a, y: objective_raw}\n"
+    small.write_text(small.read_text().replace(b, b + others))
+    fedrepro("run", small, "--quiet", "--jobs", 1)
+    headings = [line for line in fedrepro("show", small).output.splitlines() if line.startswith("(")]
+    assert headings == ["(a, b) left; (c) right", "(d) left"]
+    alone = fedrepro("show", small, "--panel", "b").output
+    assert "(b) left" in alone
+    assert [alone.count(label) for label in ("m=6", "(a")] == [1, 0]
+    rows = pd.read_csv(io.StringIO(fedrepro("show", small, "--format", "csv").output))
+    assert set(rows["panel"]) == {"a", "b", "c", "d"}
+    assert fedrepro("show", small, "--format", "latex").output.count("begin{table}") == 4
 
 
 def test_show_reads_a_round_and_says_what_is_missing(fedrepro: Call, small: Path, tmp_path: Path) -> None:

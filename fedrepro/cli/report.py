@@ -190,7 +190,8 @@ def show(
 ) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
-    With `--format csv`, each curve or cell of a table is a row of plain numbers in full precision.
+    Panels that show the same curves over another x axis have one table. With `--format csv`, each curve or cell of a
+    table is a row of plain numbers in full precision.
 
     \b
     Examples:
@@ -231,9 +232,9 @@ def show(
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:
         click.secho(caveats, fg="yellow")
-    for shown, lines in tables:
+    for heading, lines in end_values.headed(tables):
         click.echo()
-        click.secho(f"({shown.id}) {shown.title}".strip(), bold=True)
+        click.secho(heading, bold=True)
         for line in listing.aligned(tuple(row) for row in lines):
             click.echo(f"  {line}")
     click.echo()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,29 @@ def panels(
     for panel in chosen(source, only):
         is_table = panel.kind == "table"
         yield panel, cells(source, panel, bold, published) if is_table else ends(source, panel, at, bold)
+
+
+def headed(tables: Iterable[tuple[Panel, list[list[str]]]]) -> list[tuple[str, list[list[str]]]]:
+    """Return the heading and rows of each table; equal tables become one, whose heading names all of their panels.
+
+    Panels that draw the same curves over another x axis have equal tables.
+    """
+    merged: list[tuple[list[Panel], list[list[str]]]] = []
+    for panel, rows in tables:
+        of_equal = next((names for names, known in merged if known == rows), None)
+        if of_equal is None:
+            merged.append(([panel], rows))
+        else:
+            of_equal.append(panel)
+    return [(_heading(panels), rows) for panels, rows in merged]
+
+
+def _heading(panels: Sequence[Panel]) -> str:
+    """Return ``(a) title; (b) other title``, or ``(a, b) title``."""
+    by_title: dict[str, list[str]] = {}
+    for panel in panels:
+        by_title.setdefault(panel.title, []).append(panel.id)
+    return "; ".join(f"({', '.join(ids)}) {title}".strip() for title, ids in by_title.items())
 
 
 def chosen(source: FigureData, only: str | None) -> list[Panel]:
