@@ -178,6 +178,37 @@ def check_fields(parameters: Any) -> None:
             check(name, value, range_)
 
 
+_TYPES: Mapping[Any, tuple[type, str]] = {
+    int: (numbers.Integral, "an integer"),
+    float: (numbers.Real, "a number"),
+    bool: (bool, "true or false"),
+    NoneType: (NoneType, "null"),
+}
+"""What a field of a plain type may be, and how errors call it."""
+
+
+def check_types(parameters: Any) -> None:
+    """Raise ParameterError if a field without a declared range does not have the type of its annotation.
+
+    Only int, float, bool and unions of these and None are checked. Defaults are always valid, because many programs
+    contain ``m: int = None``.
+    """
+    cls: Any = type(parameters)
+    for field in dataclasses.fields(cls):
+        kind, _ = _annotations(cls)[field.name]
+        kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        value = getattr(parameters, field.name)
+        if value is field.default or field.name in ranges(cls) or any(one not in _TYPES for one in kinds):
+            continue
+        if not any(_has_type(value, one) for one in kinds):
+            raise ParameterError(field.name, f"must be {' or '.join(_TYPES[one][1] for one in kinds)}, not {value!r}")
+
+
+def _has_type(value: Any, kind: Any) -> bool:
+    """Whether a value has a plain type; bool is neither an integer nor a number here."""
+    return isinstance(value, _TYPES[kind][0]) and (kind is bool or not isinstance(value, bool))
+
+
 def check_sizes(parameters: Any, sizes: Mapping[str, Any]) -> None:
     """Raise ParameterError if a field of a dataclass instance exceeds the size of the data that bounds it.
 

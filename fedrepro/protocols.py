@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fedrepro.ledger import Ledger
-from fedrepro.parameters import Range, all_of, check, check_fields, check_sizes
+from fedrepro.parameters import Range, all_of, check, check_fields, check_sizes, check_types
 from fedrepro.seeds import Rng
 
 IN_RUNS = "says"  # nothing here computes; see fedrepro.runs.identity.code
@@ -108,8 +108,9 @@ class Method(Protocol):
     raises: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Raise ParameterError if a field is outside the range that its annotation declares."""
+        """Raise ParameterError if a field is outside the range that its annotation declares, or of another type."""
         check_fields(self)
+        check_types(self)
 
     @abstractmethod
     def rounds(

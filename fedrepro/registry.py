@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.parameters import check_fields, check_types
 from fedrepro.protocols import Metric
 
 IN_RUNS = "says"  # only names things; see fedrepro.runs.identity.code
@@ -70,7 +71,10 @@ class MethodEntry(_Entry):
 
     def make(self, **params: Any) -> Any:
         """Return the method with ``params`` over the preset. Raises ParameterError for an invalid value."""
-        return super().make(**{**self.preset, **params})
+        method = super().make(**{**self.preset, **params})
+        check_fields(method)  # a class with an __init__ or __post_init__ of its own has not been checked
+        check_types(method)
+        return method
 
 
 def base_label(label: str) -> str:

@@ -77,6 +77,40 @@ def test_a_spec_runs_a_method_of_ones_own_file(own: Path, fedrepro: Call, tmp_pa
     assert "nothing to do" in fedrepro("run", own, "-j", 2).output
 
 
+@pytest.mark.parametrize(
+    ("annotation", "value", "message"),
+    [
+        ("int = 2", "2.5", "extra must be an integer, not 2.5"),
+        ("int = 2", "many", "extra must be an integer, not 'many'"),
+        ("int = 2", "true", "extra must be an integer, not True"),
+        ("float = 0.5", "fast", "extra must be a number, not 'fast'"),
+        ("bool = False", "3", "extra must be true or false, not 3"),
+        ("int | None = None", "2.5", "extra must be an integer or null, not 2.5"),
+    ],
+)
+@pytest.mark.parametrize("init", ["", "    def __post_init__(self):\n        pass\n\n"])
+def test_a_plain_annotation_is_the_type_of_a_parameter(
+    own: Path, fedrepro: Call, annotation: str, value: str, message: str, init: str
+) -> None:
+    text = METHOD.replace("Annotated[int, Whole(1)] = FACTOR", annotation).replace(
+        "    def rounds", f"{init}    def rounds"
+    )
+    own.with_name("my_method.py").write_text(text)
+    own.write_text(own.read_text().replace("extra: [1, 3]", f"extra: {value}"))
+    refused = fedrepro("validate", own)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: 1 error:\n"), refused.stderr
+    line = next(k for k, text in enumerate(own.read_text().splitlines(), 1) if "extra:" in text)
+    assert re.search(rf"small.yaml:{line}:\d+: 'twiceasmany': {re.escape(message)}  \(in: ", refused.stderr)
+
+
+def test_values_of_the_annotated_types_and_defaults_are_valid(own: Path, fedrepro: Call) -> None:
+    text = METHOD.replace("Annotated[int, Whole(1)] = FACTOR", "int = 2\n    step: float = 0.5\n    size: int = None")
+    own.with_name("my_method.py").write_text(text)
+    own.write_text(own.read_text().replace("extra: [1, 3]", "extra: [1, 3], step: 2"))
+    assert "1 spec valid" in fedrepro("validate", own).output
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failed_run_names_the_line_of_ones_own_file(own: Path, fedrepro: Call, jobs: int) -> None:
     module = own.with_name("my_method.py")
