@@ -111,6 +111,24 @@ def test_values_of_the_annotated_types_and_defaults_are_valid(own: Path, fedrepr
     assert "1 spec valid" in fedrepro("validate", own).output
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("my_method.py", "nope.py", "nope.py: cannot be read (No such file or directory)"),
+        ("import: my_method.py", "import: 3", "import must be text, not the number 3"),
+        ("name: clustering", "name: clusters", "'clusters' is not a problem, did you mean 'clustering'?"),
+    ],
+)
+def test_unknown_methods_of_a_module_that_is_not_imported_are_no_further_errors(
+    own: Path, fedrepro: Call, old: str, new: str, message: str
+) -> None:
+    own.write_text(own.read_text().replace(old, new))
+    refused = fedrepro("validate", own)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: 1 error:\n"), refused.stderr
+    assert message in refused.stderr
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failed_run_names_the_line_of_ones_own_file(own: Path, fedrepro: Call, jobs: int) -> None:
     module = own.with_name("my_method.py")

@@ -47,6 +47,10 @@ class Collector:
         if (str(at), message) not in self._errors:
             self._errors.append((str(at), message))
 
+    def follows(self) -> None:
+        """Count an error that only follows from a reported one, so that nothing is reported that depends on it."""
+        self.count_of_errors += 1
+
     def raise_all(self) -> None:
         """Raise SpecErrors with all reported errors in the order of their places, if there are any."""
         if self._errors:

@@ -67,7 +67,13 @@ class Expander:
     """Makes the curves of panels and reports errors to ``collect``."""
 
     def __init__(
-        self, collect: Collector, root: Node, resolve: Resolver, recording: Recording, changed: bool = False
+        self,
+        collect: Collector,
+        root: Node,
+        resolve: Resolver,
+        recording: Recording,
+        changed: bool = False,
+        imported: bool = True,
     ) -> None:
         self.collect = collect
         self.root = root
@@ -75,6 +81,8 @@ class Expander:
         self.recording = recording
         self.changed = changed
         """Whether options have changed the spec: its own values can then be too large for the data."""
+        self.imported = imported
+        """Whether all of the user's own methods are registered: only then an unknown method is an error."""
         self.reduced: dict[tuple[str, int], dict[str, None]] = {}
         """The values of parameters that were too large, by name and the size that replaces them."""
         self.met = 0
@@ -147,6 +155,8 @@ class Expander:
             word = str(node.plain())
             if word in table:
                 entries.append(table[word])
+            elif not self.imported:
+                self.collect.follows()
             else:
                 self.collect.error(
                     node, f"'{word}' is not an algorithm{nearest(word, table)} (`fedrepro list algorithms` shows all)"

@@ -56,7 +56,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     paper_trials, wanted_trials = (_trials(_at_tier(root, name)) for name in ("paper", tier))
     reduced = tier == TIERS[0] and _override(root, tier) is None
     root = _at_tier(root, tier)
-    _import(collect, root)
+    imported = _import(collect, root)
     _register_installed(collect, root)
     root = overrides.apply(collect, root, sets, tuple(keys.SPEC))
     for key in keys.required(keys.SPEC):
@@ -72,7 +72,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     )
     collect.count(root.get("queue"), "queue", 1)
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
-    expand = Expander(collect, root, resolve, recording, changed=bool(sets))
+    expand = Expander(collect, root, resolve, recording, changed=bool(sets), imported=imported)
     read = _Panels(collect, root, resolve, expand).panels()
     figure = Figure(
         paper=paper,
@@ -154,18 +154,22 @@ def _few(node: Node) -> Node:
     return Node(min(node.value, FEWEST_ROUNDS), node.place, node.key) if is_number else node
 
 
-def _import(collect: Collector, root: Node) -> None:
-    """Register the methods of the user's own module that the spec names."""
+def _import(collect: Collector, root: Node) -> bool:
+    """Register the methods of the user's own module that the spec names; return whether this reported no error."""
     named = root.get("import")
     if named is None:
-        return
+        return True
     problem = Resolver(collect, root).problem_name(root.get("problem"))
     text, valid = collect.clean(lambda: collect.text(named, "import"))
-    if valid and problem and text:
-        try:
+    if not (valid and problem):
+        return False
+    try:
+        if text:
             own_modules.register(own_modules.read(text, Path(collect.path).resolve().parent, problem))
-        except UserError as error:
-            collect.error(named, str(error))
+    except UserError as error:
+        collect.error(named, str(error))
+        return False
+    return True
 
 
 def _register_installed(collect: Collector, root: Node) -> None:
