@@ -179,7 +179,7 @@ class Expander:
             return None
         parts = _Parts(problem, problem_params, dataset, partition)
         self._check_kinds(entry, parts, point, item)
-        facts = self._facts(parts, item)
+        facts = self._facts(panel, parts, item)
         if method is None:
             return None
         fitting = {
@@ -229,22 +229,27 @@ class Expander:
             self.collect.error(where, f"{counts}; give record_every, or a smaller record_dense")
         return rounds, rounds if own else None
 
-    def _facts(self, parts: _Parts, item: Node) -> dict[str, Any]:
+    def _facts(self, panel: Node, parts: _Parts, item: Node) -> dict[str, Any]:
         """Return what is known about the data before they are read: sizes, clients P and classes K."""
         shape, K = parts.dataset.shape, parts.problem_params.get("K")
         P = parts.partition.params.get("P", shape.get("P")) if parts.partition else 1
         facts = {**shape, "P": P} | ({"K": K} if K is not None else {})
-        if facts.get("K") == 0:
+        if K is None and facts.get("K") == 0:  # an invalid K of the problem is reported by its check
             alias = parts.dataset.alias
-            self.collect.error(item, f"the problem '{parts.problem.name}': give K: the dataset '{alias}' has no labels")
+            text = f"the problem '{parts.problem.name}': give K: the dataset '{alias}' has no labels"
+            self.collect.error(self._problem_node(panel, item), text)
         return facts
+
+    def _problem_node(self, panel: Node, item: Node) -> Node:
+        """Return where a curve's problem is written: one place for all curves, so that one mistake is one error."""
+        return panel.get("problem") or self.root.get("problem") or item
 
     def _check_problem(self, panel: Node, item: Node, parts: _Parts, facts: Mapping[str, Any]) -> None:
         """Check the parameters of the problem against what is known about the data."""
         problem, params = parts.problem, parts.problem_params
         if facts.get("J") is not None and params.get("test") is not None:
             facts = {**facts, "J": facts["J"] + (facts.get("test") or 0)}  # the problem itself holds out rows
-        given = dict((panel.get("problem") or self.root.get("problem") or item).items())
+        given = dict(self._problem_node(panel, item).items())
         self.collect.attempt(lambda: problem.check(params, facts), given, item, f"the problem '{problem.name}'")
 
     def _artifacts(
