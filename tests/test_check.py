@@ -170,6 +170,36 @@ def test_the_last_line_counts_what_was_compared_now(
     assert "1 of 1 figures, 3 runs compared" in output
 
 
+def everything(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    """The files below a folder, except locks, with their times of change and contents."""
+    files = (path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts)
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+@pytest.mark.parametrize("whole", [(), ("--whole",)])
+def test_a_check_writes_the_file_that_it_names_and_no_other(
+    small: Path, tmp_path: Path, fedrepro: Call, whole: tuple[str, ...]
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    before = everything(tmp_path)
+    unstored = checked(tmp_path, fedrepro, small, *whole, "--no-store")
+    assert "same bits in" in unstored.output
+    assert "stored" not in unstored.output
+    assert everything(tmp_path) == before
+    file = base(tmp_path).with_name("small.check.json")
+    first = checked(tmp_path, fedrepro, small, *whole).output.splitlines()[-1]
+    assert first == (
+        f"the findings are stored in {file}; the report prints them, and they can confirm stale results; "
+        "--no-store writes nothing"
+    )
+    after = everything(tmp_path)
+    assert set(after) - set(before) == {file}
+    assert {path: after[path] for path in before} == before
+    again = checked(tmp_path, fedrepro, small, *whole).output.splitlines()[-1]
+    assert again == "next to the results: nothing new to store"
+    assert everything(tmp_path) == after, "the same comparisons are not written again"
+
+
 def test_a_missing_number_is_a_difference() -> None:
     assert deviation(float("nan"), float("nan"), 1.0) == 0.0
     assert deviation(float("nan"), 1.0, 1.0) == float("inf")
@@ -458,10 +488,9 @@ def test_files_of_version_1_have_one_finding(tmp_path: Path) -> None:
     packed.write_bytes(lzma.compress(path.read_bytes()))
     path.unlink()
     assert checks.read(tmp_path / "x") == check
-    checks.write(tmp_path / "x", check)
-    assert (path.is_file(), packed.exists()) == (True, False)
+    assert checks.write(tmp_path / "x", check) == packed
+    assert (path.exists(), checks.read(tmp_path / "x")) == (False, check), "compressed, as before"
     packed.write_bytes(b"no archive")
-    path.unlink()
     with pytest.raises(UserError, match=r"x.check.json.xz: cannot be read .*; remove it, and `fedrepro check` writes"):
         checks.read(tmp_path / "x")
     packed.unlink()

@@ -39,6 +39,7 @@ COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 @click.option(
     "--receipt", type=click.Path(dir_okay=False, path_type=Path), help="Also write a record of the runs compared here."
 )
+@click.option("--no-store", is_flag=True, help="Print the outcome only; write no file next to the results.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only the last lines.")
 @results_option
 def check(
@@ -48,6 +49,7 @@ def check(
     whole: bool,
     seed: int | None,
     receipt: Path | None,
+    no_store: bool,
     quiet: bool,
     results_dir: Path,
 ) -> None:
@@ -56,7 +58,8 @@ def check(
     Short runs are computed to their last round, the others until their share of the time is used up. For each figure,
     the command prints how far runs were computed and whether the numbers have the same bits, agree to 1e-10, or differ.
     If any differ, it prints the largest deviation and where it starts, and exits with code 1. The outcome is stored
-    next to the results and added to earlier checks by the same code with the same kernels on the same kind of CPU.
+    next to the results in FIGURE.check.json, unless you use --no-store, and added to earlier checks by the same code
+    with the same kernels on the same kind of CPU.
 
     Results whose code has changed are stale until at least one run of every curve has produced the same bits to its
     last round. --whole computes these runs, shortest first; it can be interrupted and continues where it stopped.
@@ -66,6 +69,7 @@ def check(
       fedrepro check
       fedrepro check gcca/fig5 --seconds 20
       fedrepro check gcca/fig5 --whole
+      fedrepro check --no-store
       fedrepro check --tier quick --seed 1
       fedrepro check --receipt receipt.json
     """
@@ -86,9 +90,9 @@ def check(
             click.echo(f"  {compared.outcome:<13} {name:<22} {compared.series}, trial {run.trial}, to {upto}")
 
     if whole:
-        findings = checking.confirm(checkable, timings, seed, print_comparison, quiet)
+        findings, files = checking.confirm(checkable, timings, seed, print_comparison, quiet, store=not no_store)
     else:
-        findings = checking.check(checkable, seconds, seed, timings, print_comparison)
+        findings, files = checking.check(checkable, seconds, seed, timings, print_comparison, store=not no_store)
     for kept in checkable:
         if kept.number in findings:
             _print_finding(kept, findings[kept.number])
@@ -101,6 +105,8 @@ def check(
     )
     if receipt is not None:
         _write_receipt(receipt, findings.values())
+    if not no_store:
+        click.echo(_stored(files))
     if any(f.outcome == "different" for f in findings.values()) or any(kept.contradictions for kept in checkable):
         sys.exit(1)
 
@@ -158,6 +164,15 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
             f"{kept.figure.name}: {number} curves computed by other code stay stale; to confirm them: "
             f"fedrepro check {kept.figure.name} --tier {kept.figure.tier} --whole ({duration(seconds)} of one core)"
         )
+
+
+def _stored(files: list[Path]) -> str:
+    """Return what the check wrote next to the results, what it is for, and how to avoid it."""
+    if not files:
+        return "next to the results: nothing new to store"
+    more = f" and {len(files) - 1} more files" if len(files) > 2 else f" and {files[1]}" if files[1:] else ""
+    where = f"the findings are stored in {files[0]}{more}"
+    return f"{where}; the report prints them, and they can confirm stale results; --no-store writes nothing"
 
 
 def _write_receipt(path: Path, findings: Iterable[Finding]) -> None:

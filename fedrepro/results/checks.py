@@ -7,10 +7,12 @@ environment (kernels and CPU); findings of different environments or programs ar
 from __future__ import annotations
 
 import dataclasses
+import functools
+import gzip
 import json
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,15 @@ import numpy as np
 
 from fedrepro.errors import UserError
 from fedrepro.files import atomically
-from fedrepro.results.read import PACKED, checks_file, unpacked, with_suffix
+from fedrepro.results.read import checks_file, unpacked, with_suffix
 from fedrepro.results.schema import Made, typed
 
 SUFFIX = ".check.json"
 _UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 VERSION = 2
 """Version of the file (its key ``schema``). Version 1 had one finding, without ``schema``; it can be read."""
+
+_PACK: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.compress, ".gz": functools.partial(gzip.compress, mtime=0)}
 
 CLOSE = 1e-10
 """Deviation up to which two computations of a number agree: they may add in another order."""
@@ -248,9 +252,9 @@ def _current(facts: Any) -> Any:
     return facts
 
 
-def write(base: Path, check: Check) -> None:
-    """Store the checks next to their results."""
+def write(base: Path, check: Check) -> Path:
+    """Store the checks next to their results, compressed if they were; return the file."""
     text = json.dumps({**dataclasses.asdict(check), "schema": VERSION}, indent=1, sort_keys=True) + "\n"
-    atomically(with_suffix(base, SUFFIX), text.encode())
-    for packed in PACKED:
-        with_suffix(base, SUFFIX + packed).unlink(missing_ok=True)
+    path = checks_file(base) or with_suffix(base, SUFFIX)
+    atomically(path, _PACK.get(path.suffix, bytes)(text.encode()))
+    return path

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from filelock import FileLock
@@ -141,14 +141,22 @@ def sample(of: Sequence[Kept], seed: int) -> Iterator[tuple[Kept, Run]]:
 OnRun = Callable[[Kept, Run, Compared], None]
 
 
+class Found(NamedTuple):
+    """The findings of a check by figure number, and the files that it has written."""
+
+    findings: dict[int, Finding]
+    files: list[Path]
+
+
 def check(
     of: Sequence[Kept],
     seconds: float,
     seed: int,
     timings: predict.Timings,
     on_run: OnRun = lambda kept, run, compared: None,
-) -> dict[int, Finding]:
-    """Compute runs of these results again for about ``seconds``; store and return the findings by figure number.
+    store: bool = True,
+) -> Found:
+    """Compute runs of these results again for about ``seconds``; store the findings, if asked to, and return them.
 
     Runs that are predicted to be short are computed to their last round. The others, and those that turn out to be
     longer, share the rest of the time equally. ``on_run`` is called with each comparison.
@@ -170,7 +178,9 @@ def check(
     for results, run, compared in _compare(todo, limit):
         outcomes[results.number].append(compared)
         on_run(results, run, compared)
-    return {results.number: _keep(results, outcomes[results.number]) for results in of if outcomes[results.number]}
+    seen = [kept for kept in of if outcomes[kept.number]]
+    files = [file for kept in seen if store for file in _store(kept, outcomes[kept.number])]
+    return Found({kept.number: _merged(kept, outcomes[kept.number]).findings[-1] for kept in seen}, files)
 
 
 def confirm(
@@ -179,22 +189,25 @@ def confirm(
     seed: int,
     on_run: OnRun = lambda kept, run, compared: None,
     quiet: bool = False,
-) -> dict[int, Finding]:
-    """Compute one run of every curve to its last round, the shortest first; return the findings by figure number.
+    store: bool = True,
+) -> Found:
+    """Compute one run of every curve to its last round, the shortest first; return the findings.
 
-    Each comparison is stored as it ends. Curves that have a whole run already, by the same code in the same
-    environment, are left out.
+    If they are stored, each comparison is stored as it ends. Curves that have a whole run already, by the same code in
+    the same environment, are left out.
     """
     todo = sorted((pair for kept in of for pair in unseen(kept, seed)), key=lambda pair: timings.seconds(pair[1]))
-    earlier = {kept.number: _keep(kept, []) for kept in of}
-    findings = {number: finding for number, finding in earlier.items() if finding.compared}
+    outcomes: dict[int, list[Compared]] = {kept.number: [] for kept in of}
+    files: dict[Path, None] = {}
     costs = {run.id: timings.seconds(run) for _, run in todo}
     with Progress("runs", len(todo), sum(costs.values()), seconds=cost(todo, timings), quiet=quiet) as progress:
         for kept, run, compared in _compare(todo, lambda place: math.inf):
-            findings[kept.number] = _keep(kept, [compared])
+            outcomes[kept.number].append(compared)
+            files |= dict.fromkeys(_store(kept, [compared]) if store else ())
             progress.step(run.setting.series, costs[run.id])
             on_run(kept, run, compared)
-    return findings
+    findings = {kept.number: _merged(kept, outcomes[kept.number]).findings[-1] for kept in of}
+    return Found({number: finding for number, finding in findings.items() if finding.compared}, list(files))
 
 
 def unseen(kept: Kept, seed: int) -> list[tuple[Kept, Run]]:
@@ -278,17 +291,24 @@ def _findings(checked: Kept) -> list[Finding]:
     return []
 
 
-def _keep(checked: Kept, compared: Sequence[Compared]) -> Finding:
-    """Add comparisons, if there are any, to the stored ones; return all of this environment."""
+def _merged(checked: Kept, compared: Sequence[Compared]) -> Check:
+    """Return the stored findings with more comparisons; the last finding has all comparisons of this environment."""
+    return Check(checked.sidecar.csv_sha256, tuple(_findings(checked))).added(_finding(checked, compared))
+
+
+def _store(checked: Kept, compared: Sequence[Compared]) -> list[Path]:
+    """Add comparisons to the stored ones; return the file, or nothing if it contains them already."""
     name = f"check-{checked.figure.tier}-{checked.figure.paper}-{checked.figure.figure}.lock"
     locks = checked.root / ".locks"
     with writing(locks):
         locks.mkdir(parents=True, exist_ok=True)
     with FileLock(locks / name):
-        check = Check(checked.sidecar.csv_sha256, tuple(_findings(checked))).added(_finding(checked, compared))
-        if compared:
-            write(checked.base, check)
-    return check.findings[-1]
+        merged = _merged(checked, compared)
+        latest = merged.findings[-1]
+        for known in _findings(checked):
+            if known.same_environment(latest) and set(known.compared) == set(latest.compared):
+                return []
+        return [write(checked.base, merged)]
 
 
 def receipt(of: Iterable[Finding]) -> Receipt:
