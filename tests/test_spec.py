@@ -265,6 +265,33 @@ def test_one_mistake_is_one_error(small: Path) -> None:
         assert re.search(r"K must be an integer .*, not 0  \(in: ", error)
 
 
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("y(at=9999, Q2=5) < 1", "round 9999 of y(at=9999, Q2=5) is after the last round of every tier"),
+        ("y(at=[1, 6], Q2=5) < 1", "round 6 of y(at=[1, 6], Q2=5) is after"),
+        ("lowest(since=6, Q2=5) < y(at=1, Q2=1)", "round 6 of lowest(since=6, Q2=5) is after"),
+        ("slope(until=6, Q2=5) < 0", "round 6 of slope(until=6, Q2=5) is after"),
+        ("y(at=5, Q2=5) < 1", ""),
+        ("y(cost=9999, Q2=5) < 1", ""),
+        ("reach(0.1, Q2=5) < 9999", ""),
+        ("y(when=9999, Q2=5) < 1", ""),
+    ],
+)
+def test_a_check_of_a_round_that_no_tier_has_is_an_error(small: Path, fedrepro: Call, check: str, message: str) -> None:
+    small.write_text(re.sub("check: .*", f"check: {check}", small.read_text()))
+    told = fedrepro("validate", small)
+    if not message:
+        assert told.exit_code == 0, told.output
+        return
+    assert told.exit_code == 2
+    assert f"error: 1 error:\n  {small}:26:12: {message}" in told.stderr, told.stderr
+    assert "every tier (smoke 2, quick 5, paper 5); read an earlier one or raise rounds  (in: check: " in told.stderr
+    small.write_text(small.read_text().replace("paper: {trials: 3}", "paper: {rounds: 10000}"))
+    assert fedrepro("validate", small).exit_code == 0, "a round of the paper tier"
+    assert fedrepro("validate", small, "--set", "rounds=3").exit_code == 0
+
+
 def test_null_takes_published_numbers_and_options_of_another_panel_away(small: Path) -> None:
     text = small.read_text().replace("yscale: log", "yscale: log\n    published: [{y: 1}]\n    options: {zoom: 0.5}")
     text = text.replace("b: {like: a,", "b: {like: a, published: null, options: null,")

@@ -56,17 +56,24 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
       fedrepro validate experiments/fedc/fig5.yaml
       fedrepro validate experiments/*/*.yaml
     """
+    from fedrepro.spec.late_rounds import raise_late
     from fedrepro.spec.nodes import SpecErrors
 
     messages: dict[str, None] = {}
-    number = 0
+    by_tier: list[list[Figure]] = []
     for tier in TIERS:
         try:
-            number = len(load_all(specs, tier, sets))
+            by_tier.append(load_all(specs, tier, sets))
+        except SpecErrors as error:
+            messages.update(dict.fromkeys(error.messages))
+    for figures in zip(*by_tier, strict=True) if not (messages or sets) else ():  # options may leave out rounds
+        try:
+            raise_late(figures)
         except SpecErrors as error:
             messages.update(dict.fromkeys(error.messages))
     if messages:
         raise SpecErrors(list(messages))
+    number = len(by_tier[0])
     click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
