@@ -22,9 +22,22 @@ import lexicon_pages
 import papers
 import reference
 
+from fedrepro import registry
+
 ROOT = Path(__file__).parents[2]
 COPIED = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
 """Pages of the site whose source is at the root of the repository."""
+
+SOURCES = {
+    **{f"../{source}": page for page, source in COPIED.items()},
+    **{f"generate/papers/{key}.md": f"papers/{key}.md" for key in (*registry.PAPERS, "beyond")},
+    "../fedrepro/lexicon/words.yaml": "lexicon.md",
+    "generate/second_reader.yaml": "readers.md",
+}
+"""Pages link to files of the repository, for its readers; on the site these links lead to the pages made from them."""
+
+ONLY_HERE = r"\s\(`make\s+docs`\s+builds\s+this\s+page\)"
+"""What pages say after a link to a page that only the site has."""
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)\\\])</\1>', re.DOTALL)
 
@@ -46,7 +59,10 @@ COUNTS = "<!-- counts -->"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return the page with the report's counts by class and by evidence."""
+    """Return the page with links to generated pages, and the report's counts by class and by evidence."""
+    for source, made in SOURCES.items():
+        markdown = markdown.replace(f"]({source}", f"]({made}")
+    markdown = re.sub(ONLY_HERE, "", markdown)
     return markdown.replace(COUNTS, counts()) if COUNTS in markdown else markdown
 
 

@@ -52,7 +52,7 @@ def figures(report: str) -> dict[str, tuple[str, list[list[str]]]]:
 
 
 def _page(key: str, shown: dict[str, tuple[str, list[list[str]]]]) -> Iterator[str]:
-    yield (BY_HAND / f"{key}.md").read_text(encoding="utf-8")
+    yield (BY_HAND / f"{key}.md").read_text(encoding="utf-8").replace("](../../", "](../")  # the page is one folder up
     own = {name: figure for name, figure in shown.items() if name.startswith(f"{key}/")}
     counted = Counter((claim[0], claim[1]) for _, claims in own.values() for claim in claims)
     yield "## Verdicts so far\n"
