@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 TIER   ?= quick
 JOBS   ?=
 PART   ?=
+REPORT ?=
 SPECS  := $(filter-out %/discrepancies.yaml,$(sort $(wildcard experiments/*/*.yaml)))
 # The specs of the paper tier in the order of their key `queue` (claims decided per hour). Figures with places from 100 on
 # are computed last, because each takes a day of one core or more.
@@ -51,7 +52,7 @@ types: $(VENV)/.dev ## check types
 
 docs: $(VENV)/.docs ## build the documentation in site/ (open site/index.html); warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	$(BIN)/fedrepro report --tier paper --out site
+	$(BIN)/fedrepro report --tier paper --out site $(REPORT)
 
 bench: $(VENV)/.core ## measure speed and memory, and compare them with the targets
 	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
