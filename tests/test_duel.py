@@ -124,6 +124,34 @@ def test_parameters_metrics_and_files_of_ones_own(duel: Duel, tmp_path: Path) ->
     assert " > " in spec["claims"][0]["check"], "more accuracy is better"
 
 
+def test_a_file_decides_between_the_problems_that_the_methods_solve(duel: Duel, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    client = np.arange(40) % 4
+    np.savez(tmp_path / "my.npz", x=rng.random((40, 3)), y=rng.random(40), client=client, z=rng.random((4, 2)))
+    few = ("shift-fedavg", "shift-perfedsi", "--data", "my.npz", "--rounds", 2, "--trials", 1)
+    done = duel(*few, "--metric", "mse", "--set", "test=0.5", "--set", "rescale=standard")
+    assert done.exit_code == 0, done.output
+    spec = yaml.safe_load((tmp_path / "shift-fedavg-shift-perfedsi-my.yaml").read_text())
+    assert spec["problem"] == {"name": "regression", "test": 0.5}
+    assert spec["dataset"] == {"name": "regression-file", "path": "my.npz", "rescale": "standard"}
+    assert "--metric mse: not a metric of shift" in duel(*few, "--metric", "mse", "--set", "problem=shift").stderr
+    refused = duel(*few, "--set", "problem=shift")
+    assert refused.stderr == "error: --data my.npz: the problem shift reads no files of your own\n"
+    refused = duel(*few, "--set", "tset=0.5")
+    assert "--set tset: neither a key of the spec nor a parameter of the methods, the problem or" in refused.stderr
+
+
+def test_a_problem_that_is_named_decides_the_metric(duel: Duel, tmp_path: Path) -> None:
+    rows = [f"u{k % 6},i{k // 6},{k % 5 + 1},{k % 2}" for k in range(30)]
+    (tmp_path / "my.csv").write_text("\n".join(["user,item,rating,part", *rows]))
+    words = ("als", "fedmc-admm", "--data", "my.csv", "--clients", 3, "--rounds", 1, "--trials", 1, "--set", "r=2")
+    done = duel(*words, "--set", "problem=completion-split", "--set", "split=part", "--metric", "rmse")
+    assert done.exit_code == 0, done.output
+    spec = yaml.safe_load((tmp_path / "als-fedmc-admm-my.yaml").read_text())
+    assert spec["problem"] == {"name": "completion-split", "r": 2}
+    assert spec["dataset"]["split"] == "part"
+
+
 def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> None:
     words = ("fedcgds", "fedcavg", *SYNTHETIC, *SMALL)
     assert duel(*words).exit_code == 0

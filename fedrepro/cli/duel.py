@@ -34,6 +34,9 @@ FILES = {
 PARTITIONS = {"samples": "uniform", "ratings": "users", "images": "iid_images"}
 """The usual partition, by the kind of data; data of other kinds name their clients."""
 
+NAMED = ("problem", "dataset", "partition")
+"""Keys of the spec whose value can be a name alone."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -95,17 +98,18 @@ def duel(
       fedrepro duel fedmgs fedmavg --data digits
       fedrepro duel my_method.py:FedLloyd fedmgs --data digits --clients 20
       fedrepro duel fedmgs fedpalm --data my.npz --set problem.K=5 --set dataset.labels=y
+      fedrepro duel perfedsi ditto --data photos --set problem.name=personal-side --partition given
     """
     from fedrepro.cli.compute import run
     from fedrepro.cli.report import show
 
     sides = _sides(a, b)
-    problem = registry.problems()[sides[0].entry.problem]
+    changes = [(path, node.plain()) for path, node in map(nodes.setting, sets)]
+    problem = _problem(sides[0].entry, data, {".".join(path): value for path, value in changes})
     metric = _metric(problem, metric)
     spec = _spec(sides, problem, metric, data, partition, clients, {"trials": trials, "rounds": rounds})
-    for option in sets:
-        path, node = nodes.setting(option)
-        _put(spec, path, node.plain())
+    for path, value in sorted(changes, key=lambda change: change[0] not in [[key] for key in NAMED]):
+        _put(spec, path, value)
     file = _write(spec)
     if features := _features(spec["dataset"]):
         click.echo(
@@ -149,6 +153,17 @@ def _side(name: str, problem: str) -> Side:
     return Side(registry.methods()[chosen[0]], file)
 
 
+def _problem(method: MethodEntry, data: str, changes: dict[str, Any]) -> ProblemEntry:
+    """Return the problem to compare on: the one that --set names, or else the first of the method's for such data."""
+    problems = registry.problems()
+    if (named := changes.get("problem.name", changes.get("problem"))) in problems:
+        return problems[named]
+    own = problems[method.problem]
+    kinds = {registry.datasets()[data].kind} if data in registry.datasets() else set(FILES)
+    able = [own, *(problem for problem in problems.values() if registry.runs_on(method, problem))]
+    return next((problem for problem in able if problem.data_kind in kinds), own)
+
+
 def _metric(problem: ProblemEntry, metric: str | None) -> str:
     if metric is not None and metric not in problem.metrics:
         raise UserError(
@@ -171,8 +186,10 @@ def _spec(
     (a, b), kind = sides, problem.data_kind
     dataset = {"name": data}
     if data not in registry.datasets():
-        if not Path(data).is_file() or kind not in FILES:
+        if not Path(data).exists():
             raise UserError(f"--data {data}: neither a dataset{nearest(data, registry.datasets())} nor a file")
+        if kind not in FILES:
+            raise UserError(f"--data {data}: the problem {problem.name} reads no files of your own")
         dataset = {"name": FILES[kind], "path": data}
     spread = partition or PARTITIONS.get(kind)
     files = dict.fromkeys(side.file for side in sides if side.file)
@@ -208,21 +225,36 @@ def _features(dataset: dict[str, Any]) -> list[str]:
 
 
 def _put(spec: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set a key of the spec by its path; a parameter of a method by its name alone."""
+    """Set a key of the spec by its path; a parameter of the methods, the problem or the data by its name alone."""
     if len(path) == 1 and path[0] not in spec:
-        curves = [
-            c for c in spec["panels"]["a"]["curves"] if path[0] in registry.methods()[c["algorithm"]].parameters()
-        ]
-        if not curves:
-            raise UserError(f"--set {path[0]}: neither a key of the spec nor a parameter of one of the methods")
-        for curve in curves:
-            curve[path[0]] = value
+        holders = _holders(spec, path[0])
+        if not holders:
+            raise UserError(
+                f"--set {path[0]}: neither a key of the spec nor a parameter of the methods, the problem or the data"
+            )
+        for holder in holders:
+            holder[path[0]] = value
         return
+    if len(path) == 1 and path[0] in NAMED and not isinstance(value, dict):
+        value = {"name": value}
     for key in path[:-1]:
         spec = spec.setdefault(key, {})
         if not isinstance(spec, dict):
             raise UserError(f"--set {'.'.join(path)}: '{key}' has no keys below it")
     spec[path[-1]] = value
+
+
+def _holders(spec: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the mappings of the spec that a parameter belongs to: the curves, else the problem, else the data."""
+    curves = spec["panels"]["a"]["curves"]
+    if found := [curve for curve in curves if name in registry.methods()[curve["algorithm"]].parameters()]:
+        return found
+    problem = registry.problems().get(spec["problem"].get("name"))
+    if problem is not None and name in problem.parameters:
+        return [spec["problem"]]
+    tables: dict[str, Any] = {"dataset": registry.datasets(), "partition": registry.partitions()}
+    data = [(spec[key], table.get(spec[key].get("name"))) for key, table in tables.items() if key in spec]
+    return [holder for holder, entry in data if entry is not None and name in entry.parameters()]
 
 
 def _write(spec: dict[str, Any]) -> Path:
