@@ -92,6 +92,15 @@ def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, m
     )
 
 
+def test_two_methods_with_the_same_values_are_not_ordered(duel: Duel, tmp_path: Path) -> None:
+    lines = ["from fedrepro import FedMGS\n\nclass Same(FedMGS):", "    def rounds(self, problem, rng, **given):"]
+    lines += ["        yield from FedMGS(m=self.m).rounds(problem, rng, **given)\n"]
+    (tmp_path / "same.py").write_text("\n".join(lines))
+    for trials in (1, 3):
+        done = duel("same.py", "fedmgs", *SYNTHETIC, *SMALL, "--trials", trials)
+        assert done.output.splitlines()[-1] == "Same and FedMGS end with the same objective in every trial"
+
+
 def test_one_trial_of_a_stand_in_has_no_interval(duel: Duel, tmp_path: Path) -> None:
     words = ("--data", "mnist", "--set", "dataset.n=200", "--clients", 4, "--rounds", 1, "--trials", 1)
     assert duel("fedmgs", "fedcavg", *words).exit_code == 2

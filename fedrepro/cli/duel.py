@@ -291,6 +291,8 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
         return f"{a} and {b} cannot be compared: {row.why}"
     margin = row.margins[0]
     value, low, high = margin.value, margin.low, margin.high  # positive if A is better
+    if value == low == high == 0 or (value == 0 and row.trials == 1):
+        return f"{a} and {b} end with the same {metric} in every trial"
     better = row.claim.says.removeprefix(f"{a} ends ").removesuffix(f" than {b}")
     if row.verdict == "fails" or value < 0:
         a, b, value, low, high = b, a, -value, -high, -low
