@@ -23,6 +23,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.errors import UserError
+from fedrepro.parameters import ranges
 from fedrepro.protocols import Method
 from fedrepro.registry import MethodEntry
 
@@ -111,12 +112,19 @@ def register(module: OwnModule) -> list[str]:
     """
     loaded = _executed(module)
     own = [thing for thing in vars(loaded).values() if isinstance(thing, type) and thing.__module__ == module.name]
-    methods = [cls for cls in own if Method in cls.__mro__ and not inspect.isabstract(cls)]
+    derived = [cls for cls in own if Method in cls.__mro__]
+    methods = [cls for cls in derived if not inspect.isabstract(cls)]
+    if derived and not methods:
+        raise UserError(f"{module.file}: the class {derived[0].__name__} needs a function rounds, as every method does")
     if not methods:
         raise UserError(f"{module.file}: defines no method (a class that derives from fedrepro.Method)")
     for cls in methods:
         if not _is_frozen(cls):
             raise UserError(f"{module.file}: the class {cls.__name__} needs the line @dataclass(frozen=True) above it")
+        try:
+            ranges(cls)
+        except (AttributeError, NameError, SyntaxError, TypeError) as error:
+            raise UserError(f"{module.file}: an annotation of the class {cls.__name__} is not valid: {error}") from None
         name = cls.__name__.lower()
         before = registry.methods().get(name)
         if before is not None and of(name) is None:

@@ -186,6 +186,14 @@ def test_an_edit_makes_results_stale(own: Path, fedrepro: Call) -> None:
         ("\nimport nowhere_at_all", "my_method.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         (METHOD.replace("TwiceAsMany", "FedPALM"), "the class FedPALM has the name of the method 'fedpalm'; rename it"),
         (METHOD.replace("@dataclass(frozen=True)", ""), "the class TwiceAsMany needs the line @dataclass(frozen=True)"),
+        (
+            "from fedrepro import Method\nclass A(Method):\n    m: int = 1",
+            "the class A needs a function rounds, as every",
+        ),
+        (
+            METHOD.replace("Annotated[int, Whole(1)]", "'Anotated[int]'"),
+            "an annotation of the class TwiceAsMany is not valid: name 'Anotated' is not defined",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_module_is_said_at_the_key(own: Path, text: str, message: str) -> None:
