@@ -263,6 +263,9 @@ def test_one_mistake_is_one_error(small: Path) -> None:
     for old, new in (("K: 3}", "K: 0}"), ("{name: clustering}", "{name: clustering, K: 0}")):
         (error,) = errors_of(small, text.replace(old, new))
         assert re.search(r"K must be an integer .*, not 0  \(in: ", error)
+    views = "problem: {name: gcca, K: two}\ndataset: gcca-toy\npanels: {a: {curves: [{algorithm: cutemaxvar}]}}\n"
+    (error,) = errors_of(small, f"paper: beyond\nfigure: small\ntitle: t\ntrials: 1\nrounds: 1\n{views}")
+    assert "K must be an integer of at least 1, not 'two'" in error
 
 
 @pytest.mark.parametrize(

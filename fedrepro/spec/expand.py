@@ -191,8 +191,9 @@ class Expander:
         for name in fitting.keys() & values.keys():
             self.reduced.setdefault((name, fitting[name]), {})[_short(values[name])] = None
         values |= {name: size for name, size in fitting.items() if name in values}
-        self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
-        self._check_problem(panel, item, parts, facts)
+        _, valid = self.collect.clean(lambda: self._check_problem(panel, item, parts, facts))
+        if valid:
+            self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
         params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
         explicit = {k: values[k] for k in params if k in values}
         usual = problem_values(self.root.get("problem"), parts.problem)
