@@ -419,6 +419,15 @@ def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_the
     }.items():
         found = fedrepro("describe", name)
         assert (found.exit_code, found.stderr) == (2, f"error: '{name}' {answer}\n")
+    for name, owners, first in (
+        ("fraction", "personal-fedavg, sr-ph, pr-sh, local and 3 more", "personal-fedavg"),
+        ("lam", "completion and completion-split", "completion"),
+        ("gcca.center", "gcca", "gcca"),
+        ("problem.widths", "personal and personal-side", "personal"),
+    ):
+        word = name.rpartition(".")[2]
+        told = f"error: '{word}' is a parameter of {owners}: `fedrepro describe {first}` explains it\n"
+        assert fedrepro("describe", name).stderr == told
     hint = "'qqqq' is not a name that a spec can use (`fedrepro list` shows "
     assert hint in fedrepro("describe", "gcca/fig4", "qqqq").stderr
 

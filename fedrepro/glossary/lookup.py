@@ -22,6 +22,9 @@ from fedrepro.spec.panels import KINDS
 
 LISTED = "algorithms, problems, datasets, partitions and metrics"
 
+FEW = 4
+"""Owners of a parameter that a message lists."""
+
 
 @dataclass(frozen=True)
 class _Named:
@@ -108,14 +111,26 @@ def _discrepancies(name: str, experiments: Path) -> list[_Named]:
 
 
 def _elsewhere(name: str) -> str:
-    """Return which command explains a claim, a figure or a paper; '' for another name."""
+    """Return which command explains a claim, a figure, a paper or a parameter; '' for another name."""
     if name in claim_ids():
         return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
     if name in names_of_specs():
         numbers = f"; `fedrepro show {name}` prints its numbers" if "/" in name else ""
         what = "figure" if numbers else "paper" if name in registry.PAPERS else "set of figures"
         return f"'{name}' is a {what}: `fedrepro verdict {name}` prints its claims{numbers}"
+    owner, _, parameter = name.rpartition(".")
+    if owners := [known for known in _owners(parameter) if owner in ("", "problem", known)]:
+        listed = owners if len(owners) <= FEW else [*owners[:FEW], f"{len(owners) - FEW} more"]
+        listed = [", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed
+        return f"'{parameter}' is a parameter of {' and '.join(listed)}: `fedrepro describe {owners[0]}` explains it"
     return ""
+
+
+def _owners(parameter: str) -> list[str]:
+    """Return the problems, methods, datasets and partitions that have a parameter of this name."""
+    tables = (registry.methods(), registry.datasets(), registry.partitions())
+    owners = [problem.name for problem in registry.problems().values() if parameter in problem.parameters]
+    return owners + [entry.name for table in tables for entry in table.values() if parameter in entry.parameters()]
 
 
 def _unknown(name: str, known: Iterable[_Named]) -> str:
