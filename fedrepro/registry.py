@@ -121,7 +121,12 @@ class ProblemEntry:
 
 @dataclass(frozen=True)
 class PartitionEntry(_Entry):
-    """A registered partition: a class that derives from ``fedrepro.protocols.Partition``."""
+    """A registered partition: a class that derives from ``fedrepro.protocols.Partition``.
+
+    ``kinds`` are the kinds of data that it divides; empty if it divides all kinds.
+    """
+
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,9 +167,9 @@ def add_problem(cls: type[Any], summary: str, *, data_kind: str, artifacts: tupl
     _put(_PROBLEMS, ProblemEntry(cls, summary, data_kind, artifacts))
 
 
-def add_partition(name: str, cls: type[Any], summary: str) -> None:
+def add_partition(name: str, cls: type[Any], summary: str, *kinds: str) -> None:
     """Register a partition; see ``PartitionEntry``."""
-    _put(_PARTITIONS, PartitionEntry(name, cls, summary))
+    _put(_PARTITIONS, PartitionEntry(name, cls, summary, kinds))
 
 
 def add_dataset(name: str, cls: type[Any], summary: str, **facts: Any) -> None:

@@ -295,6 +295,19 @@ def test_a_check_of_a_round_that_no_tier_has_is_an_error(small: Path, fedrepro: 
     assert fedrepro("validate", small, "--set", "rounds=3").exit_code == 0
 
 
+def test_a_partition_divides_data_of_its_kind(small: Path) -> None:
+    head = "paper: beyond\nfigure: small\ntitle: t\ntrials: 1\nrounds: 1\npartition: {name: uniform, P: 2}\n"
+    curves = "problem: {name: NAME}\ndataset: DATA\npanels: {a: {curves: [{algorithm: [METHOD]}]}}\n"
+    for name, data, method, text in (
+        ("gcca, K: 1", "gcca-toy", "cutemaxvar", "views; these data have their own clients"),
+        ("completion", "movielens-1m", "als", "ratings; use 'users' or 'given'"),
+        ("personal", "cifar10", "local", "images; use 'alphabets', 'iid_images' or 'given'"),
+    ):
+        words = curves.replace("NAME", name).replace("DATA", data).replace("METHOD", method)
+        (error,) = errors_of(small, head + words)
+        assert f"6:12: the partition 'uniform' does not divide {text}  (in: " in error
+
+
 def test_null_takes_published_numbers_and_options_of_another_panel_away(small: Path) -> None:
     text = small.read_text().replace("yscale: log", "yscale: log\n    published: [{y: 1}]\n    options: {zoom: 0.5}")
     text = text.replace("b: {like: a,", "b: {like: a, published: null, options: null,")

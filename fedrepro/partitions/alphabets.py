@@ -63,4 +63,4 @@ class Alphabets(Partition):
         return assigned
 
 
-add_partition("alphabets", Alphabets, "One alphabet per client, a fixed number of drawings per character")
+add_partition("alphabets", Alphabets, "One alphabet per client, a fixed number of drawings per character", "images")

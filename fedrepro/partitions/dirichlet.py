@@ -46,4 +46,4 @@ class Dirichlet(Partition):
         return fill_empty(client, self.P)
 
 
-add_partition("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class")
+add_partition("dirichlet", Dirichlet, "Label skew: Dirichlet shares of every class", "samples")

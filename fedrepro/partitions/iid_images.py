@@ -42,4 +42,4 @@ class IidImages(Partition):
         return assigned
 
 
-add_partition("iid_images", IidImages, "Train and test images dealt out at random in equal numbers")
+add_partition("iid_images", IidImages, "Train and test images dealt out at random in equal numbers", "images")

@@ -70,4 +70,4 @@ def _clusters(X: Any, P: int, n_init: int, batch: int | None, seed: int) -> np.n
         return np.asarray(model.fit_predict(X), dtype=np.intp)
 
 
-add_partition("similarity", Similarity, "K-means clusters of the samples, one per client")
+add_partition("similarity", Similarity, "K-means clusters of the samples, one per client", "samples")

@@ -106,4 +106,4 @@ def _pairs(shards: np.ndarray, P: int, rng: np.random.Generator) -> np.ndarray:
     return pairs
 
 
-add_partition("two_digits", TwoDigits, "Two classes per client, in equal, quota or power-law shards")
+add_partition("two_digits", TwoDigits, "Two classes per client, in equal, quota or power-law shards", "samples")

@@ -31,4 +31,4 @@ class Uniform(Partition):
         return client
 
 
-add_partition("uniform", Uniform, "Equal random split, sizes differ by at most one")
+add_partition("uniform", Uniform, "Equal random split, sizes differ by at most one", "samples")

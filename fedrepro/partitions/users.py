@@ -51,4 +51,6 @@ class Users(Partition):
         return client[: data.users]  # which ids are unused does not matter: they are drawn uniformly
 
 
-add_partition("users", Users, "Users in random order, dealt out to clients in equal numbers")
+add_partition(
+    "users", Users, "Users in random order, dealt out to clients in equal numbers", "ratings", "split-ratings"
+)

@@ -178,7 +178,7 @@ class Expander:
         if problem is None or dataset is None or (partition is None and self.resolve.given("partition", panel, point)):
             return None
         parts = _Parts(problem, problem_params, dataset, partition)
-        self._check_kinds(entry, parts, point, item)
+        self._check_kinds(panel, entry, parts, point, item)
         facts = self._facts(panel, parts, item)
         if method is None:
             return None
@@ -268,14 +268,22 @@ class Expander:
                 self.collect.unknown(node, node.value, known, what, "artifacts")
         return tuple(node.value for node in asked)
 
-    def _check_kinds(self, entry: registry.MethodEntry, parts: _Parts, point: Point, item: Node) -> None:
-        """Check that the method and the dataset are of the problem's kind."""
+    def _check_kinds(self, panel: Node, entry: registry.MethodEntry, parts: _Parts, point: Point, item: Node) -> None:
+        """Check that the method and the dataset are of the problem's kind, and that the partition divides such data."""
         problem, dataset = parts.problem, parts.dataset
         if not registry.runs_on(entry, problem):
             self.collect.error(
                 item.get("algorithm"), f"'{entry.name}' solves the problem '{entry.problem}', not '{problem.name}'"
             )
         kind = dataset.shape.get("kind", dataset.entry.kind)
+        partition = parts.partition.entry if parts.partition else None
+        if partition is not None and partition.kinds and kind not in partition.kinds:
+            others = [f"'{other.name}'" for other in registry.partitions().values() if kind in other.kinds]
+            more = f"use {', '.join(others)} or 'given'" if others else "these data have their own clients"
+            self.collect.error(
+                self.resolve.given("partition", panel, point),
+                f"the partition '{partition.name}' does not divide {kind}; {more}",
+            )
         if kind != problem.data_kind:
             kinds = [p for p in registry.problems().values() if p.data_kind == kind]
             others = [other.name for other in kinds if registry.runs_on(entry, other)]
