@@ -191,6 +191,9 @@ def test_entries_in_a_table_or_a_matrix(folder):
     ]
     np.savetxt("z.csv", np.ones((3, 2)), delimiter=",")
     refused("entries-file", "side: has 3 rows of 2 numbers; there are 2 clients", path="e.csv", side="z.csv")
+    (folder / "z.csv").write_text("beds,client,rural\n4,2,0\n3,1,1\n")
+    told = "z.csv has the column 'client': sort its rows by the client, and remove this column"
+    refused("entries-file", told, path="e.csv", side="z.csv")
 
 
 def test_regression_tables_and_archives_agree(folder):

@@ -123,7 +123,7 @@ class ImagesFile(OwnFiles):
             arrays["split"] = [part == "test" for part in parts]
         side = self.side or str(path / SIDE_FILE)
         if self.side is not None or Path(side).is_file():
-            arrays["side"] = Content(path, {}).read_side("side", side)
+            arrays["side"] = Content(path, {}).read_side("side", side, "client")
         return arrays
 
 

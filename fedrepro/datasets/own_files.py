@@ -149,7 +149,7 @@ class Content:
             usual = next((name for name in array.usual if name in self.arrays), None)
             name = getattr(loader, parameter) or usual
             if name is not None:
-                taken[parameter] = self._read(parameter, name, array, parameter in loader.files)
+                taken[parameter] = self._read(parameter, name, array, loader)
         counts = {} if rows is None else {"rows": rows}
         counts |= {parameter: len(values) for parameter, values in taken.items() if table[parameter].aligned}
         if len(set(counts.values())) > 1:
@@ -157,10 +157,10 @@ class Content:
             raise ParameterError("path", f"{self.path}: its columns differ in length ({listed})")
         return taken
 
-    def _read(self, parameter: str, name: str, array: Array, elsewhere: bool) -> Any:
+    def _read(self, parameter: str, name: str, array: Array, loader: Any) -> Any:
         if array.kind == "side":
-            return self.read_side(parameter, name)
-        values = self.values(parameter, name, elsewhere)
+            return self.read_side(parameter, name, loader.client)
+        values = self.values(parameter, name, parameter in loader.files)
         if array.kind == "numbers":
             return numbers(parameter, self.path, values, array.axes, row=self._row(name))
         if array.kind == "any":
@@ -182,8 +182,11 @@ class Content:
             parameter, f"{self.path} has no column or variable '{name}'{close} (it contains {self}){file}"
         )
 
-    def read_side(self, parameter: str, name: str) -> np.ndarray:
-        """Return the clients' side information (M, k): a variable of the file, or the only matrix of another file."""
+    def read_side(self, parameter: str, name: str, client: str | None = None) -> np.ndarray:
+        """Return the clients' side information (M, k): a variable of the file, or the only matrix of another file.
+
+        Another table must not have the column ``client``, whose numbers would be read as side information.
+        """
         if name in self.arrays:
             return numbers(parameter, self.path, self.arrays[name], 2)
         file = Path(name)
@@ -193,6 +196,9 @@ class Content:
                 f"{self.path} has no variable '{name}' and there is no such file; it is the clients' side information",
             )
         content = opened(parameter, file)
+        if content.is_table and client in content.arrays:
+            message = f"{file} has the column '{client}': sort its rows by the client, and remove this column"
+            raise ParameterError(parameter, message)
         return numbers(parameter, file, content.matrix(parameter), 2)
 
     def columns(self, parameter: str, without: Sequence[str | None] = ()) -> Any:
