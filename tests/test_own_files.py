@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -172,6 +173,13 @@ def test_views_that_are_not_aligned(folder):
     ]
     np.savez("w.npz", a=np.ones((3, 4)))
     refused("views-file", "contains 1 matrices with rows and columns", path="w.npz")
+
+
+@pytest.mark.parametrize("sign", ["::", ";", "\t"])
+def test_ratings_that_are_not_separated_by_commas(folder, sign):
+    (folder / "r.csv").write_text("".join(f"{sign.join(row)}\n" for row in ("123", "134", "225")))
+    told = re.escape(f"path: r.csv separates its columns by {sign!r}; separate them by commas")
+    refused("ratings-file", told, path="r.csv")
 
 
 def test_entries_in_a_table_or_a_matrix(folder):

@@ -123,6 +123,10 @@ class RatingsFile(OwnFiles):
         if absent is None:
             return taken
         if content.is_table:
+            (first, *others) = content.arrays
+            if not others and (sign := next((sign for sign in ("::", ";", "\t", "|") if sign in first), "")):
+                wrong = f"{content.path} separates its columns by {sign!r}; separate them by commas"
+                raise ParameterError("path", wrong)
             raise ParameterError(
                 absent,
                 f"{content.path} has no column of the {absent} (it contains {content}); name it with {absent}:, or use "
