@@ -179,7 +179,7 @@ def test_near_misses_of_names_in_own_specs_are_suggested(
 ) -> None:
     small.write_text(small.read_text().replace("paper: beyond", "paper: mine").replace("small.1", "pull.close"))
     monkeypatch.chdir(tmp_path)
-    for name, near in (("pull.clos", "pull.close"), ("mine/smal", "mine/small")):
+    for name, near in (("pull.clos", "pull.close"), ("mine/smal", "mine/small"), ("small", "mine/small")):
         missed = fedrepro("verdict", name)
         assert missed.exit_code == 2
         assert f"error: {name}: no such figure, paper or claim, did you mean '{near}'? (`fedrepro" in missed.stderr

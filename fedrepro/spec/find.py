@@ -150,7 +150,9 @@ def _named(name: str) -> list[Selected]:
             f"{name}: its results are in {results}, but no spec in this folder or up to {DEEPEST} folders below has "
             "this name; give the path of its spec instead"
         )
-    near = nearest(short, [*names_of_specs(), *claim_ids(), *(known for spec in own for known in spec.names)])
+    figures = [*names_of_specs(), *(known for spec in own for known in spec.names)]
+    inside = [known for known in figures if known.endswith(f"/{short}")]  # a figure without its paper
+    near = f", did you mean '{inside[0]}'?" if len(inside) == 1 else nearest(short, [*figures, *claim_ids()])
     deeper = "" if near else f"; name a spec that is more than {DEEPEST} folders below by its path"
     raise UserError(f"{name}: no such figure, paper or claim{near} (`fedrepro list figures` shows all{deeper})")
 
