@@ -169,7 +169,8 @@ class Expander:
         dataset = self.resolve.dataset(panel, point, item)
         shape = dataset.shape if dataset else {}
         partition = self.resolve.partition(panel, point, shape)
-        rounds, own_rounds = self._rounds(panel, point)
+        every, own_every = self._every(panel)
+        rounds, own_rounds = self._rounds(panel, point, every)
         given = {k: v for k, v in point.items() if k not in keys.CURVE and k in entry.parameters()}
         values = {k: v.plain() for k, v in given.items()}
         method = self.collect.attempt(lambda: entry.make(**values), given, item, f"'{entry.name}'")
@@ -198,7 +199,7 @@ class Expander:
         explicit = {k: values[k] for k in params if k in values}
         usual = problem_values(self.root.get("problem"), parts.problem)
         setting = Setting(
-            series=_series(entry.name, explicit, parts.names, parts.problem_params, usual, own_rounds),
+            series=_series(entry.name, explicit, parts.names, parts.problem_params, usual, own_rounds, own_every),
             problem=parts.problem.name,
             problem_params=parts.problem_params,
             dataset=parts.dataset.entry.name,
@@ -208,7 +209,7 @@ class Expander:
             algorithm=entry.name,
             params=params,
             rounds=rounds,
-            record_every=self.recording.every,
+            record_every=every,
             record_dense=self.recording.dense,
             metrics=metrics,
             artifacts=artifacts,
@@ -219,11 +220,17 @@ class Expander:
         select = {**params, **parts.names, **parts.problem_params, "algorithm": entry.name, "series": setting.series}
         return _Draft(setting, select, explicit)
 
-    def _rounds(self, panel: Node, point: Point) -> tuple[int, int | None]:
+    def _every(self, panel: Node) -> tuple[int, int | None]:
+        """Return every which round of a panel's curves is recorded, and again if the panel states it (else None)."""
+        own = panel.get("record_every")
+        every = self.collect.count(own, "record_every", self.recording.every)
+        return every, every if own else None
+
+    def _rounds(self, panel: Node, point: Point, every: int) -> tuple[int, int | None]:
         """Return the rounds of a curve, and again if the curve or its panel states them (else None)."""
         own = point.get("rounds") or panel.get("rounds")
         rounds = self.collect.count(own, "rounds", self.recording.rounds, low=0, most=MOST_ROUNDS)
-        recorded = min(self.recording.dense, rounds) + rounds // self.recording.every
+        recorded = min(self.recording.dense, rounds) + rounds // every
         if recorded > MOST_RECORDED:
             counts = f"about {recorded:,} of {rounds:,} rounds would be recorded, and at most {MOST_RECORDED:,} can be"
             where = own or self.root.get("rounds")
@@ -344,12 +351,14 @@ def _series(
     problem: Mapping[str, Any],
     usual: Mapping[str, Any],
     rounds: int | None,
+    every: int | None,
 ) -> str:
     """Return the setting's name in the results: algorithm, parameters of the spec, dataset, partition, etc."""
     changed = {k: v for k, v in problem.items() if usual.get(k) != v}
     words = [algorithm, *(f"{k}={_short(v)}" for k, v in explicit.items())]
     words += [f"@ {names['dataset']}", *([f"/ {names['partition']}"] if names["partition"] else [])]
-    words += [f"{k}={_short(v)}" for k, v in changed.items()] + ([f"rounds={rounds}"] if rounds is not None else [])
+    words += [f"{k}={_short(v)}" for k, v in changed.items()]
+    words += [f"{k}={v}" for k, v in (("rounds", rounds), ("record_every", every)) if v is not None]
     return " ".join(words)
 
 
