@@ -580,6 +580,18 @@ def test_sizes_are_bounded_before_they_take_memory(small: Path, old: str, new: s
     assert most < 50e6
 
 
+def test_a_panel_says_how_often_its_rounds_are_recorded(small: Path) -> None:
+    other = "  b: {like: a, rounds: 40, record_every: 10}\n"
+    text = small.read_text().replace("  b: {like: a, x: uplink_scalars}\n", other)
+    small.write_text(text.replace("rounds: 5\n", "rounds: 5\nrecord_dense: 2\n", 1))
+    left, right = load(small, "quick").panels
+    assert left.curves[0].setting.recorded == [0, 1, 2, 3, 4, 5]
+    assert right.curves[0].setting.recorded == [0, 1, 2, 10, 20, 30, 40]
+    assert right.curves[0].setting.series.endswith(" rounds=40 record_every=10")
+    (error,) = errors_of(small, small.read_text().replace("record_every: 10", "record_every: 0"))
+    assert "record_every must be an integer of at least 1, not 0" in error
+
+
 def test_recorded_rounds_are_the_dense_ones_the_multiples_and_the_last(small: Path) -> None:
     setting = load(small, "quick").panels[0].curves[0].setting
     for rounds, every, dense in itertools.product((0, 1, 7, 20, 41), (1, 3, 50), (0, 2, 6, 100)):
