@@ -161,6 +161,37 @@ def test_a_problem_that_is_named_decides_the_metric(duel: Duel, tmp_path: Path) 
     assert spec["dataset"]["split"] == "part"
 
 
+def test_clients_that_a_file_names_are_used_unless_a_number_is_given(duel: Duel, tmp_path: Path) -> None:
+    rows = [f"u{k % 6},i{k // 6},{k % 5 + 1},{'ab'[k % 2]}" for k in range(30)]
+    (tmp_path / "my.csv").write_text("\n".join(["user,item,rating,region", *rows]))
+    words = ("als", "fedmc-admm", "--data", "my.csv", "--rounds", 1, "--trials", 1, "--set", "r=2")
+    named, drawn = ("--set", "client=region"), {"name": "users", "P": 3}
+    for more, partition in (
+        (named, {"name": "given"}),
+        (("--set", "dataset.client=region"), {"name": "given"}),
+        ((*named, "--clients", 3), drawn),
+        ((*named, "--partition", "users", "--set", "P=3"), drawn),
+        (("--set", "P=3"), drawn),
+    ):
+        done = duel(*words, *more)
+        assert done.exit_code == 0, done.output
+        assert yaml.safe_load((tmp_path / "als-fedmc-admm-my.yaml").read_text())["partition"] == partition
+        assert " and " not in done.output.splitlines()[-1], "the methods are compared"
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_clients_of_images_are_used(duel: Duel, tmp_path: Path, split: bool) -> None:
+    count = np.arange(24)
+    parts = {"split": count % 2} if split else {}
+    pixels = np.zeros((24, 16, 16), dtype=np.uint8)
+    np.savez(tmp_path / "my.npz", pixels=pixels, labels=count % 3, client=count // 12, **parts)
+    spec = {"dataset": {"name": "images-file", "path": "my.npz"}, "partition": {"name": "iid_images"}}
+    spec |= {"problem": {"name": "personal"}, "panels": {"a": {"curves": []}}}
+    assert dueling._names_clients(spec, [])
+    assert not dueling._names_clients(spec, [(["size"], 2)]), "not readable: reported when the spec is run"
+    assert not dueling._names_clients(spec, [(["dataset", "sise"], 20)])
+
+
 def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> None:
     words = ("fedcgds", "fedcavg", *SYNTHETIC, *SMALL)
     assert duel(*words).exit_code == 0

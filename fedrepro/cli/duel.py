@@ -31,7 +31,7 @@ FILES = {
 }
 """The dataset that reads a user's file, by the kind of data."""
 
-PARTITIONS = {"samples": "uniform", "ratings": "users", "images": "iid_images"}
+PARTITIONS = {"samples": "uniform", "ratings": "users", "split-ratings": "users", "images": "iid_images"}
 """The usual partition, by the kind of data; data of other kinds name their clients."""
 
 NAMED = ("problem", "dataset", "partition")
@@ -55,8 +55,14 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.argument("a", metavar="A", shell_complete=complete_method)
 @click.argument("b", metavar="B", shell_complete=complete_method)
 @click.option("--data", required=True, metavar="DATASET|FILE", help="A dataset, or a file of your own.")
-@click.option("--partition", metavar="PARTITION", help="Distribution to clients (default: the usual one of the data).")
-@click.option("--clients", type=click.IntRange(min=1), default=10, show_default=True, help="Number of clients.")
+@click.option(
+    "--partition",
+    metavar="PARTITION",
+    help="Distribution to clients (default: the clients that your file names, else the usual one of the data).",
+)
+@click.option(
+    "--clients", type=click.IntRange(min=1), help="Number of clients to draw, also if your file names its own.  [10]"
+)
 @click.option("--rounds", type=click.IntRange(min=0), default=50, show_default=True, help="Number of rounds.")
 @click.option("--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Number of paired trials.")
 @click.option("--metric", help="The metric that decides (default: the problem's first one).")
@@ -77,7 +83,7 @@ def duel(
     b: str,
     data: str,
     partition: str | None,
-    clients: int,
+    clients: int | None,
     rounds: int,
     trials: int,
     metric: str | None,
@@ -98,16 +104,19 @@ def duel(
       fedrepro duel fedmgs fedmavg --data digits
       fedrepro duel my_method.py:FedLloyd fedmgs --data digits --clients 20
       fedrepro duel fedmgs fedpalm --data my.npz --set problem.K=5 --set dataset.labels=y
-      fedrepro duel perfedsi ditto --data photos --set problem.name=personal-side --partition given
+      fedrepro duel perfedsi ditto --data photos --set problem.name=personal-side
     """
     from fedrepro.cli.compute import run
     from fedrepro.cli.report import show
 
     sides = _sides(a, b)
     changes = [(path, node.plain()) for path, node in map(nodes.setting, sets)]
-    problem = _problem(sides[0].entry, data, {".".join(path): value for path, value in changes})
+    set_values = {".".join(path): value for path, value in changes}
+    problem = _problem(sides[0].entry, data, set_values)
     metric = _metric(problem, metric)
-    spec = _spec(sides, problem, metric, data, partition, clients, {"trials": trials, "rounds": rounds})
+    spec = _spec(sides, problem, metric, data, partition, clients or 10, {"trials": trials, "rounds": rounds})
+    if partition is None and clients is None and _names_clients(spec, changes):
+        spec["partition"] = {"name": "given"}
     for path, value in sorted(changes, key=lambda change: change[0] not in [[key] for key in NAMED]):
         _put(spec, path, value)
     file = _write(spec)
@@ -210,6 +219,26 @@ def _spec(
     claim = {"id": "mine.duel", "says": f"{a.entry.label} ends {better} than {b.entry.label}", "where": "ours"}
     check = f"y(at='end', algorithm='{names[0]}') {sign} y(at='end', algorithm='{names[1]}')"
     return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
+
+
+def _names_clients(spec: dict[str, Any], changes: list[tuple[list[str], Any]]) -> bool:
+    """Return whether the spec's dataset is a file of the user that names its clients, with the changes of ``--set``.
+
+    Data that cannot be read name none here; the error is reported when the spec is run.
+    """
+    parameters = dict(spec["dataset"])
+    if "path" not in parameters or "partition" not in spec or any(path == ["dataset"] for path, _ in changes):
+        return False
+    for path, value in changes:
+        if path[:-1] == ["dataset"] or (len(path) == 1 and spec["dataset"] in _holders(spec, path[0])):
+            parameters[path[-1]] = value
+    entry = registry.datasets()[parameters.pop("name")]
+    if not set(parameters) <= set(entry.parameters()):
+        return False
+    try:
+        return "P" in entry.make(**parameters).shape()
+    except UserError:
+        return False
 
 
 def _features(dataset: dict[str, Any]) -> list[str]:
