@@ -192,6 +192,19 @@ def test_clients_of_images_are_used(duel: Duel, tmp_path: Path, split: bool) -> 
     assert not dueling._names_clients(spec, [(["dataset", "sise"], 20)])
 
 
+def test_the_error_on_held_back_data_decides_where_the_problem_has_it(duel: Duel, tmp_path: Path) -> None:
+    np.savez(tmp_path / "my.npz", x=np.eye(40, 3), y=np.arange(40) % 7, client=np.arange(40) % 4, z=np.eye(4, 2))
+    words = ("shift-fedavg", "shift-perfedsi", "--data", "my.npz", "--rounds", 1, "--trials", 1)
+    assert " in mse (one trial" in duel(*words).output.splitlines()[-1]
+    (tmp_path / "shift-fedavg-shift-perfedsi-my.yaml").unlink()
+    assert " in mse_train (one trial" in duel(*words, "--set", "test=0").output.splitlines()[-1]
+    problems = registry.problems()
+    metrics = {name: dueling._metric(problem, None, {}) for name, problem in problems.items()}
+    decide = {"completion": "rmse", "completion-split": "rmse", "imc-observed": "rmse", "regression": "mse"}
+    assert metrics == {name: decide.get(name, problem.default_metrics[0]) for name, problem in problems.items()}
+    assert {metrics["personal"], metrics["personal-side"], metrics["gcca-deep"]} == {"accuracy"}, "test accuracy"
+
+
 def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> None:
     words = ("fedcgds", "fedcavg", *SYNTHETIC, *SMALL)
     assert duel(*words).exit_code == 0

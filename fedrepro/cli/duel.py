@@ -34,6 +34,9 @@ FILES = {
 PARTITIONS = {"samples": "uniform", "ratings": "users", "split-ratings": "users", "images": "iid_images"}
 """The usual partition, by the kind of data; data of other kinds name their clients."""
 
+HELD_BACK = ("mse", "rmse")
+"""Metrics on held-back data. The first one that a problem has decides, unless no data are held back."""
+
 NAMED = ("problem", "dataset", "partition")
 """Keys of the spec whose value can be a name alone."""
 
@@ -65,7 +68,11 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 )
 @click.option("--rounds", type=click.IntRange(min=0), default=50, show_default=True, help="Number of rounds.")
 @click.option("--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Number of paired trials.")
-@click.option("--metric", help="The metric that decides (default: the problem's first one).")
+@click.option(
+    "--metric",
+    help="The metric that decides (default: the error on held-back data, `mse` or `rmse`, if the problem has it, else "
+    "its first metric: `objective` for clustering, test accuracy for images).",
+)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
 @set_option
 @stand_in_option
@@ -113,7 +120,7 @@ def duel(
     changes = [(path, node.plain()) for path, node in map(nodes.setting, sets)]
     set_values = {".".join(path): value for path, value in changes}
     problem = _problem(sides[0].entry, data, set_values)
-    metric = _metric(problem, metric)
+    metric = _metric(problem, metric, set_values)
     spec = _spec(sides, problem, metric, data, partition, clients or 10, {"trials": trials, "rounds": rounds})
     if partition is None and clients is None and _names_clients(spec, changes):
         spec["partition"] = {"name": "given"}
@@ -173,13 +180,15 @@ def _problem(method: MethodEntry, data: str, changes: dict[str, Any]) -> Problem
     return next((problem for problem in able if problem.data_kind in kinds), own)
 
 
-def _metric(problem: ProblemEntry, metric: str | None) -> str:
+def _metric(problem: ProblemEntry, metric: str | None, changes: dict[str, Any]) -> str:
     if metric is not None and metric not in problem.metrics:
         raise UserError(
             f"--metric {metric}: not a metric of {problem.name}{nearest(metric, problem.metrics)} "
             f"(metrics: {', '.join(problem.metrics)})"
         )
-    return metric or problem.default_metrics[0]
+    none = changes.get("test", changes.get("problem.test")) == 0
+    held_back = (name for name in HELD_BACK if name in problem.metrics and not none)
+    return metric or next(held_back, problem.default_metrics[0])
 
 
 def _spec(
