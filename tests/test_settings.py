@@ -381,13 +381,26 @@ def test_pairs_that_both_move_a_claim_are_planned_once_their_parts_are_computed(
 def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Path, fedrepro: Call) -> None:
     assert "1 of 1, about " in run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
     again = run(fedrepro, "run", "--only", "beyond.2", "--quiet", "--jobs", 1)
-    assert again == "1 sets of other values: 1 computed, 0 to do in about 0.0 h\n"
+    assert again == "1 set of other values: 1 computed, 0 to do in about 0.0 h\n"
     wrong = fedrepro("settings", "plan", "--only", "beyond.1.q1-33", "--tier", "quick")
     assert wrong.exit_code == 2
     assert wrong.stderr == (
         "error: --only beyond.1.q1-33: there is no such setting, did you mean 'beyond.1.q1-3'? "
         "(`fedrepro settings plan`)\n"
     )
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "show", "values", "claims"])
+def test_own_figures_have_no_settings(computed: Path, fedrepro: Call, command: str) -> None:
+    Path("mine.yaml").write_text(SMALL.replace("paper: beyond", "paper: mine"))
+    said = "mine.yaml: your own figures have no settings that a paper leaves open. To try other values, use `fedrepro "
+    said += "run FIGURE --set NAME=VALUE`, or write a list of values (a sweep) in the spec\n"
+    refused = fedrepro("settings", command, "mine.yaml", "--tier", "quick")
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"error: {said}")
+    if command == "claims":
+        both = fedrepro("settings", command, "mine.yaml", "beyond/small", "--tier", "quick", "--json")
+        assert (both.exit_code, both.stderr) == (0, said)
+        assert [fact["claim"] for fact in json.loads(both.stdout)] == ["small.1"]
 
 
 def test_runs_in_the_results_of_a_figure_are_reused(

@@ -15,7 +15,8 @@ from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, json_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.progress import duration
-from fedrepro.spec.find import experiments, find_some
+from fedrepro.spec import nodes
+from fedrepro.spec.find import called, experiments, find_some, is_study, stored_under
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
 
     shown = [
         (case, effect)
-        for own, cases in survey.computed(find_some(specs), _rows(), tier, results_dir, only)
+        for own, cases in survey.computed(_paths(specs), _rows(), tier, results_dir, only)
         if own is not None
         for case in cases
         for effect in survey.effects(case, own, results_dir, readings=readings)
@@ -203,7 +204,7 @@ def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
 
     found = [
         (own.figure.name, published_numbers.beside(own, cases, results_dir))
-        for own, cases in survey.computed(find_some(specs), _rows(), tier, results_dir, only)
+        for own, cases in survey.computed(_paths(specs), _rows(), tier, results_dir, only)
         if own is not None
     ]
     found = [(name, numbers) for name, numbers in found if numbers]
@@ -276,7 +277,7 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     """
     from fedrepro.alternatives import survey
 
-    gathered = survey.computed(find_some(specs), _rows(), tier, results_dir, only)
+    gathered = survey.computed(_paths(specs), _rows(), tier, results_dir, only)
     decided = survey.decided(gathered, _rows(), results_dir)
     if only:  # other settings of the remaining claims were not looked at
         decided = [one for one in decided if one.tried]
@@ -295,10 +296,33 @@ def _rows() -> list[Discrepancy]:
     return discrepancies.load_all(experiments())
 
 
+def _paths(names: tuple[str, ...]) -> list[Path]:
+    """Return the specs that the names select.
+
+    Raises UserError if all of them are a user's own figures, for which no discrepancies are listed; prints a note if
+    only some are.
+    """
+    paths = find_some(names)
+    listed = {row.paper for row in _rows()}
+    papers = {path: stored_under(nodes.read(path))[0] for path in paths} if names else {}
+    own = [path for path, paper in papers.items() if paper and is_study(paper) and paper not in listed]
+    if not own:
+        return paths
+    figures = ", ".join(map(called, own))
+    message = (
+        f"{figures}: your own figures have no settings that a paper leaves open. To try other values, use `fedrepro "
+        "run FIGURE --set NAME=VALUE`, or write a list of values (a sweep) in the spec"
+    )
+    if len(own) == len(paths):
+        raise UserError(message)
+    click.secho(message, fg="yellow", err=True)
+    return [path for path in paths if path not in own]
+
+
 def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[tuple[Numbers | None, list[Case]]]:
     from fedrepro.alternatives import survey
 
-    return list(survey.chosen(find_some(specs), _rows(), tier, root, only))
+    return list(survey.chosen(_paths(specs), _rows(), tier, root, only))
 
 
 def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[Entry]:
@@ -333,7 +357,8 @@ def _print_done(entries: Sequence[Entry]) -> None:
     done = sum(entry.cost.done for entry in entries)
     absent = [entry for entry in entries if entry.cost.figure is None]
     hours = ranking.total(to_do)
-    click.echo(f"{len(entries)} sets of other values: {done} computed, {len(to_do)} to do in about {hours:.1f} h")
+    sets = f"{len(entries)} set{'s' if len(entries) != 1 else ''}"
+    click.echo(f"{sets} of other values: {done} computed, {len(to_do)} to do in about {hours:.1f} h")
     for why in dict.fromkeys(entry.cost.absent for entry in absent):
         count = sum(entry.cost.absent == why for entry in absent)
         click.secho(f"{count} cannot be computed: {why}", fg="yellow")
