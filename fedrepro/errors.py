@@ -78,6 +78,11 @@ def _way_out(error: OSError) -> str:
     return "allow writing there, or choose another folder (`--help` names the option)"
 
 
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. nouns : the plural, if it is not the noun and an s."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def nearest(word: str, valid: Iterable[str]) -> str:
     """Return ``", did you mean 'x'?"`` for the valid name closest to ``word``, or an empty string."""
     close = difflib.get_close_matches(str(word)[:100], [str(v) for v in valid], n=1, cutoff=0.5)

@@ -177,7 +177,7 @@ def test_a_market_file_whose_counts_are_false(tmp_path: Path) -> None:
     assert said("3 3 2\n1 1 1.5E-\n2 2 1\n") == "path: x.mtx: '1 1 1.5E-' is not an entry of the matrix"
     assert said("3 3 2\n1 1 1.5\n2 2 1 7\n") == "path: x.mtx: '2 2 1 7' is not an entry of the matrix"
     huge = said("1000000000 3 1\n999999999 1 1.5\n")
-    assert huge == "path: x.mtx declares 1,000,000,000 rows or columns, but contains 1 entries"
+    assert huge == "path: x.mtx declares 1,000,000,000 rows or columns, but contains 1 entry"
     path.write_text(head.replace("real", "integer") + "2 2 1\n1 1 1.5\n")
     assert told(path) == "path: x.mtx: '1 1 1.5' is not an entry of the matrix"
 
@@ -355,7 +355,7 @@ def test_labels_that_are_none(tmp_path: Path) -> None:
     assert told(tmp_path / "x.npy", labels=str(tmp_path / "y.npy")).startswith("labels: ")
     (tmp_path / "t.csv").write_text("a,kind\n1,x\n2,\n3,y\n")
     assert told(tmp_path / "t.csv", labels="kind", orientation="rows") == (
-        "labels: 1 of 3 values are missing, the first in line 3; add them, or remove these samples"
+        "labels: 1 of 3 values is missing, the first in line 3; add them, or remove these samples"
     )
     cells = np.array([["a"], ["b"], ["a"]], dtype=object)
     scipy.io.savemat(given, {"y": cells})

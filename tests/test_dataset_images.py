@@ -204,7 +204,10 @@ def test_cifar100_has_coarse_classes_as_groups(tmp_path):
     [
         ({b"data": np.zeros((2, 3072), dtype=np.uint8)}, r"data_batch_1 has no 'data' \(n, 3072\) with 'labels'"),
         ({b"data": np.zeros((2, 9), dtype=np.uint8), b"labels": [0, 1]}, r"data_batch_1 has no 'data' \(n, 3072\)"),
-        ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": [0]}, "1 labels do not match 2 images"),
+        (
+            {b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": [0]},
+            "1 label and 2 images: every image needs one label",
+        ),
         ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": [0, 11]}, "labels run to 11, at most 9 is expected"),
         ({b"data": np.zeros((2, 3072), dtype=np.uint8), b"labels": ["a", 1]}, "labels must be a list of whole numbers"),
         ({b"data": np.zeros((2, 3072)), b"labels": [0, 1]}, "not a pickle of plain arrays of bytes"),

@@ -133,7 +133,7 @@ def test_copies_that_are_not_mnist(tmp_path):
     with pytest.raises(UserError, match="the test images and their labels are needed together"):
         imports.adopt("mnist", [folder])
     (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.zeros(39)))
-    with pytest.raises(UserError, match="39 labels do not match 40 test images"):
+    with pytest.raises(UserError, match="39 labels and 40 test images: every image needs one label"):
         imports.adopt("mnist", [folder])
     (folder / "t10k-labels-idx1-ubyte").write_bytes(data_copies.idx(np.full(40, 12)))
     with pytest.raises(UserError, match="labels are not digits 0 to 9"):

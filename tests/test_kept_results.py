@@ -197,8 +197,8 @@ def test_less_of_other_code_goes_beside_until_it_holds_as_much(
     assert files(tmp_path)[".csv"] == complete
     assert set(files(tmp_path)) == {".csv", ".incomplete.csv"}
     assert (
-        "small.incomplete.csv, because these results contain 4 runs of changed code or parameters, the existing ones 8"
-        in part.output
+        "small.incomplete.csv, because these results contain 4 runs with changed code or parameters, and the "
+        "existing ones 8" in part.output
     )
     assert "8 to do" not in fedrepro("plan", small).output  # half of the new ones are there, beside
     whole = fedrepro("run", small, "-j", 1)
@@ -217,7 +217,7 @@ def test_a_stand_in_never_replaces_results_from_the_data(small: Path, tmp_path: 
     real = {**facts, "stand_ins": [], "plan": "other", "runs": {"x": ["real"]}}
     base.with_name("digits.json").write_text(json.dumps(real))
     said = fedrepro("run", spec, "-j", 1, "--stand-in")
-    assert "come from a stand-in for mnist, the existing ones from the data" in said.output
+    assert "come from a stand-in for mnist, and the existing ones from the data" in said.output
     assert json.loads(base.with_name("digits.json").read_text()) == real
     assert base.with_name("digits.stand-in.json").exists()
 

@@ -102,7 +102,12 @@ def test_a_split_and_clients_may_be_given(folder):
         (
             "user,item,rating\n1,1,5\n1,1,4\n",
             {},
-            "1 pairs of user and item are rated more than once, the first is user 1",
+            "1 pair of user and item is rated more than once, the first is user 1",
+        ),
+        (
+            "user,item,rating\n1,1,5\n1,1,4\n2,1,4\n2,1,4\n",
+            {},
+            "2 pairs of user and item are rated more than once, the first is user 1",
         ),
         ("user,item,rating\n1,1,5\n", {"split": "part"}, "split: r.csv has no column or variable 'part'"),
         (
@@ -172,7 +177,7 @@ def test_views_that_are_not_aligned(folder):
         (4, 5),
     ]
     np.savez("w.npz", a=np.ones((3, 4)))
-    refused("views-file", "contains 1 matrices with rows and columns", path="w.npz")
+    refused("views-file", "contains 1 matrix with rows and columns", path="w.npz")
 
 
 @pytest.mark.parametrize("sign", ["::", ";", "\t"])
@@ -198,7 +203,12 @@ def test_entries_in_a_table_or_a_matrix(folder):
         (1, 1, 3.0),
     ]
     np.savetxt("z.csv", np.ones((3, 2)), delimiter=",")
-    refused("entries-file", "side: has 3 rows of 2 numbers; there are 2 clients", path="e.csv", side="z.csv")
+    refused(
+        "entries-file",
+        "side: has 3 rows of 2 numbers; it must have one for each of 2 clients",
+        path="e.csv",
+        side="z.csv",
+    )
     (folder / "z.csv").write_text("beds,client,rural\n4,2,0\n3,1,1\n")
     told = "z.csv has the column 'client': sort its rows by the client, and remove this column"
     refused("entries-file", told, path="e.csv", side="z.csv")

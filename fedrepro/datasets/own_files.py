@@ -23,7 +23,7 @@ from fedrepro.data.formats.csv_table import is_number, line_of
 from fedrepro.data.formats.named_arrays import TABLES, named_arrays
 from fedrepro.datasets import memory_mapped
 from fedrepro.datasets.sizes import size
-from fedrepro.errors import ParameterError, UserError, nearest
+from fedrepro.errors import ParameterError, UserError, counted, nearest
 from fedrepro.files import nameless_folder
 from fedrepro.protocols import Dataset
 
@@ -306,9 +306,8 @@ def numbers(
     if sparse:
         side = max(array.shape)
         if side > EMPTY + 1000 * array.nnz:
-            raise ParameterError(
-                parameter, f"{what} declares {side:,} rows or columns, but contains {array.nnz:,} entries"
-            )
+            entries = counted(array.nnz, "entry", "entries")
+            raise ParameterError(parameter, f"{what} declares {side:,} rows or columns, but contains {entries}")
         array = array.tocoo().astype(np.float64)
         bad = np.flatnonzero(~np.isfinite(array.data))
         count, first = len(bad), (array.row[bad[0]], array.col[bad[0]]) if len(bad) else None
@@ -344,8 +343,8 @@ def _refuse_missing(parameter: str, missing: Any, row: Callable[[int], str]) -> 
     if len(rows):
         raise ParameterError(
             parameter,
-            f"{len(rows):,} of {len(missing):,} values are missing, the first in {row(int(rows[0]))}; "
-            "add them, or remove these samples",
+            f"{len(rows):,} of {counted(len(missing), 'value')} {'is' if len(rows) == 1 else 'are'} missing, "
+            f"the first in {row(int(rows[0]))}; add them, or remove these samples",
         )
 
 
@@ -375,7 +374,11 @@ def one_row_each(parameter: str, side: np.ndarray, clients: int) -> None:
     """Raise ParameterError unless side information has one row for each client."""
     rows, columns = side.shape
     if rows != clients:
-        raise ParameterError(parameter, f"has {rows:,} rows of {columns:,} numbers; there are {clients:,} clients")
+        raise ParameterError(
+            parameter,
+            f"has {counted(rows, 'row')} of {counted(columns, 'number')}; it must have one for each of "
+            f"{counted(clients, 'client')}",
+        )
 
 
 def _one_each(parameter: str, path: Path) -> Any:

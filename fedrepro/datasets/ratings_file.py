@@ -22,7 +22,7 @@ from fedrepro.data.formats.named_arrays import ARCHIVES, TABLES
 from fedrepro.datasets.own_files import Array, Content, OwnFiles, numbered, opened
 from fedrepro.datasets.own_types import SplitRatings
 from fedrepro.datasets.sizes import size
-from fedrepro.errors import ParameterError
+from fedrepro.errors import ParameterError, counted
 from fedrepro.parameters import Name
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import add_dataset
@@ -150,8 +150,8 @@ def _refuse_twice(path: str, user: np.ndarray, item: np.ndarray, pairs: np.ndarr
         at = int(repeats.min())
         raise ParameterError(
             "path",
-            f"{path}: {len(repeats):,} pairs of user and item are rated more than once, the first is user {user[at]}, "
-            f"item {item[at]}; keep one rating per pair",
+            f"{path}: {counted(len(repeats), 'pair')} of user and item {'is' if len(repeats) == 1 else 'are'} rated "
+            f"more than once, the first is user {user[at]}, item {item[at]}; keep one rating per pair",
         )
 
 
@@ -162,7 +162,9 @@ def _of_users(client: np.ndarray, user: np.ndarray, users: int) -> np.ndarray:
         return numbers
     if len(numbers) != len(user):
         raise ParameterError(
-            "client", f"has {len(numbers):,} values; there are {users:,} users and {len(user):,} ratings"
+            "client",
+            f"has {counted(len(numbers), 'value')}; it must have one for each of {counted(users, 'user')}, or for "
+            f"each of {counted(len(user), 'rating')}",
         )
     of_user = np.empty(users, dtype=np.int64)
     of_user[user] = numbers

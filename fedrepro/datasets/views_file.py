@@ -20,7 +20,7 @@ from fedrepro.datasets.matrix_file import ENDINGS
 from fedrepro.datasets.own_files import LABEL_NAMES, Array, Content, OwnFiles, is_matrix, numbered, numbers, opened
 from fedrepro.datasets.sizes import size
 from fedrepro.datasets.types import Views
-from fedrepro.errors import ParameterError
+from fedrepro.errors import ParameterError, counted
 from fedrepro.parameters import Name, OneOf, check, several
 from fedrepro.protocols import Cost, Work
 from fedrepro.registry import add_dataset
@@ -118,7 +118,9 @@ class ViewsFile(OwnFiles):
         labels = first.take(self, {"labels": Array("ids")})
         if any(len(values) not in rows for values in labels.values()):
             count = len(labels["labels"])
-            raise ParameterError("labels", f"{count:,} labels do not match the {rows.pop():,} samples")
+            raise ParameterError(
+                "labels", f"has {counted(count, 'label')}; it must have one for each of {counted(rows.pop(), 'sample')}"
+            )
         return {f"view{i}": view for i, view in enumerate(views.values())} | labels
 
     def _paths(self) -> list[str]:
@@ -133,9 +135,10 @@ class ViewsFile(OwnFiles):
             if name not in (self.labels, *LABEL_NAMES) and is_matrix(value) and min(value.shape) > 1
         }
         if len(matrices) < 2:
+            found = counted(len(matrices), "matrix", "matrices")
             raise ParameterError(
                 "path",
-                f"{content.path} contains {len(matrices)} matrices with rows and columns ({content}); two or more "
+                f"{content.path} contains {found} with rows and columns ({content}); two or more "
                 "views are needed, or a list of files",
             )
         return matrices

@@ -8,7 +8,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 
 IN_RUNS = "computes"  # a user's own file has the fingerprint of its bytes, not of its arrays
 
@@ -51,7 +51,7 @@ def _check_lines(path: Path) -> None:
             count += _entries(path, entry, lines + newline)
         count += _entries(path, entry, rest)
     if form == b"coordinate" and count != int(size.split()[2]):
-        raise UserError(f"{path} declares {int(size.split()[2]):,} entries, but contains {count:,}")
+        raise UserError(f"{path} declares {counted(int(size.split()[2]), 'entry', 'entries')}, but contains {count:,}")
 
 
 def _entries(path: Path, entry: re.Pattern[bytes], lines: bytes) -> int:

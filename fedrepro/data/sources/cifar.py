@@ -14,7 +14,7 @@ from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.pickles import arrays_of_bytes
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.source import FileSource, Findings, Remote
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 
 TRAIN, TEST = 50_000, 10_000
 FOLDERS = re.compile(r"(?i:(?:^|/)(train|test)/([^/]+)/([^/]+\.(?:jpe?g|png|bmp))$)")
@@ -170,7 +170,9 @@ def _save(
     version: Version, out: Writer, pixels: np.ndarray, labels: np.ndarray, group: np.ndarray, split: np.ndarray
 ) -> None:
     if len(labels) != len(pixels) or len(group) not in (0, len(pixels)):
-        raise UserError(f"{len(labels):,} labels do not match {len(pixels):,} images")
+        raise UserError(
+            f"{counted(len(labels), 'label')} and {counted(len(pixels), 'image')}: every image needs one label"
+        )
     if len(labels) == 0 or labels.max() >= version.classes:
         raise UserError(f"labels run to {labels.max(initial=-1)}, at most {version.classes - 1} is expected")
     out.save("all", "pixels", pixels)

@@ -13,7 +13,7 @@ import numpy as np
 from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.source import FileSource, Findings, Remote
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -97,7 +97,9 @@ def _check(part: str, pixels: np.ndarray, labels: np.ndarray) -> list[str]:
     if pixels.ndim != 3 or pixels.shape[1:] != (28, 28):
         raise UserError(f"the {part} images have shape {pixels.shape}, (n, 28, 28) is expected")
     if labels.shape != pixels.shape[:1]:
-        raise UserError(f"{len(labels):,} labels do not match {len(pixels):,} {part} images")
+        raise UserError(
+            f"{counted(len(labels), 'label')} and {counted(len(pixels), f'{part} image')}: every image needs one label"
+        )
     if len(labels) == 0 or labels.max() > 9:
         raise UserError(f"the {part} labels are not digits 0 to 9")
     if len(labels) != SIZES[part]:

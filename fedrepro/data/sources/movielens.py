@@ -12,7 +12,7 @@ from fedrepro.data.formats.npy_parts import Writer
 from fedrepro.data.formats.rating_text import repeated, table, write
 from fedrepro.data.formats.trees import Entry
 from fedrepro.data.source import FileSource, Findings, Remote
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 
 LICENCE = "GroupLens: research use, no redistribution without permission"
 OTHERS = {  # ratings -> what they are
@@ -69,7 +69,7 @@ def _differences(known: Known, user: np.ndarray, item: np.ndarray, value: np.nda
     if wrong := next(((what, ours, theirs) for what, ours, theirs in last if renumbered and ours != theirs), None):
         differs.append(f"{wrong[0]} ids run to {wrong[1]:,} instead of {wrong[2]:,}: renumbered")
     if repeats := repeated(user, item):
-        differs.append(f"{repeats:,} ratings repeat a user and item")
+        differs.append(f"{counted(repeats, 'rating')} {'repeats' if repeats == 1 else 'repeat'} a user and item")
     if value.min() < known.lowest or np.any(value % known.step):
         differs.append(f"ratings are not all {known.lowest:g}, {known.lowest + known.step:g} ... 5")
     return differs

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fedrepro import __version__, cpu, registry, snapshot
+from fedrepro.errors import counted
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.lexicon.vocabulary import digest as lexicon_digest
@@ -100,16 +101,20 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
 def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
     """Return the name under which new results are stored beside existing ones, and why; empty if they replace them."""
     if set(now.stand_ins) - set(before.stand_ins) and before.trials_done:
-        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, the existing ones from the data"
+        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, and the existing ones from the data"
     held, holds = (sum(bool(run) for runs in sidecar.runs.values() for run in runs) for sidecar in (before, now))
     if before.runs:
         kept = {run for runs in before.runs.values() for run in runs} - {""}
         lost = kept - {run for runs in now.runs.values() for run in runs}
         if lost and not now.complete and holds < held:
-            return "incomplete", f"contain {holds} runs of changed code or parameters, the existing ones {held}"
+            runs = counted(holds, "run") if holds else "no run"
+            return "incomplete", f"contain {runs} with changed code or parameters, and the existing ones {held:,}"
     elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
         done = f"{now.trials_done} of {now.trials_wanted} trials"
-        return "incomplete", f"contain {done} of changed code or parameters, the existing ones {before.trials_done}"
+        return (
+            "incomplete",
+            f"contain {done} with changed code or parameters, and the old ones {before.trials_done}",
+        )
     return "", ""
 
 
