@@ -86,8 +86,8 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         + ", ".join(registry.partitions())
         + ")  (in: unf: {name: unifrom, P: 6})",
         "16:5: 'yscal' is not a key of a panel, did you mean 'yscale'? (valid: title, kind, x, y, xscale, yscale, "
-        "xlim, ylim, like, dataset, partition, problem, rounds, metrics, artifacts, curves, published, options)"
-        "  (in: yscal: log)",
+        "xlim, ylim, like, dataset, partition, problem, rounds, record_every, metrics, artifacts, curves, published, "
+        "options)  (in: yscal: log)",
         "18:34: 'fedcavg': Q1 must be an integer of at least 1, not 0  (in: - {algorithm: fedcavg, Q1: 0, Q2: [1, 5]})",
     ]
 
