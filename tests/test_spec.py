@@ -295,6 +295,18 @@ def test_a_check_of_a_round_that_no_tier_has_is_an_error(small: Path, fedrepro: 
     assert fedrepro("validate", small, "--set", "rounds=3").exit_code == 0
 
 
+def test_hundreds_of_open_brackets_in_a_check_are_one_error(small: Path) -> None:
+    inner = "worse(fedmavg(partition='case2m'), than=fedmavg(m=same, " + "[" * 381
+    for key in ("check", "or_read"):
+        (error,) = errors_of(
+            small,
+            f'{small.read_text().split("    check:")[0]}    {key}: "{inner}"\n'
+            + ("" if key == "check" else "    check: y(at='end', Q2=5) < 1\n")
+            + "tiers: {smoke: {rounds: 2}, quick: {}, paper: {trials: 3}}\n",
+        )
+        assert "the check has more than 60 nested expressions" in error
+
+
 def test_a_partition_divides_data_of_its_kind(small: Path) -> None:
     head = "paper: beyond\nfigure: small\ntitle: t\ntrials: 1\nrounds: 1\npartition: {name: uniform, P: 2}\n"
     curves = "problem: {name: NAME}\ndataset: DATA\npanels: {a: {curves: [{algorithm: [METHOD]}]}}\n"

@@ -349,6 +349,8 @@ def _in_words(claim: Claim, panels: dict[str, Panel]) -> tuple[Claim, list[str]]
     """Return a claim with its check without words, and why there is none."""
     try:
         return readings.with_literal_check(claim, panels), []
+    except MemoryError:  # of Python's parser, if hundreds of brackets are open
+        return claim, [claim_grammar.DEEP]
     except UserError as error:
         return claim, [str(error)]
 
