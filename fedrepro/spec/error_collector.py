@@ -48,7 +48,7 @@ class Collector:
             self._errors.append((str(at), message))
 
     def follows(self) -> None:
-        """Count an error that only follows from a reported one, so that nothing is reported that depends on it."""
+        """Count an error without a message: it follows from a reported one, and what depends on it is not checked."""
         self.count_of_errors += 1
 
     def raise_all(self) -> None:

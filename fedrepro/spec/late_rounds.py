@@ -1,4 +1,4 @@
-"""Find checks of claims that read a round that no tier has, so that the claim could never be tested.
+"""Find checks of a round that no tier reaches. Such a claim could never be tested.
 
 A single tier does not show this, because many claims are about rounds that only the paper tier has.
 """
@@ -19,7 +19,7 @@ NAMED_BY = ("at", "since", "until")
 
 
 def raise_late(tiers: Sequence[Figure]) -> None:
-    """Raise SpecErrors if a check reads a round after the last one at every tier. tiers : one spec at each tier."""
+    """Raise SpecErrors if a check reads a round that its curve reaches at no tier. tiers : one spec at each tier."""
     collect = Collector(tiers[0].path)
     claims = nodes.read(Path(tiers[0].path)).get("claims")
     written = {
