@@ -6,10 +6,12 @@ import gc
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import threadpoolctl
 from click.testing import CliRunner, Result
 from hypothesis import settings
 
@@ -24,6 +26,26 @@ gc.set_threshold(20_000, 20, 20)
 
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+
+def _remember_libraries() -> None:
+    """Let threadpoolctl look for libraries again only after an import.
+
+    It reads the list of all mapped memory at every call, which compiled networks make long: a tenth of the tests' time.
+    """
+    controller, found = threadpoolctl.ThreadpoolController, {}
+    load = controller._load_libraries
+
+    def load_libraries(self: threadpoolctl.ThreadpoolController) -> None:
+        if len(sys.modules) not in found:
+            load(self)
+            found[len(sys.modules)] = self.lib_controllers
+        self.lib_controllers = list(found[len(sys.modules)])
+
+    controller._load_libraries = load_libraries
+
+
+_remember_libraries()
 
 SMALL = """\
 paper: beyond

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import fontTools.subset
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -1602,6 +1603,22 @@ def test_two_draws_give_the_same_bytes_whatever_the_users_settings(tmp_path):
     for name in METADATA:
         assert (tmp_path / f"a.{name}").read_bytes() == (tmp_path / f"b.{name}").read_bytes(), name
     assert Image.open(tmp_path / "a.png").width > 600
+
+
+def test_fonts_in_pdf_files_have_letters_and_no_tables_that_place_them(tmp_path, monkeypatch):
+    embedded = []
+    plain = fontTools.subset.Subsetter.subset
+    monkeypatch.setattr(
+        fontTools.subset.Subsetter, "subset", lambda self, font: [plain(self, font), embedded.append(font)]
+    )
+    drawn, frame, sidecar, points = made("troubled")
+    before = list(fontTools.subset.Options().drop_tables)
+    draw(drawn, frame, sidecar, tmp_path / "a", ("pdf",), points)
+    assert embedded
+    for font in embedded:
+        assert len(font.getGlyphOrder()) > 1
+        assert not {"GDEF", "GPOS", "GSUB"} & set(font.keys())
+    assert fontTools.subset.Options().drop_tables == before
 
 
 def test_files_are_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
