@@ -277,6 +277,18 @@ def all_of(name: str, values: Iterable[Any], choices: Sequence[Any]) -> None:
         one_of(name, value, choices)
 
 
+def rows(name: str, factor: Any, count: int) -> None:
+    """Raise ParameterError for a factor of a method's state with other rows, which would be read for others' data."""
+    if factor.ndim != 2 or len(factor) != count:
+        raise ParameterError(name, f"must have {count} rows in the states of a method, not the shape {factor.shape}")
+
+
+def some_states(count: int) -> None:
+    """Raise ParameterError for a method that yielded no state."""
+    if not count:
+        raise ParameterError("rounds", "yields nothing; it must yield the initial point, and a state after every round")
+
+
 def several(name: str, value: Any) -> None:
     """Raise ParameterError unless ``value`` is a list of two or more values that all differ."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)

@@ -128,7 +128,8 @@ class Method(Protocol):
     def check(self, **facts: Any) -> None:
         """Raise ParameterError if the parameters cannot work for data with these ``facts``.
 
-        This compares fields with the sizes that their annotations name (``AtMost``).
+        ``facts`` are the known sizes and the problem's parameters. This compares fields with the sizes that their
+        annotations name (``AtMost``).
         """
         check_sizes(self, facts)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fedrepro.errors import UserError
 from fedrepro.parameters import check_fields, check_types
 from fedrepro.protocols import Metric
 
@@ -194,6 +195,14 @@ def _discover(*patterns: str) -> None:
 def runs_on(algorithm: MethodEntry, problem: ProblemEntry) -> bool:
     """Return whether a method runs on a problem: its own, or one whose class derives from it."""
     return issubclass(problem.cls, problems()[algorithm.problem].cls)
+
+
+def check_solves(method: Any, problem: Any) -> None:
+    """Raise UserError for an instance of a registered method's class that solves other problems than this one."""
+    entries = [entry for entry in methods().values() if entry.cls is type(method)]
+    known = problems().get(problem.name)
+    if entries and known and not any(runs_on(entry, known) for entry in entries):
+        raise UserError(f"{type(method).__name__} solves the problem '{entries[0].problem}', not '{problem.name}'")
 
 
 def methods() -> dict[str, MethodEntry]:

@@ -203,6 +203,15 @@ def test_an_initial_point_is_checked():
 # What is measured
 
 
+@pytest.mark.parametrize("name", ["U", "V"])
+def test_a_state_has_a_row_for_each_user_and_item(name):
+    problem = small()
+    state = some_state(problem)
+    setattr(state, name, np.vstack([getattr(state, name)] * 2))
+    with pytest.raises(ParameterError, match=rf"^{name}: must have {len(getattr(state, name)) // 2} rows"):
+        problem.measure(state, ("rmse",))
+
+
 @pytest.mark.parametrize("reg", ["l2", "l1"])
 @pytest.mark.parametrize("scale", ["raw", "zscore"])
 def test_metrics_are_their_formulas(reg, scale):

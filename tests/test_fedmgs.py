@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from fedrepro import registry
+from fedrepro.datasets.imc_instances import RandomInstance
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.problems.clustering import descent
 from fedrepro.problems.clustering import problem as clustering
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
 from fedrepro.problems.clustering.problem import Clustering
+from fedrepro.problems.imc.problem import IMC
 from fedrepro.runs.compute.drive import run
 
 from .naive_clustering import Naive, compare, fedmgs, instance
@@ -231,6 +233,8 @@ def test_bad_draws_are_refused() -> None:
         run(FedMGS(m=2), problem, 2, init=(W0, H0), clients=[[1, 2]])
     with pytest.raises(ParameterError, match="m: must be at most the number of clients P = 5, not 6"):
         run(FedMGS(m=6), problem, 1, init=(W0, H0))
+    with pytest.raises(UserError, match="FedMGS solves the problem 'clustering', not 'imc'"):
+        run(FedMGS(), IMC(RandomInstance().load(rng=np.random.default_rng(0))), 1)
     FedMGS(m=6).check(P=None, N=3, M=4, K=None)
     numpys = FedMGS(m=np.int64(2), Q1=np.int64(3))  # type: ignore[arg-type]
     assert run(numpys, problem, 1, init=(W0, H0))["objective"] == pytest.approx(

@@ -219,7 +219,7 @@ def test_side_information_is_used(clients: Personal) -> None:
         np.testing.assert_array_equal(clients.scores(moved)[1] != lost, np.arange(6) == m)
     bare = problem()
     bare.z = np.zeros((6, 0))
-    with pytest.raises(ParameterError, match=r"^side: PerFedSI needs side information"):
+    with pytest.raises(ParameterError, match=r"^side: must not be none for PerFedSI"):
         final(PerFedSIConcat(**LOCAL), bare)
 
 

@@ -320,6 +320,16 @@ def test_a_partition_divides_data_of_its_kind(small: Path) -> None:
         assert f"6:12: the partition 'uniform' does not divide {text}  (in: " in error
 
 
+def test_perfedsi_needs_a_problem_with_side_information(small: Path) -> None:
+    text = "paper: beyond\nfigure: small\ntitle: t\ntrials: 1\nrounds: 1\npartition: {name: iid_images, P: 2}\n"
+    text += "dataset: cifar10\npanels: {a: {curves: [{algorithm: [perfedsi, perfedsi-mask, local]}]}}\n"
+    errors = errors_of(small, text + "problem: {name: personal}\n")
+    assert [error.partition("'")[2].partition("'")[0] for error in errors] == ["perfedsi", "perfedsi-mask"]
+    assert all("side must not be none for PerFedSI: set the problem's side to group or shift" in e for e in errors)
+    small.write_text(text + "problem: {name: personal, side: shift, shift: affine}\n")
+    assert len(load(small, "quick").panels[0].curves) == 3
+
+
 def test_null_takes_published_numbers_and_options_of_another_panel_away(small: Path) -> None:
     text = small.read_text().replace("yscale: log", "yscale: log\n    published: [{y: 1}]\n    options: {zoom: 0.5}")
     text = text.replace("b: {like: a,", "b: {like: a, published: null, options: null,")

@@ -325,9 +325,6 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
 
     (row,) = gather_contents.verdicts(Selected(file), "quick", results_dir).rows
     a, b = (side.entry.label for side in sides)
-    if not row.margins and (silent := _without_states(file, results_dir)):
-        names = " and ".join(silent)
-        return f"{a} and {b} cannot be compared: {names} yielded no state (`rounds` must yield one after every round)"
     if not row.margins:
         return f"{a} and {b} cannot be compared: {row.why}"
     margin = row.margins[0]
@@ -346,14 +343,3 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if row.trials == 1:
         return f"{outcome}: by {value:.3g} in {metric} (one trial, so without an interval)"
     return f"{outcome}: by {value:.3g} [{low:.3g}, {high:.3g}] in {metric} (95 %, {row.trials} paired trials)"
-
-
-def _without_states(file: Path, results_dir: Path) -> list[str]:
-    """Return the labels of the curves whose runs have all ended without a result: their methods yield no state."""
-    from fedrepro.results.read import with_results
-
-    ((figure, rows, sidecar),) = with_results([file], "quick", results_dir, must=True)
-    measured = set(rows["series"])
-    labels = {curve.setting.series: curve.label for panel in figure.panels for curve in panel.curves}
-    ended = (name for name, runs in sidecar.runs.items() if runs and all(runs))
-    return [labels[name] for name in ended if name in labels and name not in measured]

@@ -194,7 +194,8 @@ class Expander:
         values |= {name: size for name, size in fitting.items() if name in values}
         _, valid = self.collect.clean(lambda: self._check_problem(panel, item, parts, facts))
         if valid:
-            self.collect.attempt(lambda: method.check(**facts), given, item, f"'{entry.name}'")
+            known = {**facts, **parts.problem_params}
+            self.collect.attempt(lambda: method.check(**known), given, item, f"'{entry.name}'")
         params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
         explicit = {k: values[k] for k in params if k in values}
         usual = problem_values(self.root.get("problem"), parts.problem)

@@ -52,7 +52,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fedrepro.errors import ParameterError, UserError
-from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one_of, whole
+from fedrepro.parameters import Number, OneOf, Range, Whole, all_of, number, one_of, rows, whole
 from fedrepro.problems.completion import rating_buckets, stationarity
 from fedrepro.problems.completion.state import State
 from fedrepro.protocols import Cost, Metric, Problem, Work, by_name
@@ -326,8 +326,13 @@ class Completion(Problem):
         return half * (self.lam * norms[0] / self.p + self.gam * norms[1])
 
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
-        """The value of each named metric at a state; inf or NaN if the state is not finite."""
+        """The value of each named metric at a state; inf or NaN if the state is not finite.
+
+        Raises ParameterError if U or V has not a row for each user or item.
+        """
         all_of("metrics", names, tuple(METRICS))
+        rows("U", state.U, self.rows)
+        rows("V", state.V, self.n)
         with np.errstate(over="ignore", invalid="ignore"):
             seen = _Measured(self, state)
             return {name: float(getattr(seen, name)) for name in names}

@@ -58,7 +58,7 @@ class PersonalSide(Personal):
         """Raise ParameterError if a parameter cannot work; ``facts`` may contain ``images``, ``size`` and ``side``."""
         super().check(parameters, facts)
         if facts.get("images") is not None and facts.get("side") is None:
-            raise ParameterError("side", "these data have no side information of their own; use the problem personal")
+            raise ParameterError("side", "is not among these data; use the problem personal")
 
     @classmethod
     def prepare(cls, folder: Path, data: Any, client: np.ndarray | None, parameters: Mapping[str, Any]) -> None:

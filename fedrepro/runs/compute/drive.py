@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fedrepro import seeds
+from fedrepro import registry, seeds
 from fedrepro.errors import UserError, nearest
 from fedrepro.ledger import COUNTS, Clock, Ledger
-from fedrepro.parameters import whole
+from fedrepro.parameters import some_states, whole
 from fedrepro.protocols import Method, Problem
 
 
@@ -105,6 +105,7 @@ def run(
     whole("trial", trial, 0)
     whole("record_every", record_every, 1)
     whole("record_dense", record_dense, 0)
+    registry.check_solves(method, problem)
     if clients is not None and len(clients) < rounds:
         raise UserError(f"clients: gives the draws of {len(clients)} rounds, but {rounds} rounds were asked for")
     names = problem.default_metrics if metrics is None else tuple(metrics)
@@ -189,6 +190,7 @@ def drive(
             started = clock()
         if waiting:  # it ended by itself between two recorded rounds: measure its end
             measure(number, state, spent)
+    some_states(number + 1)
     at = np.array([s[0] for s in seen], dtype=np.int64)
     values = {name: np.array([s[3][i] for s in seen], dtype=np.float64) for i, name in enumerate(metrics)}
     counts = {name: np.array([s[2][i] for s in seen], dtype=np.int64) for i, name in enumerate(COUNTS)}

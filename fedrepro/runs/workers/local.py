@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedrepro import processes, snapshot
 from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.run import Run
@@ -48,8 +50,12 @@ def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) 
 
 
 def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
-    """Compute runs into the store in a folder; see ``execute.compute``."""
-    return execute.compute(runs, Store(store_root), scratch)
+    """Compute runs into the store in a folder; see ``execute.compute``.
+
+    Overflow is not worth a warning of numpy: the run ends as diverged, and every command says so.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return execute.compute(runs, Store(store_root), scratch)
 
 
 @dataclass

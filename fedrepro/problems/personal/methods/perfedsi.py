@@ -32,12 +32,23 @@ from fedrepro.protocols import Cost
 from fedrepro.registry import add_method
 from fedrepro.seeds import Rng, streams
 
+NO_SIDE = (
+    "must not be none for PerFedSI: set the problem's side to group or shift, or take the problem personal-side for "
+    "images with side information of their own"
+)
+
 
 @dataclass(frozen=True)
 class _PerFedSI(LocalTraining):
     def net(self, problem: Personal) -> Net:
         """The network that takes z."""
         raise NotImplementedError
+
+    def check(self, **facts: Any) -> None:
+        """Raise ParameterError if the parameters cannot work; ``facts`` may contain the problem's ``side``."""
+        super().check(**facts)
+        if facts.get("side") == "none":
+            raise ParameterError("side", NO_SIDE)
 
     @staticmethod
     def cost(params: Mapping[str, Any], facts: Mapping[str, Any]) -> Cost:
@@ -54,7 +65,7 @@ class _PerFedSI(LocalTraining):
         Raises ParameterError where the problem has no side information.
         """
         if problem.z.shape[1] == 0:
-            raise ParameterError("side", "PerFedSI needs side information: set the problem's side to group or shift")
+            raise ParameterError("side", NO_SIDE)
         draws = streams(rng)
         state = begin(problem, self, self.net(problem), frozenset(), init, draws.other)
 
