@@ -7,6 +7,7 @@ the verdicts, and ``experiments/KEY/discrepancies.yaml`` the points with more th
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -98,9 +99,14 @@ def sources(key: str) -> Iterator[tuple[str, str]]:
     """Yield the files whose docstring names a place in a paper as its source, and that place."""
     named = CALLED.get(key, rf"\b{key}\b")
     for path in sorted((ROOT / "fedrepro").rglob("*.py")):
-        source = docstrings.source(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
+        source = _source(path)
         if re.search(named, source):
             yield path.relative_to(ROOT).as_posix(), source
+
+
+@functools.cache
+def _source(path: Path) -> str:
+    return docstrings.source(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 CALLED = {"gcca": r"\bgcca\b|Shrestha and Fu"}
