@@ -135,7 +135,7 @@ def context() -> Iterator[None]:
     """Use matplotlib's defaults with ``RC`` instead of the user's settings within a block.
 
     Formulas, including tick labels, are typeset once, whereas matplotlib repeats it for every file. Fonts are embedded
-    in PDF files without ``UNUSED`` tables, on which fontTools would spend a quarter of the time of a figure.
+    in PDF files without ``UNUSED`` tables, on which fontTools would spend a fifth of the time of a figure.
     """
     import matplotlib.style
     from fontTools.subset import Options
