@@ -13,7 +13,7 @@ import click
 
 from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, json_option, results_option
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 from fedrepro.progress import duration
 from fedrepro.spec import nodes
 from fedrepro.spec.find import called, experiments, find_some, is_study, stored_under
@@ -357,8 +357,9 @@ def _print_done(entries: Sequence[Entry]) -> None:
     done = sum(entry.cost.done for entry in entries)
     absent = [entry for entry in entries if entry.cost.figure is None]
     hours = ranking.total(to_do)
-    sets = f"{len(entries)} set{'s' if len(entries) != 1 else ''}"
-    click.echo(f"{sets} of other values: {done} computed, {len(to_do)} to do in about {hours:.1f} h")
+    click.echo(
+        f"{counted(len(entries), 'set')} of other values: {done} computed, {len(to_do)} to do in about {hours:.1f} h"
+    )
     for why in dict.fromkeys(entry.cost.absent for entry in absent):
         count = sum(entry.cost.absent == why for entry in absent)
         click.secho(f"{count} cannot be computed: {why}", fg="yellow")

@@ -19,7 +19,7 @@ NAMED_BY = ("at", "since", "until")
 
 
 def raise_late(tiers: Sequence[Figure]) -> None:
-    """Raise SpecErrors if a check reads a round that its curve reaches at no tier. tiers : one spec at each tier."""
+    """Raise SpecErrors for a check of a round that no tier reaches. tiers : the spec at each tier."""
     collect = Collector(tiers[0].path)
     claims = nodes.read(Path(tiers[0].path)).get("claims")
     written = {
