@@ -297,7 +297,7 @@ def test_a_check_of_a_round_that_no_tier_has_is_an_error(small: Path, fedrepro: 
 
 def test_hundreds_of_open_brackets_in_a_check_are_one_error(small: Path) -> None:
     inner = "worse(fedmavg(partition='case2m'), than=fedmavg(m=same, " + "[" * 381
-    for key in ("check", "or_read"):
+    for key in ("check", "or_read", "earlier"):
         (error,) = errors_of(
             small,
             f'{small.read_text().split("    check:")[0]}    {key}: "{inner}"\n'

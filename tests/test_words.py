@@ -326,6 +326,19 @@ def test_a_second_reader_adds_readings(known: Callable[..., Any]) -> None:
     assert [r.values["reader"] for r in listed(literal, figure)][:2] == ["first reader", "second reader"]
 
 
+def test_an_earlier_check_is_a_reading_of_its_own(known: Callable[..., Any]) -> None:
+    values = [np.tile([9.0, 4, 1], (3, 1)), np.tile([9.0, 3, 2], (3, 1))]
+    claim, figure, results, *_ = known(f"lower({A}, than={B})", values, earlier=f"lower({A}, than={B}, when='early')")
+    assert {r.values["reader"] for r in listed(claim, figure)} == {"first reader", "earlier check"}
+    found = robustness.of(claim, figure, results)
+    assert found is not None
+    assert found.kind == classes.TURNS
+    both, *_ = known(claim.words, values, or_read=f"slower({A}, than={B})", earlier=claim.earlier)
+    assert {r.values["reader"] for r in listed(both, figure)} == {"first reader", "second reader", "earlier check"}
+    with pytest.raises(UserError, match="nothing"):
+        known(f"lower({A}, than={B})", values, earlier=f"lower({A}, than=nothing)")
+
+
 def test_many_readings_are_sampled_and_always_alike(known: Callable[..., Any]) -> None:
     check = f"considerably(cheaper({A}, than={B})) and has({A}, 0.5)"
     claim, figure, *_ = known(check, [[9, 1], [9, 2]])

@@ -58,7 +58,8 @@ class Case:
 
     def metrics(self) -> set[str]:
         """Return the metrics that the claims can read: those on axes of panels that they read, and those they name."""
-        texts = f"{self.checks} {' '.join(f'{claim.or_read} {claim.figure_shows}' for claim in self.claims)}"
+        also = (f"{claim.or_read} {claim.earlier} {claim.figure_shows}" for claim in self.claims)
+        texts = f"{self.checks} {' '.join(also)}"
         words = set(re.findall(r"\w+", texts))
         named = {name for setting in self.changed.settings() for name in setting.metrics if name in words}
         read = {claim.panel for claim in self.claims} | words

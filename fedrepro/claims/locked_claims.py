@@ -39,6 +39,7 @@ PARTS: Mapping[str, str] = {
     "bound": "the inequality of its theorem",
     "figure_shows": "its check of the paper's figure",
     "or_read": "its second reader's check",
+    "earlier": "its earlier check",
     "not_on_stand_in": "what a stand-in cannot say",
 }
 """The keys of a claim that a lock records, and their names for readers."""
@@ -146,7 +147,7 @@ def _lock_claim(name: str, texts: Mapping[str, str], figures: Mapping[str, Figur
 
 
 def _checks(texts: Mapping[str, str]) -> list[str]:
-    return [texts[key] for key in (*readings.CHECKS, "or_read") if key in texts]
+    return [texts[key] for key in (*readings.CHECKS, "or_read", "earlier") if key in texts]
 
 
 def names_used(claim: Claim, texts: Mapping[str, str]) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def kept(base: Path, figure: Figure, known: Callable[[], judge.Known], results: 
 
 
 def _key(figure: Figure, results: str) -> str:
-    claims = [[c.id, c.panel, c.words or c.check, c.or_read, dict(c.names), c.inapplicable] for c in figure.claims]
+    claims = [
+        [c.id, c.panel, c.words or c.check, c.or_read, c.earlier, dict(c.names), c.inapplicable] for c in figure.claims
+    ]
     panels = [[p.id, p.y, [[c.setting.series, c.label] for c in p.curves]] for p in figure.panels]
     text = json.dumps([results, claims, panels, program(_JUDGES), vocabulary.digest()], default=str, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

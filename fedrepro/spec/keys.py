@@ -188,8 +188,9 @@ class WrittenClaim:
     verdict says so. bound : for a theorem's promise: its inequality with the constant, what was measured on the
     smaller side; the verdict has both numbers. literal : why the check uses no word of the lexicon. figure_shows :
     what the paper's own figure shows, where that contradicts its text. or_read : the check in words of a second
-    reader, where it is another one; it adds readings. not_on_stand_in : why the check says nothing on stand-in data,
-    whatever the method does; it is not tested there.
+    reader, where it is another one; it adds readings. earlier : the check before it was changed with the results
+    known, where it asked for something else; it adds readings. not_on_stand_in : why the check says nothing on stand-in
+    data, whatever the method does; it is not tested there.
     """
 
     id: Text
@@ -206,6 +207,7 @@ class WrittenClaim:
     literal: Text = ""
     figure_shows: Comparison = ""
     or_read: Comparison = ""
+    earlier: Comparison = ""
     not_on_stand_in: Text = ""
 
 

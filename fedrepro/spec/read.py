@@ -14,7 +14,7 @@ from typing import Any
 from fedrepro import own_modules, registry
 from fedrepro.errors import UserError, nearest
 from fedrepro.lexicon.vocabulary import lexicon
-from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels, readings, words
+from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels, possible_values, readings, words
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
@@ -335,6 +335,7 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
             for key in filter(functools.partial(getattr, claim), readings.CHECKS):
                 part = dataclasses.replace(claim, check=getattr(claim, key))
                 messages = failed or list(claim_grammar.problems(part, valid, axes.CLAIMED))
+                messages = messages or list(possible_values.certain(part, valid))
                 if key == "bound" and not messages and not claim_grammar.is_bound(claim.bound):
                     messages = ["a bound is one comparison with < or <=, what was measured on its left"]
                 if messages and changed:

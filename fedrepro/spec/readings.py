@@ -52,15 +52,15 @@ def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
         name: words.literal(check, scope, leading) for name, check in own.items() if words.uses_words(check)
     }
     literal["words"] = claim.check if "check" in literal else ""
-    if claim.or_read:
-        words.literal(claim.or_read, scope, leading)
+    for check in _by_reader(claim).values():
+        words.literal(check, scope, leading)
     return dataclasses.replace(claim, **literal)
 
 
 CHECKS = ("check", "faster", "bound", "figure_shows")
 """The checks of a claim that are judged at one reading."""
-READER, FIRST = "reader", "first reader"
-"""The dimension of who reads the sentence, and its leading value."""
+READER = "reader"
+"""The dimension of who reads the sentence."""
 
 
 def leading(dimension: str) -> Any:
@@ -73,7 +73,7 @@ def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Rea
 
     trials : the number of trials, which decides whether their median is a reading too. A check without words has one.
     """
-    if not claim.words and not claim.or_read:
+    if not claim.words and len(_by_reader(claim)) == 1:
         return [Reading({}, (claim.check,))], 1
     distinct: dict[str, Reading] = {}
     for reading in _every(claim, panels, trials):
@@ -90,8 +90,14 @@ def _every(claim: Claim, panels: Mapping[str, Panel], trials: int) -> Iterator[R
             yield Reading(chosen, _read(claim, scope, chosen, trials))
         except _Unchosen as error:
             (dimension,) = error.args
-            values = lexicon().dimensions[dimension].values
-            open_ += [{**chosen, dimension: value} for value in reversed(values)]
+            values = _by_reader(claim) if dimension == READER else lexicon().dimensions[dimension].values
+            open_ += [{**chosen, dimension: value} for value in reversed(tuple(values))]
+
+
+def _by_reader(claim: Claim) -> dict[str, str]:
+    """Return the checks of a claim by who read its sentence, the leading one first."""
+    checks = (claim.words or claim.check, claim.or_read, claim.earlier)
+    return {who: check for who, check in zip(lexicon().dimensions[READER].values, checks, strict=True) if check}
 
 
 def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) -> tuple[str, ...]:
@@ -100,8 +106,8 @@ def _read(claim: Claim, scope: Scope, chosen: Mapping[str, Any], trials: int) ->
             raise _Unchosen(dimension)
         return chosen[dimension]
 
-    second = claim.or_read and choose(READER) != FIRST
-    parts = words.comparisons(claim.or_read if second else claim.words or claim.check, scope, choose)
+    checks = _by_reader(claim)
+    parts = words.comparisons(checks[choose(READER) if len(checks) > 1 else leading(READER)], scope, choose)
     alone = any(map(_ALONE.search, parts))
     if trials >= MEDIAN_FROM and not alone and choose(AGGREGATE) == "median":
         parts = [f"median({part})" for part in parts]

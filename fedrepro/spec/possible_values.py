@@ -1,0 +1,108 @@
+"""Comparisons that hold or fail whatever the results are, because accuracies and the like are shares of 1.
+
+``y(at='end', m=10) > y(at='end', m=100) + 5`` asks for five times everything; five points are 0.05.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+
+from fedrepro.lexicon.vocabulary import POINTS, lexicon
+from fedrepro.spec import claim_grammar
+from fedrepro.spec.model import Claim, Panel
+
+Range = tuple[float, float]
+"""The smallest and the largest value that an expression can have."""
+ANY: Range = (-math.inf, math.inf)
+SIGNED = ("ami", "ari")
+"""Shares that can be negative, down to -1: agreement adjusted for chance."""
+_REASON = "accuracies and the like are at most 1, and one point is 0.01"
+
+
+def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
+    """Yield every comparison of a claim's check without errors that the ranges of metrics decide, with the reason."""
+    for node in claim_grammar.parts(claim_grammar.parse(claim.check)):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
+            outcome = _decided(op, _range(left, claim, panels), _range(right, claim, panels))
+            if outcome:
+                text = f"{ast.unparse(left)} {claim_grammar.SIGNS[type(op)]} {ast.unparse(right)}"
+                short = textwrap.shorten(text, 160, placeholder=" ...")
+                yield f"'{short}' {outcome} whatever the results are: {_REASON}"
+
+
+def _decided(op: ast.cmpop, left: Range, right: Range) -> str:
+    """Return whether a comparison of these ranges always ``holds`` or always ``fails``, '' if neither."""
+    if isinstance(op, (ast.Gt, ast.GtE)):
+        left, right = right, left
+    if isinstance(op, (ast.Lt, ast.Gt)):
+        return "holds" if left[1] < right[0] else "fails" if left[0] >= right[1] else ""
+    return "holds" if left[1] <= right[0] else "fails" if left[0] > right[1] else ""
+
+
+def _range(node: ast.expr, claim: Claim, panels: Mapping[str, Panel]) -> Range:
+    """Return the range of a side of a comparison."""
+    name = claim_grammar.called(node)
+    if name in claim_grammar.READERS:
+        ((_, function, keywords), *_) = claim_grammar.readers(node)
+        return _read(function, keywords, claim, panels)
+    if isinstance(node, ast.BinOp):
+        return _combined(node.op, _range(node.left, claim, panels), _range(node.right, claim, panels))
+    if isinstance(node, ast.UnaryOp):
+        low, high = _range(node.operand, claim, panels)
+        return -high, -low
+    if isinstance(node, ast.Call):
+        return _made(name, [_range(part, claim, panels) for part in node.args])
+    values = claim_grammar.constant(node)
+    listed = values if isinstance(values, list) else [values]
+    return min(listed), max(listed)
+
+
+def _read(function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]) -> Range:
+    panel, curve = claim_grammar.select(function, keywords, claim, panels)
+    metric = claim_grammar.value(keywords, "metric", panel.y)
+    if function == "total":
+        metric = claim_grammar.value(keywords, "axis", "round")
+    elif function not in ("y", "tail", "lowest", "highest", "rise"):
+        return ANY
+    if lexicon().scale(curve.setting.problem, metric) != POINTS:
+        return ANY
+    negative = metric in SIGNED and claim_grammar.value(keywords, "of", "value") != "squares"
+    return (-2.0 if metric in SIGNED else -1.0, 2.0) if function == "rise" else (-1.0 if negative else 0.0, 1.0)
+
+
+def _combined(op: ast.operator, left: Range, right: Range) -> Range:
+    if isinstance(op, ast.Add):
+        return left[0] + right[0], left[1] + right[1]
+    if isinstance(op, ast.Sub):
+        return left[0] - right[1], left[1] - right[0]
+    if isinstance(op, ast.Div):
+        if right[0] <= 0 <= right[1]:
+            return ANY
+        right = 1 / right[1], 1 / right[0]
+    products = [a * b if a and b else 0.0 for a, b in itertools.product(left, right)]
+    return min(products), max(products)
+
+
+def _made(function: str, parts: list[Range]) -> Range:
+    """Return the range of a function of checks, by the ranges of its arguments."""
+    lows, highs = zip(*parts, strict=True)
+    if function == "abs":
+        ((low, high),) = parts
+        return max(0.0, low, -high), max(-low, high)
+    if function == "log10":
+        ((low, high),) = parts
+        return (math.log10(low) if low > 0 else -math.inf), (math.log10(high) if high > 0 else -math.inf)
+    if function in ("min", "at_most"):
+        return min(lows), min(highs)
+    if function == "max":
+        return max(lows), max(highs)
+    if function in ("mean", "quantile"):
+        return parts[0]
+    return min(lows[:2]), max(highs[:2])
