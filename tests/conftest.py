@@ -15,6 +15,8 @@ import threadpoolctl
 from click.testing import CliRunner, Result
 from hypothesis import settings
 
+from fedrepro.runs.workers import programs
+
 ROOT = Path(__file__).parents[1]
 
 # The same examples in every run, so that a failure is caused by a change of the code.
@@ -26,6 +28,9 @@ gc.set_threshold(20_000, 20, 20)
 
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# What was compiled is kept for later sessions, which take half the time for networks.
+os.environ.update(programs.shared(ROOT / ".pytest_cache"))
 
 
 def _remember_libraries() -> None:
@@ -99,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copies of the program that commands run from: compiled once for all tests."""
     return tmp_path_factory.mktemp("programs")
 
@@ -112,11 +117,11 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, programs: Path) -> Path:
+def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, copies: Path) -> Path:
     """Every test starts without any dataset, even if the machine has some."""
     home = next(homes)
     home.mkdir()
-    (home / ".programs").symlink_to(programs)
+    (home / ".programs").symlink_to(copies)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))  # of the machine that runs the tests
     for name in ("NO_COLOR", "FORCE_COLOR"):  # of who runs the tests

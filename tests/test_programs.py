@@ -38,7 +38,10 @@ def made(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("results/.scratch/programs-*/*-cache")}
 
 
-def test_programs_are_compiled_once_and_give_the_same_bits(tmp_path: Path, fedrepro: Callable[..., Result]) -> None:
+def test_programs_are_compiled_once_and_give_the_same_bits(
+    tmp_path: Path, fedrepro: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(programs.FOLDER)
     spec = tmp_path / "nets.yaml"
     spec.write_text(SPEC, encoding="utf-8")
     results = tmp_path / "results"
