@@ -700,6 +700,7 @@ class Decision:
 
 
 NO_COMMON_TRIAL = "no trial has finished on all curves that it compares"
+AT_THE_START = "its curves are at the level already at the start, so that nothing is measured until then"
 
 SHOWN_MARGINS = 4
 """The largest number of margins that the reason of a verdict lists; of more it has the one that decides."""
@@ -721,6 +722,8 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     """
     if reader.trials < 1:
         _raise_what_is_missing(comparisons, reader)
+    if any(_reached_at_the_start(comparison, reader) for comparison in comparisons):
+        raise NotTestable(AT_THE_START)
     judged = [_judged(c, reader) for c in comparisons]
     deciding = [_deciding(margins, c.strict) for c, margins in zip(comparisons, judged, strict=True)]
     outcomes = [outcome_of(interval, c.strict) for c, (interval, _) in zip(comparisons, deciding, strict=True)]
@@ -742,6 +745,24 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
         return replace(decision, outcome=NOISE, words=text)
     undecided = [deciding[k][0] for k, outcome in enumerate(outcomes) if overall == outcome == NOISE]
     return _with_what_would_decide(decision, undecided, reader.trials)
+
+
+def _reached_at_the_start(comparison: Comparison, reader: Reader) -> bool:
+    """Return whether both sides only count rounds, or what was sent, to levels that the curves have at the start."""
+    sides = [comparison.left, comparison.right]
+    if comparison.alone or not all(set(_outermost(side)) in ({"reach"}, {"first"}) for side in sides):
+        return False
+    with np.errstate(all="ignore"):
+        return not any(np.any(evaluate(side, reader) != 0.0) for side in sides)
+
+
+def _outermost(node: ast.AST) -> Iterator[str]:
+    """Yield the functions that read curves for a side, without those that only find a level."""
+    if claim_grammar.called(node) in claim_grammar.READERS:
+        yield claim_grammar.called(node)
+    else:
+        for part in ast.iter_child_nodes(node):
+            yield from _outermost(part)
 
 
 def _with_what_would_decide(decision: Decision, undecided: list[Interval], trials: int) -> Decision:
