@@ -16,10 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fedrepro import docstrings, registry
+from fedrepro.claims import evidence
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
-from fedrepro.glossary import entries, lookup
+from fedrepro.glossary import entries, lookup, output_words
 from fedrepro.glossary.uses import uses
 from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import axes, claim_grammar, keys
@@ -252,6 +253,7 @@ def test_everything_has_a_page_that_fits(width: int) -> None:
     count = sum(map(len, TABLES.values())) + sum(len(p.metrics) for p in registry.problems().values())
     count += len(KINDS) + len(entries.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
     count += len(lexicon().words) + len(lexicon().dimensions) + len(lexicon().quantities)
+    count += len(entries.parameter_names()) + len(output_words.MEANINGS)
     assert len(described) == count
     for entry in described:
         assert entry.summary, entry.name
@@ -356,12 +358,12 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("FedCGds", ["algorithm fedcgds", "algorithm fedcgds-sncp"]),
         ("KMEANS++", ["algorithm kmeans++"]),
         ("K-means++", ["algorithm kmeans++"]),
-        ("shift", ["problem shift", "dataset shift"]),
+        ("shift", ["problem shift", "dataset shift", "parameter shift"]),
         ("Shift", ["problem shift"]),
         ("TwoDigits", ["partition two_digits"]),
         ("objective", [f"metric {problem}.objective" for problem in ("clustering", "completion", "completion-split")]),
         ("completion.objective", ["metric completion.objective"]),
-        ("users", ["partition users", "metric completion.users", "metric completion-split.users"]),
+        ("users", ["partition users", "metric completion.users", "metric completion-split.users", "parameter users"]),
         ("columns", ["panel option columns", "panel option columns", "spec key columns"]),
         ("table.columns", ["panel option columns"]),
         ("bars.lines", ["panel option lines"]),
@@ -419,17 +421,23 @@ def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_the
     }.items():
         found = fedrepro("describe", name)
         assert (found.exit_code, found.stderr) == (2, f"error: '{name}' {answer}\n")
-    for name, owners, first in (
-        ("fraction", "personal-fedavg, sr-ph, pr-sh, local and 3 more", "personal-fedavg"),
-        ("lam", "completion and completion-split", "completion"),
-        ("gcca.center", "gcca", "gcca"),
-        ("problem.widths", "personal and personal-side", "personal"),
-    ):
-        word = name.rpartition(".")[2]
-        told = f"error: '{word}' is a parameter of {owners}: `fedrepro describe {first}` explains it\n"
-        assert fedrepro("describe", name).stderr == told
     hint = "'qqqq' is not a name that a spec can use (`fedrepro list` shows "
     assert hint in fedrepro("describe", "gcca/fig4", "qqqq").stderr
+
+
+def test_a_parameter_is_described_for_everything_that_has_it(fedrepro: Call) -> None:
+    text = fedrepro("describe", "Q2").output
+    assert text.startswith("parameter Q2\n  what it means, and its default\n\n  of\n    fedmavg and 5 more  ")
+    assert "None  local W steps per round, at least 1;" in text
+    assert "fedmgs and 4 more      100   W steps of the server per round" in text
+    for name in ("fraction", "lam", "gcca.center", "problem.widths", "fedmgs.Q2"):
+        assert f"parameter {name.rpartition('.')[2]}\n" in fedrepro("describe", name).output
+
+
+def test_words_of_the_output_are_described(fedrepro: Call) -> None:
+    assert fedrepro("describe", "within noise", "seeds", "Margin").output.count("word of the output ") == 3
+    for word in evidence.VERDICTS:
+        assert word in output_words.MEANINGS
 
 
 def test_a_discrepancy_is_described_with_its_other_values(fedrepro: Call) -> None:

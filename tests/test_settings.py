@@ -920,7 +920,14 @@ def test_settings_that_were_not_run_are_counted_where_a_claim_is_explained(compu
     assert len(concerned) > 1
     assert f"settings: {words}\n" in fedrepro("why", "small.1", "--results", computed / "results").output
     assert words in run(fedrepro, "claims")
-    assert run(fedrepro, "claims", "--only", "beyond.1") == ""  # nothing is known about settings that were left out
+    nothing = fedrepro("settings", "claims", "--only", "beyond.1", "--tier", "quick")  # what is left out is unknown
+    assert nothing.exit_code == 2
+    assert "error: no results of other settings (beyond.1) at the quick tier in " in nothing.stderr
+    for command in ("claims", "show", "plan", "values"):  # before anything is read
+        wrong = fedrepro("settings", command, "--only", "q1", "--tier", "quick")
+        assert (wrong.exit_code, wrong.stderr) == (
+            2, "error: --only q1: there is no such setting (`fedrepro settings plan`)\n",
+        )  # fmt: skip
     assert fedrepro("report", "--tier", "quick", "--results", computed / "results", "--out", "out").exit_code == 0
     claim = Path("out/report/claims/small.1.html").read_text()
     assert f"{words[0].upper()}{words[1:]}." in claim

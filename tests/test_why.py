@@ -56,6 +56,26 @@ def test_a_sentence_has_the_numbers_of_both_sides(known: Callable[..., Any], che
     assert said(known, check, [9.0, 3, 1], [9.0, 4, 2]) == sentence
 
 
+def test_a_check_of_single_trials_has_the_numbers_of_the_trial_that_decides(known: Callable[..., Any]) -> None:  # noqa: F811
+    ends = [1.0, 5.0, 2.0]
+    values = [[[9.0, end] for end in ends], [[9.0, 3.0]] * 3]
+    for how, words in (
+        ("each", "in trial 2 (the worst) FedCAvg Q2=1 ends at 5"),
+        ("median", "in trial 3 (in the middle) FedCAvg Q2=1 ends at 2"),
+    ):
+        claim, figure_, results, *_ = known(f"{how}(y(at='end', Q2=1) < 4)", values)
+        said_now = sentences.sentence(claim, figure_, results)
+        number = words.rpartition(" ")[2]
+        assert said_now == f"{words}; the check asks that {number} is less than 4"
+
+
+def test_a_value_beside_a_printed_number_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
+    claim, figure_, results, *_ = known("abs(y(at='end', Q2=1) - 3.5) < 1", [[[9.0, 1.0]] * 3, [[9.0, 3.0]] * 3])
+    assert sentences.sentence(claim, figure_, results) == (
+        "FedCAvg Q2=1 has 1, compared with 3.5; the check asks that 2.5 is less than 1"
+    )
+
+
 def test_the_curve_that_decides_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
     text = said(known, "lower(fedcavg, than=fedcgds(m=2))", [9.0, 3, 1], [9.0, 4, 2], [9.0, 4, 3])
     assert text.startswith("FedCAvg Q2=5 ends at 2; FedCGds m=2 Q1=3 ends at 3;")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from fedrepro.alternatives.cases import TOGETHER, Case
 from fedrepro.alternatives.paired import Effect
-from fedrepro.claims import evidence
+from fedrepro.claims import evidence, judge
 from fedrepro.claims.judge import Row
+from fedrepro.spec import claim_grammar
 from fedrepro.spec.discrepancies import Discrepancy
 
 HELD, FAILED, OPEN = "holds", "fails", "is within noise"
@@ -142,10 +143,23 @@ def _alone(tried: Iterable[Tried]) -> list[Tried]:
     return [t for t in chosen if not (len(t.case.alternatives) > 1 and {a.id for a in t.case.alternatives} & alone)]
 
 
+def change_in_words(effect: Effect) -> str:
+    """Return the margin of the comparison that decides, before and after, and its change; '' if it cannot be read.
+
+    Where trials are compared alone, the change is that of their mean, which the verdict is not about.
+    """
+    if effect.shift is None:
+        return ""
+    alone = list(judge.comparisons(claim_grammar.parse(effect.claim.check).body))[effect.shift.comparison].alone
+    decides = {claim_grammar.EACH: "the worst trial", claim_grammar.MEDIAN: "the median trial"}.get(alone, "")
+    return f"{effect.shift.words} (means over trials; {decides} decides)" if decides else effect.shift.words
+
+
 def _cause(tried: Tried) -> str:
     effect = tried.effect
     trials = f"{effect.trials} trial{'s' if effect.trials != 1 else ''}"
-    change = f"; {effect.shift.words}" if effect.shift is not None else ""
+    words = change_in_words(effect)
+    change = f"; {words}" if words else ""
     return f"{_named(tried)}: {effect.after.verdict}, {trials}{change}"
 
 

@@ -18,17 +18,32 @@ FEWER = {"min": min, "max": max}
 def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
     """Return what both sides of the comparison that decides a check are, and what the check asks for; '' if nothing.
 
-    The numbers are those of curves averaged over trials (of the median trial for ``median(...)``).
+    The numbers are those of curves averaged over trials; of the worst trial for ``each(...)``, and of the one in the
+    middle for ``median(...)``, which are named.
     """
     reader = judge.Reader.of(claim, figure, known)
     try:
         compared = list(judge.comparisons(claim_grammar.parse(claim.check).body))
         decision = judge.decide(claim.check, reader)
         number = min(range(len(compared)), key=lambda k: judge.rank(decision.margins[k], compared[k].strict))
-        reader.chosen = np.arange(reader.trials)
-        return _compared(compared[number], reader)
+        return _of_trial(compared[number], reader) + _compared(compared[number], reader)
     except judge.NotTestable:
         return ""
+
+
+def _of_trial(comparison: Comparison, reader: Reader) -> str:
+    """Let the reader read the trial that decides, and return its name; all trials and '' if they are averaged."""
+    reader.chosen = np.arange(reader.trials)
+    if not comparison.alone:
+        return ""
+    margins = []
+    for trial in range(reader.trials):
+        reader.chosen = np.array([trial])
+        margins.append(np.min(np.nan_to_num(np.atleast_1d(comparison.margin(reader)), nan=-np.inf)))
+    each = comparison.alone == claim_grammar.EACH
+    trial = int(np.argsort(margins, kind="stable")[0 if each else (len(margins) - 1) // 2])
+    reader.chosen = np.array([trial])
+    return f"in trial {reader.numbers[trial]}{' (the worst)' if each else ' (in the middle)'} "
 
 
 def _compared(comparison: Comparison, reader: Reader) -> str:
@@ -62,6 +77,8 @@ def _side(node: ast.expr, reader: Reader, place: int) -> str:
         if name in FEWER:
             values = [_value(part, reader, place) for part in node.args]
             return _side(node.args[values.index(FEWER[name](values))], reader, place)
+        if name == "abs" and (beside := _beside_a_number(node.args[0], reader, place)):
+            return beside
         if name == "at_most":
             arrived = math.isfinite(_value(node.args[0], reader, place))
             return _side(node.args[0], reader, place) if arrived else _never(node.args[0], reader)
@@ -72,6 +89,20 @@ def _side(node: ast.expr, reader: Reader, place: int) -> str:
         return "; ".join(dict.fromkeys(filter(None, (_side(part, reader, place) for part in reads[:1]))))
     call = _first_reader(node)
     return _read(call, claim_grammar.called(call), reader, place) if call is not None else ""
+
+
+def _beside_a_number(node: ast.expr, reader: Reader, place: int) -> str:
+    """Return a value and the number that it is compared with, for their difference; '' for others."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant)):
+        return ""
+    call = _first_reader(node.left)
+    if call is None:
+        return ""
+    keywords, panel, curve = reader.select(call, claim_grammar.called(call))
+    metric = claim_grammar.value(keywords, "metric", panel.y)
+    what = f" ({metric})" if metric != panel.y else ""
+    value, number = (amount(_value(side, reader, place)) for side in (node.left, node.right))
+    return f"{curve.label}{what} has {value}, compared with {number}"
 
 
 def _read(node: ast.Call, name: str, reader: Reader, place: int) -> str:

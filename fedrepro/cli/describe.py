@@ -22,6 +22,9 @@ NARROWEST, WIDEST = 60, 100
 LONG = 18
 """A default with more characters than this is printed after the meaning instead of in its own column."""
 
+PARAMETERS = {"panel kind": "options", "parameter": "of"}
+"""What the list of parameters is called for some kinds of names."""
+
 MARKS = ("published", "lines")
 """Lists whose items have keys."""
 
@@ -43,8 +46,8 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
     """Explain a name: its parameters, metrics, source and figures.
 
     Parameters are shown with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition,
-    metric, kind or option of panels, axis, key of a spec, or function of claims; if it is several of these, all are
-    shown. `problem.metric`, `kind.option` and the path of a key are unambiguous. NAME can also be the id of a
+    metric, parameter, kind or option of panels, axis, key of a spec, or function of claims; if it is several of these,
+    all are shown. `problem.metric`, `kind.option` and the path of a key are unambiguous. NAME can also be the id of a
     discrepancy between a paper, its released program and this project.
 
     \b
@@ -75,7 +78,7 @@ def page(entry: Description, width: int) -> list[str]:
     facts = [(_title(key), _fact(key, value)) for key, value in entry.facts.items()]
     head = [*_wrapped(entry.summary, width - 2), *([""] if facts else []), *_columns(facts, width - 2)]
     sections = {
-        "options" if entry.kind == "panel kind" else "parameters": _parameters(entry, width - 4),
+        PARAMETERS.get(entry.kind, "parameters"): _parameters(entry, width - 4),
         "metrics": _columns([(m.name, m.better, meaning(m)) for m in entry.metrics], width - 4),
         **{
             f"an item of {key}" if key in MARKS else key: _columns(list(keys.items()), width - 4)
@@ -84,7 +87,7 @@ def page(entry: Description, width: int) -> list[str]:
     }
     for key, figures in entry.figures.items():
         sections[_title(key)] = _wrapped(", ".join(figures), width - 4)
-    if not any(entry.figures.values()):
+    if not any(entry.figures.values()) and entry.kind not in ("parameter", "word of the output"):
         sections["used by"] = ["no figure"]
     lines = _indented(head, "  ")
     for title, body in sections.items():

@@ -13,7 +13,7 @@ import click
 
 from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, json_option, results_option
-from fedrepro.errors import UserError, counted
+from fedrepro.errors import UserError, counted, nearest
 from fedrepro.progress import duration
 from fedrepro.spec import nodes
 from fedrepro.spec.find import called, experiments, find_some, is_study, stored_under
@@ -157,11 +157,11 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
       fedrepro settings show fedmf/figS2
       fedrepro settings show --only fedmf.16 --json
     """
-    from fedrepro.alternatives import survey
+    from fedrepro.alternatives import deciding, survey
 
     shown = [
         (case, effect)
-        for own, cases in survey.computed(_paths(specs), _rows(), tier, results_dir, only)
+        for own, cases in survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
         if own is not None
         for case in cases
         for effect in survey.effects(case, own, results_dir, readings=readings)
@@ -170,9 +170,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         click.echo(json.dumps([_changes(case, effect) for case, effect in shown], indent=1))
         return
     if not shown:
-        raise UserError(
-            f"no results of other settings at the {tier} tier in {results_dir}; `fedrepro settings run` makes them"
-        )
+        raise _nothing(specs, only, tier, results_dir)
     before: Case | None = None
     for case, effect in shown:
         if case is not before:
@@ -180,7 +178,7 @@ def show(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, readin
         before = case
         arrow = f"{colour.word(effect.before.verdict)} -> {colour.word(effect.after.verdict)}"
         click.echo(f"  {effect.claim.id:<24} {arrow}, {effect.trials} trial{'s' if effect.trials != 1 else ''}")
-        click.echo(f"  {'':<24} {effect.shift.words if effect.shift else 'its margins cannot be compared'}")
+        click.echo(f"  {'':<24} {deciding.change_in_words(effect) or 'its margins cannot be compared'}")
         if effect.readings_in_words:
             click.echo(f"  {'':<24} {effect.readings_in_words}")
 
@@ -204,7 +202,7 @@ def values(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
 
     found = [
         (own.figure.name, published_numbers.beside(own, cases, results_dir))
-        for own, cases in survey.computed(_paths(specs), _rows(), tier, results_dir, only)
+        for own, cases in survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
         if own is not None
     ]
     found = [(name, numbers) for name, numbers in found if numbers]
@@ -277,10 +275,12 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     """
     from fedrepro.alternatives import survey
 
-    gathered = survey.computed(_paths(specs), _rows(), tier, results_dir, only)
+    gathered = survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
     decided = survey.decided(gathered, _rows(), results_dir)
     if only:  # other settings of the remaining claims were not looked at
         decided = [one for one in decided if one.tried]
+    if not decided:
+        raise _nothing(specs, only, tier, results_dir)
     if as_json:
         click.echo(json.dumps([_decision(one) for one in decided], indent=1))
         return
@@ -290,18 +290,35 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
             click.echo(f"{'':<41} cause: {cause}")
 
 
+def _nothing(specs: tuple[str, ...], only: str, tier: str, root: Path) -> UserError:
+    """Return the error that no set of other values has results."""
+    what = f"{f' ({only})' if only else ''}{' for ' if specs else ''}{' '.join(specs)}"
+    made = "`fedrepro settings run` makes them"
+    return UserError(f"no results of other settings{what} at the {tier} tier in {root}; {made}")
+
+
 def _rows() -> list[Discrepancy]:
     from fedrepro.spec import discrepancies
 
     return discrepancies.load_all(experiments())
 
 
-def _paths(names: tuple[str, ...]) -> list[Path]:
+def _together(paper: str) -> list[str]:
+    """Return the names of the sets with all printed and with all released values of a paper."""
+    from fedrepro.alternatives.cases import TOGETHER
+
+    return [f"{paper}.{origin}" for origin in TOGETHER]
+
+
+def _paths(names: tuple[str, ...], only: str) -> list[Path]:
     """Return the specs that the names select.
 
-    Raises UserError if all of them are a user's own figures, for which no discrepancies are listed; prints a note if
-    only some are.
+    Raises UserError if no set of other values has a name that begins with ``only``, or if all figures are a user's own,
+    for which no discrepancies are listed; prints a note if only some are.
     """
+    sets = [name for row in _rows() for name in (row.id, *(a.id for a in row.alternatives), *_together(row.paper))]
+    if only and not any(name.startswith(only.partition("+")[0]) for name in sets):
+        raise UserError(f"--only {only}: there is no such setting{nearest(only, sets)} (`fedrepro settings plan`)")
     paths = find_some(names)
     listed = {row.paper for row in _rows()}
     papers = {path: stored_under(nodes.read(path))[0] for path in paths} if names else {}
@@ -322,7 +339,7 @@ def _paths(names: tuple[str, ...]) -> list[Path]:
 def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[tuple[Numbers | None, list[Case]]]:
     from fedrepro.alternatives import survey
 
-    return list(survey.chosen(_paths(specs), _rows(), tier, root, only))
+    return list(survey.chosen(_paths(specs, only), _rows(), tier, root, only))
 
 
 def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[Entry]:

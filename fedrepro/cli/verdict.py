@@ -76,7 +76,6 @@ def verdict(
       fedrepro verdict fedc/fig5 --tier paper
       fedrepro verdict gcca/fig4 --json
     """
-    from fedrepro.claims import distinct
     from fedrepro.report import gather_contents
 
     selected = select_distinct((*specs, *papers))
@@ -95,16 +94,18 @@ def verdict(
         _print_summary(judged)
     numbers = {(figure.name, claim): text for figure in judged for claim, text in figure.numbers.items()}
     for row in rows if named or only else ():
-        click.echo(f"{colour.word(row.verdict, 19)} {row.claim.id:<22} {row.claim.says}\n{'':<19} {row.reason}")
+        whose = " (ours)" if not row.figure.startswith(f"{STUDIES}/") and origin.is_ours(row) and not _own(row) else ""
+        click.echo(f"{colour.word(row.verdict, 19)} {row.claim.id:<22} {row.claim.says}{whose}\n{'':<19} {row.reason}")
         if found := numbers.get((row.figure, row.claim.id)):
             click.echo(f"{'':<19} numbers: {found}")
         if row.robustness is not None and row.robustness.kind != ONE:
             click.echo(f"{'':<19} {row.robustness.words}")
         if row.precedence is not None and row.precedence.kind in (LOCKED, AFTER):
             click.echo(f"{'':<19} {row.precedence.words}")
-    counts = Counter((row.verdict, "" if of_own_study(row.figure, row.tier) else row.level) for row in rows)
-    by_verdict = [f"{n} {colour.word(name)}" + _level(level) for (name, level), n in counts.items()]
-    click.echo("; ".join([*by_verdict, distinct.in_words(rows)]))
+    theirs, ours = origin.apart(rows)
+    both = theirs and ours and not any(map(_own, rows))
+    for whose, own in (("papers' claims: ", theirs), ("our claims: ", ours)) if both else (("", rows),):
+        click.echo(whose + _counted(own))
     if by_class := in_classes(row.robustness for row in rows):
         click.echo(by_class)
     if by_precedence := precedence.counted(row.precedence for row in rows):
@@ -123,6 +124,20 @@ NEXT = (
     "fedrepro report                         all of it as pages",
 )
 """What to ask after the summary."""
+
+
+def _own(row: Row) -> bool:
+    """Return whether a claim is of a user's own study, where all claims are theirs."""
+    return of_own_study(row.figure, row.tier)
+
+
+def _counted(rows: Sequence[Row]) -> str:
+    """Return how many claims have each verdict and level of evidence."""
+    from fedrepro.claims import distinct
+
+    counts = Counter((row.verdict, "" if _own(row) else row.level) for row in rows)
+    by_verdict = [f"{n} {colour.word(name)}" + _level(level) for (name, level), n in counts.items()]
+    return "; ".join([*by_verdict, distinct.in_words(rows)])
 
 
 def _judged(selected: Sequence[Selected], tier: str, results_dir: Path, sets: tuple[str, ...]) -> list[Verdicts]:

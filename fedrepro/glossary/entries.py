@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fedrepro import docstrings, registry
 from fedrepro.data.copies import source, state
+from fedrepro.glossary.output_words import MEANINGS
 from fedrepro.glossary.uses import Use
 from fedrepro.lexicon.vocabulary import SCALED, Word, lexicon, value_in_words
 from fedrepro.parameters import Number, Range, Whole
@@ -223,6 +224,39 @@ def panel_option(option: Option, kinds: Iterable[str], uses: Uses) -> Descriptio
     return Description("panel option", option.name, option.meaning, facts, {"used_by": sorted(figures)})
 
 
+def parameter_names() -> list[str]:
+    """Return the names of all parameters of methods, problems, datasets and partitions, each once."""
+    return list(dict.fromkeys(name for _, cls, defaults in _owners() for name in defaults))
+
+
+def owners_of(name: str) -> list[str]:
+    """Return the methods, problems, datasets and partitions that have a parameter of this name."""
+    return list(dict.fromkeys(owner for owner, _, defaults in _owners() if name in defaults))
+
+
+def _owners() -> Iterator[tuple[str, type[Any], Mapping[str, Any]]]:
+    """Yield the name, the class and the defaults of everything that has parameters, problems first."""
+    yield from ((problem.name, problem.cls, problem.parameters) for problem in registry.problems().values())
+    for table in (registry.methods(), registry.datasets(), registry.partitions()):
+        yield from ((entry.name, entry.cls, entry.parameters()) for entry in table.values())
+
+
+def parameter(name: str, _: Uses) -> Description:
+    """Describe a parameter: what it means for everything that has one of this name, equal meanings once."""
+    alike: dict[tuple[str, str], tuple[list[str], Parameter]] = {}
+    for owner, cls, defaults in _owners():
+        if name in defaults:
+            (found,) = _parameters(cls, {name: defaults[name]})
+            alike.setdefault((found.meaning, repr(found.default)), ([], found))[0].append(owner)
+    parameters = tuple(dataclasses.replace(found, name=_some(owners)) for owners, found in alike.values())
+    return Description("parameter", name, "what it means, and its default", {}, {}, parameters)
+
+
+def _some(names: list[str]) -> str:
+    """Return a name and how many more there are, which is as much as fits beside a meaning."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
 def axis(named: Axis, uses: Uses) -> Description:
     """Describe a named x axis."""
     facts = {
@@ -274,6 +308,11 @@ def quantity(name: str, uses: Uses) -> Description:
     """Describe a quantity that checks in words can compare."""
     figures = {"used_by": uses.get(("claim word", name), [])}
     return _described("quantity of claims", name, lexicon().quantities[name], {}, uses, figures=figures)
+
+
+def output_word(name: str, _: Uses) -> Description:
+    """Describe a word that the output uses."""
+    return Description("word of the output", name, MEANINGS[name], {}, {})
 
 
 def discrepancy(row: Discrepancy) -> Description:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.errors import UserError
-from fedrepro.glossary import entries
+from fedrepro.glossary import entries, output_words
 from fedrepro.glossary.entries import Description, Uses
 from fedrepro.glossary.uses import uses
 from fedrepro.lexicon.vocabulary import lexicon
@@ -21,9 +21,6 @@ from fedrepro.spec.find import claim_ids, names_a_discrepancy, names_of_specs
 from fedrepro.spec.panels import KINDS
 
 LISTED = "algorithms, problems, datasets, partitions and metrics"
-
-FEW = 4
-"""Owners of a parameter that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +36,10 @@ class _Named:
 def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     """Return the meanings of the names, in their order and without repetition.
 
-    A name is that of an algorithm, problem, dataset, partition, metric, kind of panel, option of panels, axis, key of
-    specs, function of claims, word or dimension of the lexicon, also ``problem.metric``, ``kind.option`` and the path
-    of a key. Otherwise it can be a class or the label of a method, or any of these in other capitals, or the id of a
-    discrepancy. Raises UserError for unknown names.
+    A name is that of an algorithm, problem, dataset, partition, metric, parameter, kind of panel, option of panels,
+    axis, key of specs, function of claims, word or dimension of the lexicon, word of the output, also
+    ``problem.metric``, ``kind.option`` and the path of a key. Otherwise it can be a class or the label of a method, or
+    any of these in other capitals, or the id of a discrepancy. Raises UserError for unknown names.
     """
     known = list(_named())
     matches = {name: _matches(name, known) or _discrepancies(name, experiments) for name in names}
@@ -76,6 +73,9 @@ def _named() -> Iterator[_Named]:
             yield _Named(metric, (f"{problem.name}.{metric}",), (), partial(entries.metric, problem, metric))
     for kind in KINDS:
         yield _Named(kind, (), (), partial(entries.panel_kind, kind))
+    for name in entries.parameter_names():
+        owned = tuple(f"{owner}.{name}" for owner in ("problem", *entries.owners_of(name)))
+        yield _Named(name, (), owned, partial(entries.parameter, name))
     for option, kinds in entries.options():
         longer = (*(f"{kind}.{option.name}" for kind in kinds), f"panels.options.{option.name}")
         yield _Named(option.name, longer, (), partial(entries.panel_option, option, kinds))
@@ -90,6 +90,8 @@ def _named() -> Iterator[_Named]:
         yield _Named(word.name, (f"lexicon.{word.name}",), word.also, partial(entries.lexicon_word, word))
     for name in lexicon().dimensions:
         yield _Named(name, (f"lexicon.{name}",), (), partial(entries.dimension, name))
+    for name in output_words.MEANINGS:
+        yield _Named(name, (), output_words.ALSO.get(name, ()), partial(entries.output_word, name))
     for name in lexicon().quantities:
         yield _Named(name, (f"lexicon.{name}",), (), partial(entries.quantity, name))
 
@@ -111,26 +113,14 @@ def _discrepancies(name: str, experiments: Path) -> list[_Named]:
 
 
 def _elsewhere(name: str) -> str:
-    """Return which command explains a claim, a figure, a paper or a parameter; '' for another name."""
+    """Return which command explains a claim, a figure or a paper; '' for another name."""
     if name in claim_ids():
         return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
     if name in names_of_specs():
         numbers = f"; `fedrepro show {name}` prints its numbers" if "/" in name else ""
         what = "figure" if numbers else "paper" if name in registry.PAPERS else "set of figures"
         return f"'{name}' is a {what}: `fedrepro verdict {name}` prints its claims{numbers}"
-    owner, _, parameter = name.rpartition(".")
-    if owners := [known for known in _owners(parameter) if owner in ("", "problem", known)]:
-        listed = owners if len(owners) <= FEW else [*owners[:FEW], f"{len(owners) - FEW} more"]
-        listed = [", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed
-        return f"'{parameter}' is a parameter of {' and '.join(listed)}: `fedrepro describe {owners[0]}` explains it"
     return ""
-
-
-def _owners(parameter: str) -> list[str]:
-    """Return the problems, methods, datasets and partitions that have a parameter of this name."""
-    tables = (registry.methods(), registry.datasets(), registry.partitions())
-    owners = [problem.name for problem in registry.problems().values() if parameter in problem.parameters]
-    return owners + [entry.name for table in tables for entry in table.values() if parameter in entry.parameters()]
 
 
 def _unknown(name: str, known: Iterable[_Named]) -> str:
