@@ -77,6 +77,22 @@ def test_a_difference_beyond_its_interval_holds_or_fails(ask: Callable[..., Any]
     assert ask("y(at='end', Q2=1) > 0", [edge]).verdict == "within noise"
 
 
+def test_curves_that_never_improve_say_nothing_about_speed(ask: Callable[..., Any]) -> None:
+    worse, better = [9.0, 10.0, 11.0], [9.0, 5.0, 1.0]
+    level = "0.995 * min(y(at='end', Q2=1), y(at='end', Q2=5)) + 0.005 * y(at=0, Q2=1)"
+    needs = [f"reach({level}, Q2={q})" for q in (1, 5)]
+    for check in (f"{needs[0]} < {needs[1]}", f"1.1 * {needs[0]} > {needs[1]}"):
+        row = ask(check, [worse, [9.0, 10.0, 12.0]])
+        assert (row.verdict, row.why) == (
+            "not tested",
+            "its curves are no better later than at the start, so that the stage or the level is the start itself",
+        )
+    assert ask(f"{needs[0]} < {needs[1]}", [better, worse]).verdict == "reproduced"
+    at = f"when=min({needs[0]}, {needs[1]})"
+    assert ask(f"y({at}, Q2=1) < y({at}, Q2=5)", [worse, worse]).verdict == "not tested"
+    assert ask("y(at=0, Q2=1) <= y(at=0, Q2=5)", [worse, worse]).verdict == "reproduced"
+
+
 def test_differences_are_paired_within_trials(ask: Callable[..., Any]) -> None:
     base = np.array([[0, 1.0], [0, 10.0], [0, 100.0]])  # trials differ far more than the methods do
     assert ask("y(at=1, Q2=1) < y(at=1, Q2=5)", [base, base + 0.5]).verdict == "reproduced"

@@ -700,7 +700,7 @@ class Decision:
 
 
 NO_COMMON_TRIAL = "no trial has finished on all curves that it compares"
-AT_THE_START = "its curves are at the level already at the start, so that nothing is measured until then"
+AT_THE_START = "its curves are no better later than at the start, so that the stage or the level is the start itself"
 
 SHOWN_MARGINS = 4
 """The largest number of margins that the reason of a verdict lists; of more it has the one that decides."""
@@ -722,7 +722,7 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     """
     if reader.trials < 1:
         _raise_what_is_missing(comparisons, reader)
-    if any(_reached_at_the_start(comparison, reader) for comparison in comparisons):
+    if any(_read_at_the_start(comparison, reader) for comparison in comparisons):
         raise NotTestable(AT_THE_START)
     judged = [_judged(c, reader) for c in comparisons]
     deciding = [_deciding(margins, c.strict) for c, margins in zip(comparisons, judged, strict=True)]
@@ -747,19 +747,28 @@ def _decide(comparisons: list[Comparison], reader: Reader) -> Decision:
     return _with_what_would_decide(decision, undecided, reader.trials)
 
 
-def _reached_at_the_start(comparison: Comparison, reader: Reader) -> bool:
-    """Return whether both sides only count rounds, or what was sent, to levels that the curves have at the start."""
-    sides = [comparison.left, comparison.right]
-    if comparison.alone or not all(set(_outermost(side)) in ({"reach"}, {"first"}) for side in sides):
-        return False
+def _read_at_the_start(comparison: Comparison, reader: Reader) -> bool:
+    """Return whether both sides read only what curves have at the start.
+
+    That is what they need to a level at which they start, or their values at a stage that is the start.
+    """
+    left, right = (list(_outermost(side)) for side in (comparison.left, comparison.right))
     with np.errstate(all="ignore"):
-        return not any(np.any(evaluate(side, reader) != 0.0) for side in sides)
+        read = left and right and not comparison.alone
+        return bool(read) and all(_at_the_start(call, reader) for call in (*left, *right))
 
 
-def _outermost(node: ast.AST) -> Iterator[str]:
-    """Yield the functions that read curves for a side, without those that only find a level."""
-    if claim_grammar.called(node) in claim_grammar.READERS:
-        yield claim_grammar.called(node)
+def _at_the_start(call: ast.Call, reader: Reader) -> bool:
+    function, keywords = claim_grammar.called(call), claim_grammar.arguments(call)
+    if function in ("reach", "first"):
+        return not np.any(evaluate(call, reader) != 0.0)
+    return function == "y" and "when" in keywords and not np.any(evaluate(keywords["when"], reader) != 0.0)
+
+
+def _outermost(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that read curves for a side, without those that only find a level or a stage."""
+    if isinstance(node, ast.Call) and claim_grammar.called(node) in claim_grammar.READERS:
+        yield node
     else:
         for part in ast.iter_child_nodes(node):
             yield from _outermost(part)
