@@ -123,11 +123,37 @@ def test_columns_that_are_all_read_as_features_are_named(duel: Duel, tmp_path: P
     words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "dataset.orientation=rows", "--set", "problem.K=2")
     few = ("--clients", 3, "--rounds", 1, "--trials", 1)
     assert (
-        "features: all 4 columns of my.csv (length, width, kind, client). If a column contains labels or clients, say "
-        "so with --set dataset.labels=COLUMN or --set dataset.client=COLUMN\n"
+        "features: 4 columns of my.csv (length, width, kind, client)\nIf a column contains labels or clients, say so "
+        "with --set dataset.labels=COLUMN or --set dataset.client=COLUMN\n"
     ) in duel(*words, *few).output
     (tmp_path / "fedcgds-fedcavg-my.yaml").unlink()
-    assert "features:" not in duel(*words, *few, "--set", "dataset.labels=kind").output
+    named = duel(*words, *few, "--set", "dataset.labels=kind").output
+    assert "features: 3 columns of my.csv (length, width, client); labels: kind\n" in named
+    assert "If a column" not in named
+
+
+def test_doubtful_columns_and_a_metric_without_labels_are_reported(duel: Duel, tmp_path: Path) -> None:
+    rows = [f"{k},{k % 5},{'Red ' if k == 7 else 'red' if k % 2 else 'blue'}" for k in range(30)]
+    (tmp_path / "my.csv").write_text("\n".join(["id,width,kind", *rows]))
+    words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "dataset.orientation=rows", "--metric", "accuracy")
+    none = duel(*words)
+    assert none.stderr == (
+        "error: --metric accuracy: name the column with the labels, with --set dataset.labels=COLUMN\n"
+    )
+    few = ("--clients", 3, "--rounds", 1, "--trials", 1)
+    said = duel(*words, *few, "--set", "dataset.labels=kind").output
+    assert "note: the column 'id' only counts the rows; if it is no feature, remove it from the file\n" in said
+    assert "note: the labels 'red' and 'Red ' differ only in capitals or blanks, and count as different classes" in said
+
+
+def test_a_method_that_counts_no_message_has_no_known_cost(duel: Duel, tmp_path: Path) -> None:
+    (tmp_path / "cheat.py").write_text(
+        "from fedrepro import FedMGS\n\nclass Cheat(FedMGS):\n"
+        "    def rounds(self, problem, rng, *, ledger=None, **others):\n"
+        "        yield from super().rounds(problem, rng, **others)\n"
+    )
+    done = duel("cheat.py", "fedmgs", *SYNTHETIC, *SMALL, "--trials", 1)
+    assert "note: Cheat counted no message in its ledger, so its cost is unknown (docs/own-method.md)\n" in done.output
 
 
 def test_parameters_metrics_and_files_of_ones_own(duel: Duel, tmp_path: Path) -> None:

@@ -346,6 +346,7 @@ def numbered(text: str) -> str:
         level = {FEW: 0.55, MANY: 0.5, SHARED: 0.6, ALL: 0.58}[series] - 0.06 * r
         row["value"] = repr(level + 0.1 * (series == MANY) * (3 - r) + 0.02 * float(rng.random()))
         row["uplink_scalars"] = str(r * (200 + 10 * trial))
+        row["uplink_bits"] = str(3 * r * (200 + 10 * trial))
         if series == MANY and trial in (2, 4):
             row["status"] = "diverged"
         if series == SHARED and trial == 3:
@@ -478,7 +479,8 @@ def test_every_number_that_the_report_prints_follows_from_the_csv(project: Path,
         ends = ours.at(name, 5, ours.well[name])
         sent = statistics.mean(ours.costs[name][trial][5] for trial in ours.well[name])
         note = {MANY: "2 of 4 diverged", SHARED: "1 of 4 failed"}.get(name, "")
-        row = f"{label} {statistics.mean(ends):.6g} {statistics.stdev(ends):.2g} {len(ends)} 5 {sent:,.0f} {note}"
+        cost = f"{sent:,.0f} {3 * sent:,.0f}"
+        row = f"{label} {statistics.mean(ends):.6g} {statistics.stdev(ends):.2g} {len(ends)} 5 {cost} {note}"
         assert shown.count(row) == 1, row  # of panels a and b, which have one table
     mean, sd = statistics.mean(ours.at(MANY, 5, well)), statistics.stdev(ours.at(MANY, 5, well))
     assert f"FedCAvg {mean:.3f} ± {sd:.3f} (2 of 4 diverged); paper 0.250 (−{0.25 - mean:.3f})" in shown

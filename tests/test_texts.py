@@ -78,10 +78,19 @@ def test_a_round_that_was_not_run_is_refused(small: Path, fedrepro: Call) -> Non
 def test_a_program_reads_one_table_of_plain_numbers(shown: Callable[..., str]) -> None:
     frame = pd.read_csv(io.StringIO(shown("csv")))
     assert set(frame["panel"]) == {"a", "b"}
-    for name in ("mean", "sd", "trials", "round_min", "round_max", "uplink_scalars"):
+    for name in ("mean", "sd", "trials", "round_min", "round_max", "uplink_scalars", "uplink_bits"):
         assert pd.api.types.is_numeric_dtype(frame[name]), name
     assert "," in shown("md")
     assert not any("," in row["numbers sent up"] for row in json.loads(shown("json"))["panels"][0]["rows"])
+
+
+def test_the_cost_is_in_bits_too_where_numbers_are_quantized(tmp_path: Path, fedrepro: Call) -> None:
+    shown = fedrepro("show", "gcca/fig4", "--panel", "a", "--results", ROOT / "results").output
+    assert "numbers sent up  bits sent up" in shown
+    three, full = (next(line for line in shown.splitlines() if name in line) for name in ("q=3", "AltMaxVar"))
+    assert three.split()[-2:] == ["7,507,500", "22,836,000"]
+    assert full.split()[-2:] == ["7,507,500", "240,240,000"]
+    assert "bits" not in fedrepro("show", "fedc/fig5", "--panel", "a", "--results", ROOT / "results").output
 
 
 def test_the_best_values_are_bold_on_request(shown: Callable[..., str], small: Path, fedrepro: Call) -> None:

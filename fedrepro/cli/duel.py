@@ -6,11 +6,13 @@ import hashlib
 import math
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import yaml
 
 from fedrepro import own_modules, registry
@@ -33,6 +35,9 @@ FILES = {
 
 PARTITIONS = {"samples": "uniform", "ratings": "users", "split-ratings": "users", "images": "iid_images"}
 """The usual partition, by the kind of data; data of other kinds name their clients."""
+
+LABELS = ("accuracy", "nmi", "ami", "ari", "purity")
+"""Metrics that compare clusters with labels."""
 
 HELD_BACK = ("mse", "rmse")
 """Metrics on held-back data. The first one that a problem has decides, unless no data are held back."""
@@ -66,7 +71,7 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.option(
     "--clients", type=click.IntRange(min=1), help="Number of clients to draw, also if your file names its own.  [10]"
 )
-@click.option("--rounds", type=click.IntRange(min=0), default=50, show_default=True, help="Number of rounds.")
+@click.option("--rounds", type=click.IntRange(min=1), default=50, show_default=True, help="Number of rounds.")
 @click.option("--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Number of paired trials.")
 @click.option(
     "--metric",
@@ -126,15 +131,16 @@ def duel(
         spec["partition"] = {"name": "given"}
     for path, value in sorted(changes, key=lambda change: change[0] not in [[key] for key in NAMED]):
         _put(spec, path, value)
+    if metric in LABELS and spec["dataset"].get("name") == FILES["samples"] and "labels" not in spec["dataset"]:
+        raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
     file = _write(spec)
-    if features := _features(spec["dataset"]):
-        click.echo(
-            f"features: all {len(features)} columns of {data} ({', '.join(features)}). If a column contains labels or "
-            "clients, say so with --set dataset.labels=COLUMN or --set dataset.client=COLUMN"
-        )
+    for line in _columns(spec["dataset"]):
+        click.echo(line)
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
     ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)
     ctx.invoke(show, figure=str(file), results_dir=results_dir)
+    for label in _silent(file, results_dir, sides):
+        click.echo(f"note: {label} counted no message in its ledger, so its cost is unknown (docs/own-method.md)")
     click.echo(_outcome(file, results_dir, sides, metric))
 
 
@@ -250,16 +256,47 @@ def _names_clients(spec: dict[str, Any], changes: list[tuple[list[str], Any]]) -
         return False
 
 
-def _features(dataset: dict[str, Any]) -> list[str]:
-    """Return the names of the columns of a CSV that are all read as features; [] for other data."""
+def _columns(dataset: dict[str, Any]) -> Iterator[str]:
+    """Yield what the columns of a CSV of samples are read as, and doubts about them; nothing for other data."""
     from fedrepro.data.formats.named_arrays import named_arrays
 
     file = Path(str(dataset.get("path", "")))
     rows = dataset["name"] == FILES["samples"] and dataset.get("orientation") == "rows"
-    if not rows or file.suffix != ".csv" or {"labels", "client"} & set(dataset):
-        return []
-    names = list(named_arrays(file))
-    return names if not any(name.isdigit() for name in names) else []  # without a header, columns have numbers
+    if not rows or file.suffix != ".csv":
+        return
+    arrays = named_arrays(file)
+    if any(name.isdigit() for name in arrays):  # without a header, columns have numbers
+        return
+    others = {role: dataset[role] for role in ("labels", "client") if dataset.get(role) in arrays}
+    features = [name for name in arrays if name not in others.values()]
+    named = "; ".join(f"{'clients' if role == 'client' else role}: {name}" for role, name in others.items())
+    yield f"features: {len(features)} columns of {file} ({', '.join(features)})" + (f"; {named}" if named else "")
+    if not others:
+        yield (
+            "If a column contains labels or clients, say so with --set dataset.labels=COLUMN or --set "
+            "dataset.client=COLUMN"
+        )
+    for name in features:
+        if _counts_rows(arrays[name]):
+            yield f"note: the column '{name}' only counts the rows; if it is no feature, remove it from the file"
+    if alike := _alike(arrays.get(others.get("labels", ""))):
+        yield f"note: the labels {alike} differ only in capitals or blanks, and count as different classes"
+
+
+def _counts_rows(column: Any) -> bool:
+    """Return whether a column contains the numbers of the rows, from any start."""
+    values = np.asarray(column)
+    return values.dtype.kind in "iuf" and values.size > 2 and bool(np.all(np.diff(values.astype(float)) == 1.0))
+
+
+def _alike(labels: Any) -> str:
+    """Return two labels that differ only in capitals or blanks, '' if there are none."""
+    first: dict[str, str] = {}
+    for text in dict.fromkeys(map(str, [] if labels is None else np.asarray(labels).tolist())):
+        other = first.setdefault(text.strip().casefold(), text)
+        if other != text:
+            return f"'{other}' and '{text}'"
+    return ""
 
 
 def _put(spec: dict[str, Any], path: list[str], value: Any) -> None:
@@ -316,6 +353,20 @@ def _write(spec: dict[str, Any]) -> Path:
 def _short_hash(text: str) -> str:
     """Return a short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _silent(file: Path, results_dir: Path, sides: tuple[Side, Side]) -> list[str]:
+    """Return the methods of the user that send messages, as they say, and counted none."""
+    from fedrepro.results.read import frame, results_file, stem
+    from fedrepro.spec.read import load
+
+    table = results_file(stem(results_dir, load(file, "quick")))
+    if table is None:
+        return []
+    sent = frame(table).groupby("algorithm", observed=True)["uplink_scalars"].max()
+    return [
+        side.entry.label for side in sides if side.file and not side.entry.cls.silent and sent.get(side.entry.name) == 0
+    ]
 
 
 def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> str:

@@ -92,10 +92,20 @@ def _best_tier_option(of: str) -> Any:
 tier_option = click.option(
     "--tier", type=click.Choice(TIERS), default=DEFAULT, show_default=True, help="Size of the experiment."
 )
+
+
+def _with_values(_ctx: click.Context, _param: click.Parameter, sets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of ``--set``. Raises UserError for one without a value, which would be taken for a figure."""
+    for option in sets:
+        nodes.setting(option)
+    return sets
+
+
 set_option = click.option(
     "--set",
     "sets",
     multiple=True,
+    callback=_with_values,
     metavar="KEY=VALUE",
     shell_complete=complete_set,
     help="Override a key of the spec or a parameter by its name, e.g. --set rounds=50 --set P=30.",

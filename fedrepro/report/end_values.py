@@ -16,13 +16,17 @@ from fedrepro.spec.model import Curve, Panel
 
 NUMBERS = (
     "panel", "curve", "column", "metric", "mean", "sd", "trials", "round_min", "round_max", "uplink_scalars",
-    "published", "difference", "note",
+    "uplink_bits", "published", "difference", "note",
 )  # fmt: skip
 """The columns of ``numbers``."""
 
 
+FULL = 32
+"""Bits of a number that is not quantized."""
+
+
 class End(NamedTuple):
-    """Where a curve ends: the values of its healthy trials, their last rounds, and the mean cost.
+    """Where a curve ends: the values of its healthy trials, their last rounds, and the mean costs.
 
     note : what became of the other trials.
     """
@@ -31,7 +35,13 @@ class End(NamedTuple):
     values: np.ndarray
     rounds: np.ndarray
     uplink_scalars: float
+    uplink_bits: float
     note: str
+
+    @property
+    def quantized(self) -> bool:
+        """Whether some of its numbers are sent with fewer than 32 bits."""
+        return bool(self.values.size) and self.uplink_bits < FULL * self.uplink_scalars
 
 
 def panels(
@@ -96,14 +106,21 @@ def cells(source: FigureData, panel: Panel, bold: bool = False, published: bool 
 
 
 def ends(source: FigureData, panel: Panel, at: int | None = None, bold: bool = False) -> list[list[str]]:
-    """Return every curve's mean, spread, trials, round and cost at its end (or at round ``at``)."""
-    header = ["curve", panel.y, "± sd", "trials", "round", "numbers sent up", "note"]
+    """Return every curve's mean, spread, trials, round and cost at its end (or at round ``at``).
+
+    The cost is in bits too if a curve sends numbers with fewer than 32.
+    """
     read = [_end(source, panel, curve, at) for curve in panel.curves]
+    bits = any(end.quantized for end in read)
+    header = ["curve", panel.y, "± sd", "trials", "round", "numbers sent up", *["bits sent up"] * bits, "note"]
     means = [f"{end.values.mean():.6g}" if end.values.size else "" for end in read]
     best = _best(panel, means) if bold else ""
     return [
         header,
-        *(_row(end, f"**{mean}**" if mean and mean == best else mean) for end, mean in zip(read, means, strict=True)),
+        *(
+            _row(end, f"**{mean}**" if mean and mean == best else mean, bits)
+            for end, mean in zip(read, means, strict=True)
+        ),
     ]
 
 
@@ -133,7 +150,7 @@ def _number_row(panel: Panel, end: End) -> dict[str, Any]:
         "note": end.note or "ok",
     }
     if end.values.size:
-        row |= {"mean": end.values.mean(), "uplink_scalars": end.uplink_scalars}
+        row |= {"mean": end.values.mean(), "uplink_scalars": end.uplink_scalars, "uplink_bits": end.uplink_bits}
         row |= {"round_min": end.rounds.min(), "round_max": end.rounds.max()}
     if end.values.size > 1:
         row["sd"] = end.values.std(ddof=1)
@@ -164,19 +181,23 @@ def _end(source: FigureData, panel: Panel, curve: Curve, at: int | None) -> End:
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
     note = ", ".join(series.lost(runs))
     if not healthy:
-        return End(curve, np.array([]), np.array([]), float("nan"), note or "no results")
+        return End(curve, np.array([]), np.array([]), float("nan"), float("nan"), note or "no results")
     rounds = [float(t.x[-1]) if at is None else float(at) for t in healthy]
-    cost = np.mean([_cost(source, curve, t.number, at) for t in healthy])
-    return End(curve, np.array([_read(t, at) for t in healthy]), np.array(rounds), float(cost), note)
+    numbers, bits = (
+        float(np.mean([_cost(source, curve, t.number, at, axis) for t in healthy]))
+        for axis in ("uplink_scalars", "uplink_bits")
+    )
+    return End(curve, np.array([_read(t, at) for t in healthy]), np.array(rounds), numbers, bits, note)
 
 
-def _row(end: End, mean: str) -> list[str]:
+def _row(end: End, mean: str, bits: bool) -> list[str]:
     if not end.values.size:
-        return [end.curve.label, "", "", "0", "", "", end.note]
+        return [end.curve.label, "", "", "0", "", "", *[""] * bits, end.note]
     sd = f"{end.values.std(ddof=1):.2g}" if end.values.size > 1 else ""
     first, last = end.rounds.min(), end.rounds.max()
     rounds = f"{first:g}" if first == last else f"{first:g} to {last:g}"
-    return [end.curve.label, mean, sd, str(end.values.size), rounds, f"{end.uplink_scalars:,.0f}", end.note]
+    sent = [f"{end.uplink_scalars:,.0f}", *[f"{end.uplink_bits:,.0f}"] * bits]
+    return [end.curve.label, mean, sd, str(end.values.size), rounds, *sent, end.note]
 
 
 def _read(trial: Trial, at: int | None) -> float:
@@ -189,7 +210,7 @@ def _read(trial: Trial, at: int | None) -> float:
     return float(trial.y[before[-1]])
 
 
-def _cost(source: FigureData, curve: Curve, trial: int, at: int | None) -> float:
+def _cost(source: FigureData, curve: Curve, trial: int, at: int | None, axis: str) -> float:
     rows = source.runs.all_rows(curve.setting.series, trial)
-    sent = rows["uplink_scalars"]
+    sent = rows[axis]
     return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
