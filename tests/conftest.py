@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copies of the program that commands run from: compiled once for all tests."""
     return tmp_path_factory.mktemp("programs")
 
@@ -117,11 +117,11 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, copies: Path) -> Path:
+def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, program_copies: Path) -> Path:
     """Every test starts without any dataset, even if the machine has some."""
     home = next(homes)
     home.mkdir()
-    (home / ".programs").symlink_to(copies)
+    (home / ".programs").symlink_to(program_copies)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))  # of the machine that runs the tests
     for name in ("NO_COLOR", "FORCE_COLOR"):  # of who runs the tests
