@@ -202,14 +202,14 @@ def test_messages_about_own_studies_name_no_tier(
 
 def test_messages_name_figures_as_commands_do(project: Path, fedrepro: Call) -> None:
     results = project.parents[1] / "results"
-    run = "`fedrepro run beyond/small` makes them"
-    lacking = f"error: beyond/small: no results in {results}; {run}, `--results DIR` names another folder\n"
+    run, kept = "`fedrepro run beyond/small` makes them", f" (results are kept in {ROOT / 'results'})"
+    lacking = f"error: beyond/small: no results in {results}; {run}, `--results DIR` names another folder{kept}\n"
     for command in ("verdict", "plot", "show"):
         assert fedrepro(command, "experiments/beyond/small.yaml").output == lacking, command
     nothing = fedrepro("verdict", "beyond", "--results", "elsewhere").stderr
     assert nothing == (
         f"error: no results with claims in {results.with_name('elsewhere')}; `fedrepro run beyond` makes them, "
-        "`--results DIR` names another folder\n"
+        f"`--results DIR` names another folder{kept}\n"
     )
     with pytest.raises(UserError, match=rf"no results in {results}; .* makes them, `results=DIR` names another folder"):
         load("beyond/small")

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from fedrepro import docstrings, registry
 from fedrepro.claims import evidence
+from fedrepro.claims.origin import STUDIES
 from fedrepro.cli import describe as command
 from fedrepro.cli.main import COMMANDS, main
 from fedrepro.data.imports import adopt
@@ -254,6 +255,7 @@ def test_everything_has_a_page_that_fits(width: int) -> None:
     count += len(KINDS) + len(entries.options()) + len(axes.AXES) + len(keys.paths()) + len(claim_grammar.WORDS)
     count += len(lexicon().words) + len(lexicon().dimensions) + len(lexicon().quantities)
     count += len(entries.parameter_names()) + len(output_words.MEANINGS)
+    count += len(({*registry.PAPERS} - {STUDIES}) & {*lookup.names()})  # papers that are other things too
     assert len(described) == count
     for entry in described:
         assert entry.summary, entry.name
@@ -416,7 +418,6 @@ def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_the
         "gcca.3d.optimal": "is a claim: `fedrepro why gcca.3d.optimal` explains its verdict",
         "gcca/fig4": "is a figure: `fedrepro verdict gcca/fig4` prints its claims; "
         "`fedrepro show gcca/fig4` prints its numbers",
-        "fedmf": "is a paper: `fedrepro verdict fedmf` prints its claims",
         "beyond": "is a set of figures: `fedrepro verdict beyond` prints its claims",
     }.items():
         found = fedrepro("describe", name)
@@ -432,6 +433,15 @@ def test_a_parameter_is_described_for_everything_that_has_it(fedrepro: Call) -> 
     assert "fedmgs and 4 more      100   W steps of the server per round" in text
     for name in ("fraction", "lam", "gcca.center", "problem.widths", "fedmgs.Q2"):
         assert f"parameter {name.rpartition('.')[2]}\n" in fedrepro("describe", name).output
+
+
+def test_a_paper_is_described_by_its_discrepancies(fedrepro: Call) -> None:
+    text = fedrepro("describe", "fedmf").output
+    assert text.startswith("paper fedmf\n  Federated Matrix Factorization: ")
+    assert "  its claims  fedrepro verdict fedmf\n" in text
+    assert "\n    fedmf.16  Q2 and Qhat of Figs. 4 to 6: paper the same as in V-D, which has no value;" in text
+    both = [line for line in fedrepro("describe", "perfedsi").output.splitlines() if line.startswith(("algo", "paper"))]
+    assert both == ["algorithm perfedsi", "paper perfedsi"]
 
 
 def test_words_of_the_output_are_described(fedrepro: Call) -> None:

@@ -47,8 +47,9 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
 
     Parameters are shown with their defaults, meanings and ranges. NAME is an algorithm, problem, dataset, partition,
     metric, parameter, kind or option of panels, axis, key of a spec, or function of claims; if it is several of these,
-    all are shown. `problem.metric`, `kind.option` and the path of a key are unambiguous. NAME can also be the id of a
-    discrepancy between a paper, its released program and this project.
+    all are shown. `problem.metric`, `kind.option` and the path of a key are unambiguous. NAME can also be a
+    word of the output (`margin`), a paper, whose discrepancies are listed, or the id of one: a point in which the
+    paper, its released program and this project differ.
 
     \b
     Examples:
@@ -56,7 +57,8 @@ def describe(names: tuple[str, ...], as_json: bool) -> None:
       fedrepro describe clustering.objective mnist
       fedrepro describe panels.curves.role panels.options.zoom
       fedrepro describe table --json
-      fedrepro describe fedmf.16
+      fedrepro describe Q2 margin
+      fedrepro describe fedmf fedmf.16
     """
     from fedrepro.glossary.lookup import describe as look_up
 
@@ -87,7 +89,7 @@ def page(entry: Description, width: int) -> list[str]:
     }
     for key, figures in entry.figures.items():
         sections[_title(key)] = _wrapped(", ".join(figures), width - 4)
-    if not any(entry.figures.values()) and entry.kind not in ("parameter", "word of the output"):
+    if not any(entry.figures.values()) and entry.kind not in ("paper", "parameter", "word of the output"):
         sections["used by"] = ["no figure"]
     lines = _indented(head, "  ")
     for title, body in sections.items():

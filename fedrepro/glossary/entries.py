@@ -310,6 +310,14 @@ def quantity(name: str, uses: Uses) -> Description:
     return _described("quantity of claims", name, lexicon().quantities[name], {}, uses, figures=figures)
 
 
+def paper(name: str, rows: Iterable[Discrepancy]) -> Description:
+    """Describe a paper: where it, its released program and this project differ. rows : its discrepancies."""
+    listed = {row.id: f"{row.topic}: paper {row.says}; program {row.code}" for row in rows}
+    facts = {"its claims": f"fedrepro verdict {name}", "one point": f"fedrepro describe {next(iter(listed), name)}"}
+    where = "where paper, released program and this project differ"
+    return Description("paper", name, registry.PAPERS[name], facts, {}, keys={where: listed})
+
+
 def output_word(name: str, _: Uses) -> Description:
     """Describe a word that the output uses."""
     return Description("word of the output", name, MEANINGS[name], {}, {})

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from fedrepro import registry
+from fedrepro.claims.origin import STUDIES
 from fedrepro.errors import UserError
 from fedrepro.glossary import entries, output_words
 from fedrepro.glossary.entries import Description, Uses
@@ -39,10 +40,13 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
     A name is that of an algorithm, problem, dataset, partition, metric, parameter, kind of panel, option of panels,
     axis, key of specs, function of claims, word or dimension of the lexicon, word of the output, also
     ``problem.metric``, ``kind.option`` and the path of a key. Otherwise it can be a class or the label of a method, or
-    any of these in other capitals, or the id of a discrepancy. Raises UserError for unknown names.
+    any of these in other capitals, or a paper, or the id of a discrepancy. Raises UserError for unknown names.
     """
     known = list(_named())
-    matches = {name: _matches(name, known) or _discrepancies(name, experiments) for name in names}
+    matches = {
+        name: [*(_matches(name, known) or _discrepancies(name, experiments)), *_papers(name, experiments)]
+        for name in names
+    }
     if unknown := {name: _elsewhere(name) for name, matching in matches.items() if not matching}:
         hint = "" if all(unknown.values()) else f" (`fedrepro list` shows {LISTED})"
         raise UserError("\n".join(text or _unknown(name, known) for name, text in unknown.items()) + hint)
@@ -112,8 +116,15 @@ def _discrepancies(name: str, experiments: Path) -> list[_Named]:
     return [_Named(row.id, (), (), lambda _: entries.discrepancy(row))]
 
 
+def _papers(name: str, experiments: Path) -> list[_Named]:
+    if name not in registry.PAPERS or name == STUDIES:
+        return []
+    rows = [row for row in discrepancies.load_all(experiments) if row.paper == name]
+    return [_Named(name, (), (), lambda _: entries.paper(name, rows))]
+
+
 def _elsewhere(name: str) -> str:
-    """Return which command explains a claim, a figure or a paper; '' for another name."""
+    """Return which command explains a claim or a figure; '' for another name."""
     if name in claim_ids():
         return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
     if name in names_of_specs():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedrepro.errors import UserError
 from fedrepro.results.read import has_results, largest_tier
-from fedrepro.spec.find import called
+from fedrepro.spec.find import bundled, called
 from fedrepro.spec.tiers import BEST, DEFAULT
 
 OPTION, ARGUMENT = "--results DIR", "results=DIR"
@@ -30,4 +30,11 @@ def in_words(
     where = "" if tier == BEST else f" at the {tier} tier"
     more = options if tier in (BEST, DEFAULT) else f" --tier {tier}{options}"
     folder = f"{os.path.abspath(root)}{f' with{options}' if options else ''}"
-    return f"no {what}{where} in {folder}; `fedrepro run {names}{more}` makes them, `{named_by}` names another folder"
+    makes = f"`fedrepro run {names}{more}` makes them"
+    return f"no {what}{where} in {folder}; {makes}, `{named_by}` names another folder{_kept(root)}"
+
+
+def _kept(root: Path) -> str:
+    """Return where the results of the checkout are that this program is installed from; '' if there are none."""
+    kept = bundled().resolve().parent / "results"
+    return f" (results are kept in {kept})" if (kept / "paper").is_dir() and kept != root.resolve() else ""
