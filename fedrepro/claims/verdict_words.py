@@ -17,7 +17,7 @@ MEANING = {
     evidence.AGAINST_FIGURE: (
         "the margin is below zero, and so it is in the paper's own figure: the text contradicts the figure"
     ),
-    evidence.NOT_TESTED: "there are no results to test it on",
+    evidence.NOT_TESTED: "there are no results to test it on, or they say nothing about it (curves that never improve)",
 }
 """What a verdict states about a claim."""
 
