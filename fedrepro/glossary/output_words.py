@@ -25,7 +25,7 @@ MEANINGS: Mapping[str, str] = {
     "client": "one of the P parties that hold the data; m of them take part in a round",
     "round": "one exchange of messages between clients and server; round 0 is the initial point",
     "numbers sent up": "how many numbers the clients have sent to the server so far, all clients together",
-    "bits sent up": "the same in bits, 32 or the bit width of a quantizer for each number",
+    "bits sent up": "how many bits the clients have sent so far: 32 for each number, or the bit width of a quantizer",
     "sd": "standard deviation over trials",
     "seed": "the start of the random numbers of a trial; it follows from the spec and the number of the trial",
     "non-iid": "data whose clients have different distributions, for example two classes each",
