@@ -85,7 +85,7 @@ def test_curves_that_never_improve_say_nothing_about_speed(ask: Callable[..., An
         row = ask(check, [worse, [9.0, 10.0, 12.0]])
         assert (row.verdict, row.why) == (
             "not tested",
-            "its curves are no better later than at the start, so that the stage or the level is the start itself",
+            "none of its curves is ever better than at the start, so there is no later point at which to compare them",
         )
     assert ask(f"{needs[0]} < {needs[1]}", [better, worse]).verdict == "reproduced"
     at = f"when=min({needs[0]}, {needs[1]})"
@@ -275,6 +275,11 @@ def test_a_trial_in_which_neither_side_gets_there_hides_none_that_fails(ask: Cal
     ("check", "said"),
     [
         ("y(at=1, Q2=1) + 1", "must compare two values"),
+        (
+            "y(at=1, Q2=1) == y(at=1, Q2=5)",
+            "the check may not contain 'y(at=1, Q2=1) == y(at=1, Q2=5)': computed values are hardly ever exactly "
+            "equal; say how near they have to be, as in abs(y(at=1, Q2=1) - (y(at=1, Q2=5))) < 0.01",
+        ),
         ("(y(at=1, Q2=1) < 1) + 1 < 2", "may not compare 'y(at=1, Q2=1) < 1': it is true or false, not a number"),
         ("each(y(at=1, Q2=1) < 1) < 2", "may not compare 'each(y(at=1, Q2=1) < 1)': it is true or false, not a number"),
         ("each(y(at=1, Q2=1) < 1, 2)", "each() takes one comparison, for instance each(y(...) < 1)"),

@@ -50,6 +50,7 @@ def with_check(spec: Path, check: str) -> Figure:
         (f"{FIVE} < 1", "", ""),
         ("y(at='end', metric='objective', Q2=5) > 85", "", ""),
         (f"reach(0.9, Q2=5) < 85 * {ONE}", "", ""),
+        (f"reach(1.5 * {ONE}, Q2=5) < 9 and reach(5, metric='objective', Q2=5) < 9", "", ""),
     ],
 )
 def test_a_comparison_that_no_result_decides_is_an_error(
@@ -62,6 +63,13 @@ def test_a_comparison_that_no_result_decides_is_an_error(
         with_check(shares, check)
     reason = "accuracies and the like are at most 1, and one point is 0.01"
     assert f": '{comparison}' {outcome} whatever the results are: {reason}  (in: check: " in str(error.value)
+
+
+@pytest.mark.parametrize("level", ["5", "-0.1", f"2 + {ONE}"])
+def test_a_level_that_no_result_can_reach_is_an_error(shares: Path, level: str) -> None:
+    with pytest.raises(UserError) as error:
+        with_check(shares, f"reach({level}, Q2=5) < first(0.9, Q2=5)")
+    assert f"'reach({level}, Q2=5)': no run can reach this level: accuracies and the like" in str(error.value)
 
 
 numbers = st.sampled_from(["0", "0.01", "0.5", "2", "-3"])

@@ -274,6 +274,9 @@ def test_names_of_curves_shorten_checks_without_words(lead: Callable[..., str]) 
         ("not_(same({A}, {B}))", "'not_(same({A}, {B}))': not_() takes one word"),
         ("better({A}, than={B}, when='late')", "'better({A}, than={B}, when='late')': when='late' must be a round"),
         ("monotonically(faster(fedcavg), over='Q9')", "'monotonically(faster(fedcavg), over='Q9')': not every curve"),
+        ("monotonically(faster(fedcavg), over='dataset')",
+         "'monotonically(faster(fedcavg), over='dataset')': dataset must be a number for every curve, not ['syn', "),
+        ("faster([], than={B})", "'[]' names no curve; write one or more, as in [fedmgs(m=10), fedmgs(m=100)]"),
         ("y(fedcavg, at=1) < 2", "'y(fedcavg, at=1)': 'fedcavg' names 2 curves; name one"),
     ],
 )  # fmt: skip

@@ -700,7 +700,9 @@ class Decision:
 
 
 NO_COMMON_TRIAL = "no trial has finished on all curves that it compares"
-AT_THE_START = "its curves are no better later than at the start, so that the stage or the level is the start itself"
+AT_THE_START = (
+    "none of its curves is ever better than at the start, so there is no later point at which to compare them"
+)
 
 SHOWN_MARGINS = 4
 """The largest number of margins that the reason of a verdict lists; of more it has the one that decides."""

@@ -156,6 +156,12 @@ def parse(check: str) -> ast.Expression:
         raise UserError(DEEP)
     _number_parts(tree)
     for node in parts(tree):
+        if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
+            raise UserError(
+                f"the check may not contain '{ast.unparse(node)}': computed values are hardly ever exactly equal; say "
+                f"how near they have to be, as in abs({ast.unparse(node.left)} - ({ast.unparse(node.comparators[0])})) "
+                "< 0.01"
+            )
         if not isinstance(node, _NODES):
             raise UserError(
                 f"the check may not contain '{ast.unparse(node)}'; it compares what is read from curves: "

@@ -24,8 +24,15 @@ _REASON = "accuracies and the like are at most 1, and one point is 0.01"
 
 
 def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
-    """Yield every comparison of a claim's check without errors that the ranges of metrics decide, with the reason."""
-    for node in claim_grammar.parts(claim_grammar.parse(claim.check)):
+    """Yield every comparison that the ranges of metrics decide, and every level outside of them, with the reason.
+
+    The claim's check has no other errors.
+    """
+    tree = claim_grammar.parse(claim.check)
+    for call, function, keywords in claim_grammar.readers(tree):
+        if "level" in keywords and _is_out_of_reach(function, keywords, claim, panels):
+            yield f"'{ast.unparse(call)}': no run can reach this level: {_REASON}"
+    for node in claim_grammar.parts(tree):
         if not isinstance(node, ast.Compare):
             continue
         sides = [node.left, *node.comparators]
@@ -35,6 +42,15 @@ def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
                 text = f"{ast.unparse(left)} {claim_grammar.SIGNS[type(op)]} {ast.unparse(right)}"
                 short = textwrap.shorten(text, 160, placeholder=" ...")
                 yield f"'{short}' {outcome} whatever the results are: {_REASON}"
+
+
+def _is_out_of_reach(
+    function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
+) -> bool:
+    """Return whether a level is larger or smaller than every value of the metric that has to reach it."""
+    low, high = _values(function, keywords, claim, panels)
+    lowest, highest = _range(keywords["level"], claim, panels)
+    return highest < low or lowest > high
 
 
 def _decided(op: ast.cmpop, left: Range, right: Range) -> str:
@@ -65,16 +81,23 @@ def _range(node: ast.expr, claim: Claim, panels: Mapping[str, Panel]) -> Range:
 
 
 def _read(function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]) -> Range:
+    """Return the range of what a call reads."""
+    if function not in ("y", "tail", "lowest", "highest", "rise", "total"):
+        return ANY
+    low, high = _values(function, keywords, claim, panels)
+    return (low - high, high - low) if function == "rise" and (low, high) != ANY else (low, high)
+
+
+def _values(function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]) -> Range:
+    """Return the range of the metric, or of the total, that a call reads."""
     panel, curve = claim_grammar.select(function, keywords, claim, panels)
     metric = claim_grammar.value(keywords, "metric", panel.y)
     if function == "total":
         metric = claim_grammar.value(keywords, "axis", "round")
-    elif function not in ("y", "tail", "lowest", "highest", "rise"):
-        return ANY
     if lexicon().scale(curve.setting.problem, metric) != POINTS:
         return ANY
     negative = metric in SIGNED and claim_grammar.value(keywords, "of", "value") != "squares"
-    return (-2.0 if metric in SIGNED else -1.0, 2.0) if function == "rise" else (-1.0 if negative else 0.0, 1.0)
+    return -1.0 if negative else 0.0, 1.0
 
 
 def _combined(op: ast.operator, left: Range, right: Range) -> Range:

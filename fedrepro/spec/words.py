@@ -238,10 +238,12 @@ class _Expander:
         group = self._group(inner.args[0]) if inner.args else None
         if group is None or any(over not in r.curve.select for r in group.references):
             raise UserError(f"'{ast.unparse(node)}': not every curve has '{over}'")
-        ordered = sorted(group.references, key=lambda r: r.curve.select[over])
-        if self._keyword(node, "falling"):
-            ordered.reverse()
-        values = [r.curve.select[over] for r in ordered]
+        values = [r.curve.select[over] for r in group.references]
+        if not all(isinstance(value, int | float) for value in values):
+            raise UserError(f"'{ast.unparse(node)}': {over} must be a number for every curve, not {values}")
+        ordered = sorted(
+            group.references, key=lambda r: r.curve.select[over], reverse=bool(self._keyword(node, "falling"))
+        )
         if len(set(values)) != len(values) or len(values) < 2:
             raise UserError(
                 f"'{ast.unparse(node)}': it needs one curve for each of several values of {over}, not {values}"
@@ -608,6 +610,8 @@ class _Expander:
             assert isinstance(node, ast.Call)
             return replace(self._group(self._arguments(node, 1)[0], other), best=True)
         if isinstance(node, ast.List):
+            if not node.elts:
+                raise UserError("'[]' names no curve; write one or more, as in [fedmgs(m=10), fedmgs(m=100)]")
             groups = [self._group(part, other) for part in node.elts]
             return Group(tuple(r for group in groups for r in group.references))
         references, relative = resolve(node, self.scope, other)
