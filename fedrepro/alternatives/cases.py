@@ -54,6 +54,7 @@ class Case:
             wanted_trials=trials,
             panels=self.changed.panels_with(self.series.__contains__),
             claims=(),
+            more={},
         )
 
     def metrics(self) -> set[str]:

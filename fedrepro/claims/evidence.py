@@ -87,7 +87,8 @@ def _differences(
         if content.dataset in names:
             yield VARIANT, f"on a variant of {content.dataset}" + (f" ({content.note})" if content.note else "")
     yield from ((VARIANT, words) for words in sizes(figure, sidecar, used))
-    wanted = max(figure.wanted_trials, sidecar.trials_wanted or 0)  # the spec may have more trials now
+    asked = min((figure.more.get(setting.series, 0) for setting in settings), default=0)
+    wanted = max(figure.wanted_trials, asked, sidecar.trials_wanted or 0)  # the spec may have more trials now
     if trials < wanted:
         yield PARTIAL, f"on {trials} of {wanted} trials"
 

@@ -41,6 +41,7 @@ PARTS: Mapping[str, str] = {
     "or_read": "its second reader's check",
     "earlier": "its earlier check",
     "not_on_stand_in": "what a stand-in cannot say",
+    "trials": "its number of trials",
 }
 """The keys of a claim that a lock records, and their names for readers."""
 

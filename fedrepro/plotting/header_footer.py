@@ -75,13 +75,14 @@ def _trials(source: FigureData) -> tuple[int, int, int]:
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
     most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
     fewest = most if done is None else done
-    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0, most)
+    all_ = fewest if source.figure.more else most  # a claim can ask for more trials of some curves
+    return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0, all_)
 
 
 def _count(fewest: int, most: int, wanted: int) -> str:
-    if fewest == most == wanted:
-        return f"{wanted} trial" + "s" * (wanted != 1)
     done = str(fewest) if fewest == most else f"{fewest} to {most}"
+    if fewest >= wanted:
+        return f"{done} trial" + "s" * (most != 1)
     return f"{done} of {wanted} trials"
 
 
@@ -109,7 +110,10 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += _sizes(source)
     wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those
     missing = [
-        re.sub(r"(\d+) of \d+ trials?$", rf"\1 of {wanted} trials", without_command(text)) for text in sidecar.missing
+        re.sub(
+            r"(\d+) of (\d+) trials?$", lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text)
+        )
+        for text in sidecar.missing
     ]
     if missing:
         more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""

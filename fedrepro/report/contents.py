@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro import registry
 from fedrepro.claims import evidence, judge
+from fedrepro.errors import counted
 from fedrepro.plotting.header_footer import footer, tags
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.effects import Measured
@@ -92,7 +94,7 @@ class Section:
             "versions": f"fedrepro {made.fedrepro or '?'}, Python {made.python or '?'}, {libraries}",
             "machine": "; ".join(filter(None, (made.machine, *made.kernels.values()))),
             "seconds": f"{sidecar.seconds:,.1f} of computing, one core",
-            "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}",
+            "trials": f"{sidecar.trials_done or 0} of {sidecar.trials_wanted or 0}{_more_trials(sidecar)}",
             "results": f"sha256 {sidecar.csv_sha256[:16]}, written {made.written}",
             "last check": self.check.words if self.check is not None else "",
             "receipts": self.recomputed and f"{self.recomputed} (receipts are not signed)",
@@ -157,6 +159,12 @@ class Report:
     def touching(self, name: str) -> list[Discrepancy]:
         """Return the discrepancies that concern a figure."""
         return [row for row in self.discrepancies if name in row.figures]
+
+
+def _more_trials(sidecar: Sidecar) -> str:
+    """Return, in words, how many trials curves have of which claims ask for more; '' if there are none."""
+    numbers = Counter(len(runs) for runs in sidecar.runs.values() if len(runs) > (sidecar.trials_wanted or 0))
+    return "".join(f", {trials} of {counted(curves, 'curve')}" for trials, curves in sorted(numbers.items()))
 
 
 def paper_title(key: str) -> str:

@@ -20,6 +20,7 @@ from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
 from fedrepro.spec.find import of_own_study
+from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
 
 PAPER = "paper"
@@ -43,7 +44,7 @@ def seconds(section: Section, root: Path) -> float:
     if levels <= {evidence.PAPER, evidence.VARIANT}:
         return 0.0
     if section.source is not None and section.figure.tier == PAPER and evidence.UNKNOWN not in levels:
-        known = _by_trials(section.source.sidecar)
+        known = _by_trials(section.source.sidecar, section.figure)
         if known is not None:
             return known
     try:
@@ -51,15 +52,17 @@ def seconds(section: Section, root: Path) -> float:
         first = planning.make([dataclasses.replace(figure, trials=1)], stand_in=True)  # the others take equally long
     except UserError:
         return 0.0
-    return Timings(root / ".runs").total(list(first.runs.values()) * figure.trials, 1)
+    runs = [run for run in first.runs.values() for _ in range(figure.trials_of(run.setting.series))]
+    return Timings(root / ".runs").total(runs, 1)
 
 
-def _by_trials(sidecar: Sidecar) -> float | None:
+def _by_trials(sidecar: Sidecar, figure: Figure) -> float | None:
     """Return the time of the missing trials from that of the existing ones; None if a curve has none."""
     wanted, took = sidecar.trials_wanted, sidecar.seconds_per_run
     if wanted is None or not took or len(took) < len(sidecar.settings) or not all(took.values()):
         return None
-    return sum((wanted - len(trials)) * sum(trials) / len(trials) for trials in took.values() if len(trials) < wanted)
+    lacking = {name: max(wanted, figure.more.get(name, 0)) - len(trials) for name, trials in took.items()}
+    return sum(max(lacking[name], 0) * sum(trials) / len(trials) for name, trials in took.items())
 
 
 def steps(section: Section, row: Row, took: float) -> tuple[Step, ...]:

@@ -287,6 +287,8 @@ def describe(written: write.Written) -> str:
     """Return one line about a figure's results, and a second one if they are stored in another place than usual."""
     sidecar = written.sidecar
     state = "complete" if sidecar.complete else f"{sidecar.trials_done} of {sidecar.trials_wanted} trials"
+    if not sidecar.complete and (sidecar.trials_done or 0) >= (sidecar.trials_wanted or 0) and sidecar.missing:
+        state = "; ".join(sidecar.missing)  # only trials that a claim asks for in addition, or curves
     if not sidecar.trials_done and (curves := sum(any(runs) for runs in sidecar.runs.values())):
         state = f"{curves} of {len(sidecar.runs)} curves"
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []

@@ -190,7 +190,8 @@ class WrittenClaim:
     what the paper's own figure shows, where that contradicts its text. or_read : the check in words of a second
     reader, where it is another one; it adds readings. earlier : the check before it was changed with the results
     known, where it asked for something else; it adds readings. not_on_stand_in : why the check says nothing on stand-in
-    data, whatever the method does; it is not tested there.
+    data, whatever the method does; it is not tested there. trials : how often the curves that its checks read are
+    computed, where that is more often than all curves: at every tier that is not reduced in ``trials``.
     """
 
     id: Text
@@ -209,6 +210,7 @@ class WrittenClaim:
     or_read: Comparison = ""
     earlier: Comparison = ""
     not_on_stand_in: Text = ""
+    trials: Count = None
 
 
 class _Dataset:

@@ -96,8 +96,8 @@ class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
     trials : trials to run. wanted_trials : trials of the tier before any ``--set``. paper_trials : trials of the paper
-    tier. sizes : the paper's sizes of each dataset (``N: 10000``), by its name in the spec. adjusted : what else had to
-    change so that its ``sets`` can be computed.
+    tier. more : the trials of curves of which a claim asks for more. sizes : the paper's sizes of each dataset (``N:
+    10000``), by its name in the spec. adjusted : what else had to change so that its ``sets`` can be computed.
     """
 
     paper: str
@@ -116,6 +116,11 @@ class Figure:
     sets: tuple[str, ...] = ()
     sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     adjusted: tuple[str, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+
+    def trials_of(self, series: str) -> int:
+        """Return the trials to run of a curve; with ``--set trials`` below those of the tier all curves have as few."""
+        return self.trials if self.trials < self.wanted_trials else max(self.trials, self.more.get(series, 0))
 
     @property
     def name(self) -> str:

@@ -74,6 +74,9 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
     expand = Expander(collect, root, resolve, recording, changed=bool(sets), imported=imported)
     read = _Panels(collect, root, resolve, expand).panels()
+    claims = tuple(_claims(collect, root, read, bool(sets) or reduced))
+    wanted = trials if wanted_trials is None else wanted_trials
+    all_ = trials if paper_trials is None else paper_trials
     figure = Figure(
         paper=paper,
         figure=name,
@@ -82,19 +85,21 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         tier=tier,
         path=collect.path,
         trials=trials,
-        wanted_trials=trials if wanted_trials is None else wanted_trials,
-        paper_trials=trials if paper_trials is None else paper_trials,
+        wanted_trials=wanted,
+        paper_trials=all_,
         panels=tuple(read.values()),
-        claims=tuple(_claims(collect, root, read, bool(sets) or reduced)),
+        claims=claims,
         columns=collect.count(root.get("columns"), "columns", 2, most=100),
         note=collect.text(root.get("note"), "note"),
         sets=tuple(sets),
         sizes=resolve.sizes(),
         adjusted=expand.adjusted(),
+        more=_more_trials(claims, read) if wanted >= all_ and not collect.count_of_errors else {},
     )
-    runs = len(figure.settings()) * trials
+    runs = sum(figure.trials_of(setting.series) for setting in figure.settings())
     if runs > MOST_RUNS:
-        counts = f"{len(figure.settings()):,} settings x {trials:,} trials are {runs:,} runs"
+        or_more = " or more" if figure.more else ""
+        counts = f"{len(figure.settings()):,} settings x {trials:,} trials{or_more} are {runs:,} runs"
         collect.error(root.get("trials"), f"{counts}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure
@@ -346,6 +351,16 @@ def _claims(collect: Collector, root: Node, valid: dict[str, Panel], changed: bo
     return claims
 
 
+def _more_trials(claims: Sequence[Claim], panels: Mapping[str, Panel]) -> dict[str, int]:
+    """Return the trials of each curve that claims with their own number of trials read; the largest number counts."""
+    more: dict[str, int] = {}
+    for claim in claims:
+        if claim.trials and not claim.inapplicable:
+            for series in readings.series_of(claim, panels):
+                more[series] = max(more.get(series, 0), claim.trials)
+    return more
+
+
 def _in_words(claim: Claim, panels: dict[str, Panel]) -> tuple[Claim, list[str]]:
     """Return a claim with its check without words, and why there is none."""
     try:
@@ -376,8 +391,9 @@ def _names(collect: Collector, root: Node) -> dict[str, dict[str, Any]]:
 def _claim(collect: Collector, item: Node, ids: set[str], panels: list[str]) -> Claim:
     """Return a claim and check everything but its check. ids : those of earlier claims. panels : names of panels."""
     collect.keys(item, keys.CLAIM, "a claim")
-    texts: dict[str, Any] = {key: collect.text(item.get(key), key) for key in keys.CLAIM}
-    claim = Claim(**texts)
+    texts: dict[str, Any] = {key: collect.text(item.get(key), key) for key in keys.CLAIM if key != "trials"}
+    trials = collect.count(item.get("trials"), "trials", 0, most=MOST_TRIALS) if item.get("trials") else None
+    claim = Claim(**texts, trials=trials)
     for key in keys.required(keys.CLAIM):
         if isinstance(item.value, dict) and not getattr(claim, key):
             collect.error(item, f"a claim needs '{key}'")

@@ -57,6 +57,15 @@ def with_literal_check(claim: Claim, panels: Mapping[str, Panel]) -> Claim:
     return dataclasses.replace(claim, **literal)
 
 
+def series_of(claim: Claim, panels: Mapping[str, Panel]) -> set[str]:
+    """Return the series that the checks of a claim without errors read, whoever reads its sentence."""
+    scope = Scope(claim, panels, claim.names)
+    checks = [getattr(claim, name) for name in CHECKS]
+    checks += [words.literal(check, scope, leading) for check in _by_reader(claim).values()]
+    calls = (call for check in filter(None, checks) for call in claim_grammar.read_by(check))
+    return {claim_grammar.select(*call, claim, panels)[1].setting.series for call in calls}
+
+
 CHECKS = ("check", "faster", "bound", "figure_shows")
 """The checks of a claim that are judged at one reading."""
 READER = "reader"

@@ -86,7 +86,9 @@ def make(
             if reason:
                 lacking[setting.series] = reason
                 continue
-            trials = (identify(setting, trial, source, libraries) for trial in range(1, figure.trials + 1))
+            trials = (
+                identify(setting, trial, source, libraries) for trial in range(1, figure.trials_of(setting.series) + 1)
+            )
             series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
         by_figure.append(series)
         missing.append(lacking)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedrepro import registry
+from fedrepro.errors import counted
 from fedrepro.results import checks
 from fedrepro.results.checks import Check
 from fedrepro.results.consistency import plan_hash, recorded
@@ -113,6 +114,9 @@ def _changed_spec(figure: Figure, sidecar: Sidecar) -> list[str]:
     reasons = ["the spec changed, or a default that it uses"] if settings != list(sidecar.settings) else []
     if sidecar.trials_wanted not in (None, figure.wanted_trials):
         reasons.append(f"the spec asks for {figure.wanted_trials} trials, not {sidecar.trials_wanted}")
+    few = [name for name, runs in sidecar.runs.items() if len(runs) < figure.trials_of(name)]
+    if few and sidecar.complete:
+        reasons.append(f"claims ask for more trials of {counted(len(few), 'curve')}")
     return reasons
 
 

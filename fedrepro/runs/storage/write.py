@@ -198,6 +198,7 @@ def _sidecar(
     figure = plan.figures[number]
     pairs = [pair for trials in records.values() for pair in trials]
     done = [sum(record is not None for _, record in trials) for trials in records.values()]
+    asked = [len(trials) for trials in records.values()]
     timed = figure.timed()
     used = [plan.sources[key] for key in sorted(plan.sources) if _uses(figure, key)]
     return Sidecar(
@@ -207,15 +208,15 @@ def _sidecar(
         sets=tuple(figure.sets),
         plan=plan_id(plan, number),
         runs={name: tuple(run.id if record else "" for run, record in trials) for name, trials in records.items()},
-        complete=bool(done) and not missing and min(done) == figure.trials and figure.trials >= figure.wanted_trials,
+        complete=bool(done) and not missing and done == asked and figure.trials >= figure.wanted_trials,
         trials_done=min(done, default=0),
         trials_wanted=figure.wanted_trials,
         missing=(
             *(f"{n} curve{'s' if n > 1 else ''}: {why}" for why, n in Counter(missing.values()).items()),
             *(
-                f"{curves} curve{'s' if curves > 1 else ''}: {n} of {figure.trials} trials"
-                for n, curves in sorted(Counter(done).items())
-                if n < figure.trials
+                f"{curves} curve{'s' if curves > 1 else ''}: {n} of {all_} trials"
+                for (n, all_), curves in sorted(Counter(zip(done, asked, strict=True)).items())
+                if n < all_
             ),
         ),
         failed=tuple(
