@@ -73,14 +73,16 @@ def test_results_with_fewer_trials_are_partial_for_this_claim_alone_until_they_a
     assert (row["level"], row["evidence"]) == ("partial", "on 3 of 5 trials")
     assert other["level"] == "paper"
     assert "claims ask for more trials of 2 curves" in row["stale"]
+    planned = fedrepro("plan", five, "--tier", "paper").output
+    assert "4 settings x 3 to 5 trials; 12 runs reused, 4 to do" in planned
     ran = fedrepro("run", five, "--tier", "paper")
     assert "4 runs computed, 12 reused, 0 failed" in ran.output
     assert "small (paper): complete" in ran.output
     row, other = (verdict(fedrepro, five, name) for name in ("small.1", "small.2"))
     assert (row["trials"], row["level"], row["stale"]) == (5, "paper", [])
     assert (other["trials"], other["level"]) == (3, "paper")
-    (figure,) = {len(runs) for runs in sidecar(tmp_path)["runs"].values()} - {3}
-    assert figure == 5
+    (most,) = {len(runs) for runs in sidecar(tmp_path)["runs"].values()} - {3}
+    assert most == 5
 
 
 def test_fewer_trials_do_not_replace_them(fedrepro: Call, five: Path, tmp_path: Path) -> None:

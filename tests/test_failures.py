@@ -122,9 +122,15 @@ def test_a_plan_for_programs_says_what_the_text_does(fedrepro: Call, small: Path
     said = json.loads(fedrepro("plan", small, "--json", "--jobs", 1).stdout)
     (figure,) = said["figures"]
     assert 0 < figure.pop("seconds") < 60
-    assert figure == {"figure": "beyond/small", "tier": "quick", "settings": 4, "trials": 2, "reused": 0, "todo": 8} | {
-        "missing": {}
-    }
+    assert figure == {
+        "figure": "beyond/small",
+        "tier": "quick",
+        "settings": 4,
+        "trials": 2,
+        "most_trials": 2,
+        "reused": 0,
+        "todo": 8,
+    } | {"missing": {}}
     assert (said["in_all"]["runs"], said["in_all"]["todo"], said["in_all"]["workers"]) == (8, 8, 1)
     assert said["in_all"]["seconds"] > 0
     fedrepro("run", small, "--jobs", 1)

@@ -175,6 +175,7 @@ def _figure_row(
         "tier": figure.tier,
         "settings": len(series),
         "trials": figure.trials,
+        "most_trials": max((figure.trials_of(name) for name in series), default=figure.trials),
         "reused": len(left) - sum(left),
         "todo": sum(left),
         "seconds": round(timings.total(list(to_do.values()), 1), 1),
@@ -187,7 +188,9 @@ def _count(number: int, noun: str) -> str:
 
 
 def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
-    runs = f"{_count(row['settings'], 'setting')} x {_count(row['trials'], 'trial')}"
+    fewest, most = row["trials"], row["most_trials"]
+    trials = _count(fewest, "trial") if fewest == most else f"{fewest} to {most} trials"
+    runs = f"{_count(row['settings'], 'setting')} x {trials}"
     click.echo(
         f"{with_tier(row['figure'], row['tier'])}: {runs}; "
         f"{row['reused']} runs reused, {row['todo']} to do"
