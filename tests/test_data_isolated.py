@@ -307,6 +307,9 @@ def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
         ('a,b\n"x\ny",2\n3,4,5\n4,4\n', "but line 4 has 3; "),
         ('a,b\n1,2\n3,"4\n5,6\n', 'a quote (") that opens in line 3 is not closed; close or remove it'),
         ("\ufeffa,b\r\n1,2\r\n  \r\n3,\r\n", "column 'b' has NaN, infinity or no value in 1 place, first in line 4; "),
+        ("a;b;c\n1,5;2;x\n3;4;y\n", "x.csv separates its columns by ';'; separate them by commas, and write 1.5, not"),
+        ("a;b\n1;2\n3;4\n", "x.csv separates its columns by ';'; "),
+        ("a\tb\n1\t2\n", "x.csv separates its columns by '\\t'; "),
         ("a,b\n1,2\n\n3,x\n", "column 'b' contains text ('x' in line 4); name it with labels: or remove it"),
     ],
 )

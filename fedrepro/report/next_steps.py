@@ -84,6 +84,8 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
             yield Step("To compute the study as its spec describes it:", f"fedrepro run {section.name}")
         return
     sidecar = source.sidecar if source is not None else Sidecar()
+    if row.level == evidence.NONE and section.figure.tier == PAPER and sidecar.complete:
+        return  # more results would say nothing either
     if row.level == evidence.CHANGED:
         yield Step("With the spec's own settings, without the options:", _run(section), took)
         return

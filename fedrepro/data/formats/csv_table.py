@@ -25,7 +25,7 @@ def csv_table(path: Path) -> dict[str, Any]:
     """Return the columns of a table by name; a first row with any text is a header.
 
     A column of numbers and words contains words. Raises UserError, with the line, if a row has too few or too many
-    fields, or if a quote is not closed.
+    fields, if a quote is not closed, or if something else than commas separates the columns.
     """
     import pandas as pd
 
@@ -36,10 +36,12 @@ def csv_table(path: Path) -> dict[str, Any]:
     except pd.errors.EmptyDataError:
         raise UserError(f"{path}: has no rows of numbers") from None
     except pd.errors.ParserError as error:
-        if message := _open_quote(path, str(error)) or _uneven(path):
+        if message := _open_quote(path, str(error)) or _separated(path) or _uneven(path):
             raise UserError(message) from None
         raise
     # pandas pads short rows, and makes row names of extra fields
+    if len(first) == 1 and (message := _separated(path)):
+        raise UserError(message)
     suspect = table.shape[1] != len(first) or table[len(first) - 1].isna().any()
     if suspect and (message := _uneven(path)):
         raise UserError(message)
@@ -111,6 +113,17 @@ def _uneven(path: Path) -> str:
         elif more:
             where += f" ({more:,} more {'line differs' if more == 1 else 'lines differ'})"
         return f"{path}: the first row has {width:,} field{'s' * (width != 1)}, but {where}; {repair}"
+    return ""
+
+
+def _separated(path: Path) -> str:
+    """Return a message about a file whose first two rows have as many semicolons or tabs, and no comma first, or ''."""
+    with contextlib.suppress(StopIteration, csv.Error):
+        rows = _rows(path)
+        first, second = (",".join(cells) for _, cells in (next(rows), next(rows)))
+        for sign in (";", "\t"):
+            if "," not in first and 0 < first.count(sign) == second.count(sign):
+                return f"{path} separates its columns by {sign!r}; separate them by commas, and write 1.5, not 1,5"
     return ""
 
 
