@@ -420,4 +420,7 @@ def test_an_option_named_like_a_key_suggests_set(small: Path, fedrepro: Call) ->
     refused = fedrepro("verdict", small, "--trials", 5)
     assert refused.exit_code == 2
     assert "No such option: --trials; --set trials=VALUE overrides this key of a spec." in refused.stderr
+    refused = fedrepro("--tier", "paper", "verdict")
+    assert refused.exit_code == 2
+    assert "No such option: --tier; options follow the command, as in `fedrepro verdict --json`." in refused.stderr
     assert "--set" not in fedrepro("verdict", small, "--tria", 5).stderr

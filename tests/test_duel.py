@@ -48,6 +48,18 @@ def test_a_method_of_ones_own_is_compared_with_a_registered_one(duel: Duel, tmp_
     assert again.output.splitlines()[-1] == last
 
 
+def test_two_methods_of_ones_own_are_compared(duel: Duel, tmp_path: Path) -> None:
+    other = METHOD[METHOD.index("@dataclass") :].replace("TwiceAsMany", "Fewer").replace("self.Q2 * self.extra", "1")
+    (tmp_path / "mine.py").write_text(METHOD + other)
+    done = duel("mine.py:Fewer", "mine.py:TwiceAsMany", *SYNTHETIC, *SMALL)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].startswith("TwiceAsMany ends lower than Fewer: by 0.")
+    refused = duel("mine.py:Fewer", "mine.py:TwiceAsMany", "--data", "omniglot")
+    assert "mine.py:Fewer and mine.py:TwiceAsMany: neither is a registered method; name the problem" in refused.stderr
+    named = duel("mine.py:Fewer", "mine.py:TwiceAsMany", *SYNTHETIC, *SMALL, "--set", "problem.name=clustering")
+    assert named.exit_code == 0, named.output
+
+
 def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(METHOD)
     done = duel("fedcavg", "mine.py", *SYNTHETIC, *SMALL)
@@ -58,7 +70,7 @@ def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, 
 def test_within_noise_the_method_with_the_better_mean_is_ahead(
     monkeypatch: pytest.MonkeyPatch, value: float, ahead: str, behind: str
 ) -> None:
-    sides = dueling._sides("fedmgs", "fedmavg")
+    sides = dueling._sides("fedmgs", "fedmavg", "digits", {})
     claim = SimpleNamespace(says="FedMGS ends lower than FedMAvg")
     margin = Interval(value, value - 1.0, value + 1.0)
     row = SimpleNamespace(margins=(margin,), claim=claim, verdict="within noise", trials=3, why="")
@@ -253,7 +265,12 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
     ("words", "message"),
     [
         (("fedmg", "fedmgs"), "fedmg: not a registered method, did you mean 'fedmgs'? (your own: FILE.py:CLASS)"),
-        (("x", "y"), "x and y: one of the two must be a registered method"),
+        (("x", "y"), "x: not a registered method (your own: FILE.py:CLASS)"),
+        (
+            ("x", "y", "--data", "omniglot"),
+            "x and y: neither is a registered method; name the problem that they solve with --set problem.name=PROBLEM "
+            "(problems: personal, personal-side)",
+        ),
         (("fedmgs", "fedmgs"), "fedmgs and fedmgs are the same method"),
         (("fedmgs", "fedmc-admm"), "fedmgs solves clustering and fedmc-admm solves completion; name two methods"),
         (("fedmgs", "fedpalm", "--metric", "accurcy"), "--metric accurcy: not a metric of clustering, did you mean"),

@@ -40,3 +40,12 @@ def test_figures_without_results_are_left_out_or_named(small: Path, fedrepro: Ca
     nothing = fedrepro("export", tmp_path / "out", "fedc", "--results", tmp_path / "none")
     assert f"none of the figures has results in {tmp_path / 'none'}" in nothing.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_comes_first(fedrepro: Call, tmp_path: Path) -> None:
+    for words in (("gcca/fig4", tmp_path), ("gcca/fig4",), ("fedc",)):
+        refused = fedrepro("export", *words)
+        assert refused.exit_code == 2
+        assert f"{words[0]} is a figure or a paper, and the folder comes first: fedrepro export DIR {words[0]}" in (
+            refused.stderr
+        )

@@ -121,9 +121,9 @@ def duel(
     from fedrepro.cli.compute import run
     from fedrepro.cli.report import show
 
-    sides = _sides(a, b)
     changes = [(path, node.plain()) for path, node in map(nodes.setting, sets)]
     set_values = {".".join(path): value for path, value in changes}
+    sides = _sides(a, b, data, set_values)
     problem = _problem(sides[0].entry, data, set_values)
     metric = _metric(problem, metric, set_values)
     spec = _spec(sides, problem, metric, data, partition, clients or 10, {"trials": trials, "rounds": rounds})
@@ -144,18 +144,35 @@ def duel(
     click.echo(_outcome(file, results_dir, sides, metric))
 
 
-def _sides(a: str, b: str) -> tuple[Side, Side]:
+def _sides(a: str, b: str, data: str, changes: dict[str, Any]) -> tuple[Side, Side]:
     """Return both methods. Raises UserError if there is none with a name, or they solve different problems."""
-    problems = [registry.methods()[name].problem for name in (a, b) if name in registry.methods()]
-    if not problems:
-        raise UserError(f"{a} and {b}: one of the two must be a registered method (`fedrepro list algorithms`)")
-    sides = _side(a, problems[0]), _side(b, problems[0])
+    registered = [registry.methods()[name].problem for name in (a, b) if name in registry.methods()]
+    problem = registered[0] if registered else _problem_of_own(a, b, data, changes)
+    sides = _side(a, problem), _side(b, problem)
     if sides[0].entry.problem != sides[1].entry.problem:
         solved = " and ".join(f"{side.entry.name} solves {side.entry.problem}" for side in sides)
         raise UserError(f"{solved}; name two methods of one problem")
     if sides[0].entry.name == sides[1].entry.name:
         raise UserError(f"{a} and {b} are the same method; write a spec to compare its parameters")
     return sides
+
+
+def _problem_of_own(a: str, b: str, data: str, changes: dict[str, Any]) -> str:
+    """Return the problem that two methods of the user's own solve: the one that --set names, or else that of the data.
+
+    Raises UserError if none is named, and several problems or none have such data.
+    """
+    problems = registry.problems()
+    if (named := changes.get("problem.name", changes.get("problem"))) in problems:
+        return str(named)
+    kind = registry.datasets()[data].kind if data in registry.datasets() else ""
+    able = [name for name, problem in problems.items() if problem.data_kind == kind]
+    if len(able) != 1:
+        raise UserError(
+            f"{a} and {b}: neither is a registered method; name the problem that they solve with --set "
+            f"problem.name=PROBLEM (problems: {', '.join(able or problems)})"
+        )
+    return able[0]
 
 
 def _side(name: str, problem: str) -> Side:

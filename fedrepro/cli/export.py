@@ -57,9 +57,19 @@ def export(
     from fedrepro.report import exported_files
     from fedrepro.runs.runner import default_jobs
 
+    if not folder.exists() and _is_a_name(str(folder)):
+        raise UserError(f"{folder} is a figure or a paper, and the folder comes first: fedrepro export DIR {folder}")
     options = exported_files.ExportOptions(tier, results_dir, formats, bold, not no_published, data)
     files = list(exported_files.figures(find_some(specs), folder, options, jobs or default_jobs()))
     if not files:
         raise UserError(f"none of the figures has results in {results_dir}; `fedrepro run FIGURE` makes them")
     count = sum(path.name.endswith(".caption.txt") for path in files)
     click.echo(f"{folder}: {count} figure{'s' if count > 1 else ''} in {len(files)} files")
+
+
+def _is_a_name(text: str) -> bool:
+    """Return whether a text names figures."""
+    try:
+        return bool(find_some([text]))
+    except UserError:
+        return False

@@ -78,6 +78,13 @@ class _Group(click.Group):
             click.secho(f"error: {_reason(error)}", fg="red", err=True)
             ctx.exit(2)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            text = f"No such option: {error.option_name}; options follow the command, as in `fedrepro verdict --json`."
+            raise click.NoSuchOption(error.option_name, text, ctx=ctx) from None
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args == ["help"]:
             click.echo(ctx.get_help())
