@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fedrepro.errors import UserError
-from fedrepro.plotting import header_footer
+from fedrepro.plotting import header_footer, lines
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.next_steps import _by_trials
 from fedrepro.results.schema import Sidecar
@@ -102,6 +102,7 @@ def test_an_unfinished_number_of_trials_is_told(fedrepro: Call, five: Path, tmp_
     source = FigureData.read(five, "paper", tmp_path / "results")
     assert header_footer.tags(source) == []
     assert "3 to 5 trials" in header_footer.footer_parts(source, [])
+    assert [(line.fewer, len(line.average.mean)) for line in lines.read(figure.panels[0], source)] == [("", 6)] * 4
     missing = dataclasses.replace(kept, complete=False, missing=("2 curves: 4 of 5 trials",))
     part = dataclasses.replace(source, sidecar=missing)
     assert header_footer.tags(part) == ["PARTIAL"]

@@ -13,7 +13,7 @@ from fedrepro.plotting.panel_axes import Entry
 from fedrepro.plotting.series import Average, FigureData, Trial
 from fedrepro.spec import axes
 from fedrepro.spec.axes import Reads
-from fedrepro.spec.model import Curve, Panel
+from fedrepro.spec.model import Curve, Figure, Panel
 from fedrepro.spec.panels import CurvesOptions
 
 if TYPE_CHECKING:
@@ -61,15 +61,22 @@ def read(panel: Panel, source: FigureData) -> list[Line]:
     how = CurvesOptions.of(panel).average
     x = panel.x if axes.of(panel).along else "round"
     runs = [series.trials(source, c, panel, x="round" if c.role == "level" else x) for c in panel.curves]
-    most = max((len(r) for r in runs), default=0)
     looks = style.looks(panel.curves)
     legends = zip(naming.legends(panel, source.figure), panel.curves, strict=True)
     names = [(name, series.collapsed(c, panel)) for name, c in legends]
-    return [_line(panel, *parts, most, how) for parts in zip(panel.curves, looks, names, runs, strict=True)]
+    wanted = _wanted(panel, source.figure, max((len(r) for r in runs), default=0))
+    return [_line(panel, *parts, how) for parts in zip(panel.curves, looks, names, runs, wanted, strict=True)]
+
+
+def _wanted(panel: Panel, figure: Figure, most: int) -> list[int]:
+    """Return how many trials each curve should have. most : those of the curve with the most."""
+    if not figure.more:
+        return [most] * len(panel.curves)
+    return [min(most, figure.trials_of(curve.setting.series)) for curve in panel.curves]
 
 
 def _line(
-    panel: Panel, curve: Curve, look: style.Look, names: tuple[str, str], runs: list[Trial], most: int, how: str
+    panel: Panel, curve: Curve, look: style.Look, names: tuple[str, str], runs: list[Trial], wanted: int, how: str
 ) -> Line:
     log = panel.yscale == "log"
     name, remark = names
@@ -83,7 +90,7 @@ def _line(
     if average is None and not strays_drawn:
         why = _why_empty(runs, panel)
         return Line(curve, look, name, f"{name}{remark}: {why}", None, (), why)
-    fewer = f"{len(runs)} of {most} trials" if len(runs) < most else ""
+    fewer = f"{len(runs)} of {wanted} trials" if len(runs) < wanted else ""
     thin = tuple(t for t in runs if t.status == "ok" and t.x.size) if how == "median-trials" else ()
     return Line(curve, look, name, name + remark + series.trouble(runs), average, strays_drawn, "", fewer, begins, thin)
 
