@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -71,10 +72,29 @@ def chatter() -> list[str]:
     return [str(Path.cwd())]
 
 
+def load_pandas() -> bool:
+    """Load a library as a reader of tables does."""
+    import pandas as pd
+
+    return bool(pd.__version__)
+
+
+def loaded_pandas() -> bool:
+    """Return whether the library is there already."""
+    return "pandas" in sys.modules
+
+
 def doze(seconds: float, sign: str) -> None:
     """Take a while, then leave a file."""
     time.sleep(seconds)
     Path(sign).touch()
+
+
+def hang(begun: str, done: str) -> None:
+    """Leave a file with the ids of this process and its parent, and for a minute do nothing but then leave another."""
+    Path(begun + ".part").write_text(f"{os.getpid()} {os.getppid()}")
+    os.rename(begun + ".part", begun)
+    doze(60.0, done)
 
 
 def called(function: Any, *given: Any, memory: int = GB) -> Any:
@@ -99,6 +119,24 @@ def test_memory_has_a_limit_in_the_child_alone() -> None:
             called(function, 4 * GB, memory=200_000_000)
     assert called(fill, 150_000_000, memory=200_000_000) == 150_000_000
     assert len(bytearray(300_000_000)) == 300_000_000
+
+
+def test_what_a_call_loaded_is_there_for_the_next_and_only_libraries_count() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "from fedrepro.data.isolated import serve; serve()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdin is not None
+        assert child.stdout is not None
+        said = []
+        for function in ("loaded_pandas", "load_pandas", "loaded_pandas"):
+            request = {"function": f"{__name__}:{function}", "arguments": [], "memory": GB, "folder": str(Path.cwd())}
+            print(json.dumps(request), file=child.stdin, flush=True)
+            said.append(json.loads(child.stdout.readline())["value"])
+        child.stdin.close()
+    assert said == [False, True, True]
+    assert isolated._needed(["os", "pandas", "tests.evil"]) == ["pandas"]
+    assert isolated._needed("pandas") == isolated._needed(None) == []
 
 
 def test_errors_for_users_arrive_as_they_are() -> None:
@@ -144,13 +182,32 @@ def test_an_interrupt_ends_the_child_and_what_it_does(tmp_path: Path) -> None:
 
 def test_it_ends_with_its_caller(tmp_path: Path) -> None:
     done = str(tmp_path / "done")
-    code = f"from tests import test_data_isolated as t; t.called(t.doze, 4.0, {done!r})"
+    begun = tmp_path / "begun"
+    code = f"from tests import test_data_isolated as t; t.called(t.hang, {str(begun)!r}, {done!r})"
     caller = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[1])
-    time.sleep(2.5)
+    while not begun.exists() and caller.poll() is None:
+        time.sleep(0.02)
     caller.kill()
     caller.wait()
-    time.sleep(3.0)
+    wait_until_gone(*map(int, begun.read_text().split()))
     assert not (tmp_path / "done").exists()
+
+
+def wait_until_gone(*processes: int) -> None:
+    """Fail if one of the processes still exists after 20 s, long before ``hang`` ends by itself."""
+    deadline = time.monotonic() + 20
+    while any(map(alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, processes))
+
+
+def alive(process: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        os.kill(process, 0)
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 # Files

@@ -30,6 +30,9 @@ LEAST, TIMES = 1_500_000_000, 20
 IDLE = 10.0
 """Seconds after which an idle child ends."""
 
+LIBRARIES = ("pandas", "scipy.io", "scipy.sparse", "PIL.Image")
+"""Libraries that a reader loads when it first needs them; the child then loads them too, once for all later calls."""
+
 
 def fair(paths: Iterable[Path]) -> int:
     """Return the memory limit in bytes for reading these files and folders. Raises UserError for pipes and devices."""
@@ -129,11 +132,15 @@ def serve() -> None:
     """Answer calls, one per line, until there are no more."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not look like an answer
+    needed: list[str] = []
     for line in _lines(calls):
         request = json.loads(line)
+        for library in needed:
+            importlib.import_module(library)
         answer = _forked(request, calls) if hasattr(os, "fork") else _answer(request)
         if answer is None:
             return
+        needed = _needed(answer.pop("loaded", None))
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
@@ -154,7 +161,9 @@ def _forked(request: dict[str, Any], calls: BinaryIO) -> dict[str, Any] | None:
     if pid == 0:
         try:
             with os.fdopen(its, "wb") as pipe:
-                pipe.write(json.dumps(_answer(request)).encode())
+                answer = _answer(request)
+                loaded = [library for library in LIBRARIES if library in sys.modules]
+                pipe.write(json.dumps({**answer, "loaded": loaded}).encode())
         finally:
             os._exit(0)
     os.close(its)
@@ -177,6 +186,11 @@ def _forked(request: dict[str, Any], calls: BinaryIO) -> dict[str, Any] | None:
     except ValueError:
         answer = {"error": ["crash", _ending(status)]}
     return {**answer, "peak": used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)}
+
+
+def _needed(loaded: Any) -> list[str]:
+    """Return the libraries that a fork says it has loaded; of what a file may have made it say, only those count."""
+    return [library for library in LIBRARIES if isinstance(loaded, list) and library in loaded]
 
 
 def _ending(status: int) -> str:
