@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import ctypes
 import functools
 import os
 import signal
@@ -24,28 +23,9 @@ from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.storage.store import Store
 from fedrepro.runs.workers import local, task
 
+from .dying_worker import die, dying
+
 Call = Callable[..., Result]
-computing = local.attempt
-"""The function that workers call; in these tests it ends them."""
-
-
-def dying(how: str, runs: list, store: Path, scratch: Path) -> list[tuple[str, str]]:
-    """Compute runs, and die at the first trial of one of the curves."""
-    outcomes = []
-    for run in runs:
-        if run.setting.params.get("m") == 2 and run.trial == 1:
-            die(how)
-        outcomes += computing([run], store, scratch)
-    return outcomes
-
-
-def die(how: str) -> None:
-    if how == "SIGSEGV":
-        ctypes.string_at(0)
-    if how == "exit":
-        os._exit(3)
-    os.kill(os.getpid(), getattr(signal, how))
-    time.sleep(60)
 
 
 def children(pid: int) -> set[int]:
