@@ -371,8 +371,10 @@ def test_what_summaries_say_is_what_the_kept_report_says() -> None:
 def test_missing_trials_take_what_the_others_took() -> None:
     two = {"a": (10.0, 20.0), "b": (1.0,)}
     part = Sidecar(trials_wanted=4, seconds_per_run=two, settings=({}, {}))
-    assert next_steps._by_trials(part) == pytest.approx(2 * 15 + 3 * 1)
-    assert next_steps._by_trials(replace(part, settings=({}, {}, {}))) is None  # one curve has no trial at all
+    figure = SimpleNamespace(more={"b": 6})
+    assert next_steps._by_trials(part, SimpleNamespace(more={})) == pytest.approx(2 * 15 + 3 * 1)
+    assert next_steps._by_trials(part, figure) == pytest.approx(2 * 15 + 5 * 1)
+    assert next_steps._by_trials(replace(part, settings=({}, {}, {})), figure) is None  # one curve has no trial at all
     assert next_steps.duration(0) == ""
     assert next_steps.duration(5) == "about 5 seconds of one core"
     assert next_steps.duration(3 * 3600) == "about 3 hours of one core"
