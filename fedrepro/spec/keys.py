@@ -190,8 +190,8 @@ class WrittenClaim:
     what the paper's own figure shows, where that contradicts its text. or_read : the check in words of a second
     reader, where it is another one; it adds readings. earlier : the check before it was changed with the results
     known, where it asked for something else; it adds readings. not_on_stand_in : why the check says nothing on stand-in
-    data, whatever the method does; it is not tested there. trials : how often the curves that its checks read are
-    computed, where that is more often than all curves: at every tier that is not reduced in ``trials``.
+    data, whatever the method does; it is not tested there. trials : the number of trials of the curves that its checks
+    read, if that is more than the figure has; tiers with fewer trials than the tier ``paper`` do not use it.
     """
 
     id: Text
