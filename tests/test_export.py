@@ -46,6 +46,4 @@ def test_the_folder_comes_first(fedrepro: Call, tmp_path: Path) -> None:
     for words in (("gcca/fig4", tmp_path), ("gcca/fig4",), ("fedc",)):
         refused = fedrepro("export", *words)
         assert refused.exit_code == 2
-        assert f"{words[0]} is a figure or a paper, and the folder comes first: fedrepro export DIR {words[0]}" in (
-            refused.stderr
-        )
+        assert f"name a folder before the figures: fedrepro export DIR {words[0]}" in refused.stderr

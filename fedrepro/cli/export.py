@@ -58,7 +58,7 @@ def export(
     from fedrepro.runs.runner import default_jobs
 
     if not folder.exists() and _is_a_name(str(folder)):
-        raise UserError(f"{folder} is a figure or a paper, and the folder comes first: fedrepro export DIR {folder}")
+        raise UserError(f"name a folder before the figures: fedrepro export DIR {folder}")
     options = exported_files.ExportOptions(tier, results_dir, formats, bold, not no_published, data)
     files = list(exported_files.figures(find_some(specs), folder, options, jobs or default_jobs()))
     if not files:

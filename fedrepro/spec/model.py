@@ -96,8 +96,9 @@ class Figure:
     """One figure or table at one tier: everything needed to plan, run, store and draw it.
 
     trials : trials to run. wanted_trials : trials of the tier before any ``--set``. paper_trials : trials of the paper
-    tier. more : the trials of curves of which a claim asks for more. sizes : the paper's sizes of each dataset (``N:
-    10000``), by its name in the spec. adjusted : what else had to change so that its ``sets`` can be computed.
+    tier. more : the trials of each curve that claims ask to compute more often. sizes : the paper's sizes of each
+    dataset (``N: 10000``), by its name in the spec. adjusted : what else had to change so that its ``sets`` can be
+    computed.
     """
 
     paper: str
