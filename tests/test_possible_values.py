@@ -98,9 +98,8 @@ def _figure() -> Figure:
 def test_every_value_is_within_the_range_of_its_expression(side: str, five: float, one: float) -> None:
     figure = _figure()
     claim = dataclasses.replace(figure.claims[0], check=f"{side} < {ONE}")
-    low, high = possible_values._range(
-        claim_grammar.parse(claim.check).body.left, claim, {panel.id: panel for panel in figure.panels}
-    )
+    ranges = possible_values._Ranges(claim, {panel.id: panel for panel in figure.panels})
+    low, high = ranges.of(claim_grammar.parse(claim.check).body.left)
     functions = {"abs": abs, "min": min, "max": max, "log10": math.log10}
     written = side.replace(FIVE, "five").replace(ONE, "one")
     try:

@@ -29,28 +29,74 @@ def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
     The claim's check has no other errors.
     """
     tree = claim_grammar.parse(claim.check)
+    ranges = _Ranges(claim, panels)
     for call, function, keywords in claim_grammar.readers(tree):
-        if "level" in keywords and _is_out_of_reach(function, keywords, claim, panels):
+        if "level" in keywords and ranges.is_out_of_reach(function, keywords):
             yield f"'{ast.unparse(call)}': no run can reach this level: {_REASON}"
     for node in claim_grammar.parts(tree):
         if not isinstance(node, ast.Compare):
             continue
         sides = [node.left, *node.comparators]
         for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
-            outcome = _decided(op, _range(left, claim, panels), _range(right, claim, panels))
+            outcome = _decided(op, ranges.of(left), ranges.of(right))
             if outcome:
                 text = f"{ast.unparse(left)} {claim_grammar.SIGNS[type(op)]} {ast.unparse(right)}"
                 short = textwrap.shorten(text, 160, placeholder=" ...")
                 yield f"'{short}' {outcome} whatever the results are: {_REASON}"
 
 
-def _is_out_of_reach(
-    function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]
-) -> bool:
-    """Return whether a level is larger or smaller than every value of the metric that has to reach it."""
-    low, high = _values(function, keywords, claim, panels)
-    lowest, highest = _range(keywords["level"], claim, panels)
-    return highest < low or lowest > high
+class _Ranges:
+    """The ranges of the parts of a claim's check, each found once: words repeat few parts many times."""
+
+    def __init__(self, claim: Claim, panels: Mapping[str, Panel]) -> None:
+        self._claim, self._panels = claim, panels
+        self._known: dict[int | None, Range] = {}
+
+    def of(self, node: ast.expr) -> Range:
+        """Return the range of a side of a comparison, or of a part of one."""
+        number = claim_grammar.part_number(node)
+        if number is None or number not in self._known:
+            self._known[number] = self._found(node)
+        return self._known[number]
+
+    def is_out_of_reach(self, function: str, keywords: Mapping[str, ast.expr]) -> bool:
+        """Return whether a level is larger or smaller than every value of the metric that has to reach it."""
+        low, high = self._values(function, keywords)
+        lowest, highest = self.of(keywords["level"])
+        return highest < low or lowest > high
+
+    def _found(self, node: ast.expr) -> Range:
+        name = claim_grammar.called(node)
+        if isinstance(node, ast.Call) and name in claim_grammar.READERS:
+            return self._read(name, claim_grammar.arguments(node))
+        if isinstance(node, ast.BinOp):
+            return _combined(node.op, self.of(node.left), self.of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            low, high = self.of(node.operand)
+            return -high, -low
+        if isinstance(node, ast.Call):
+            return _made(name, [self.of(part) for part in node.args])
+        values = claim_grammar.constant(node)
+        listed = values if isinstance(values, list) else [values]
+        return min(listed), max(listed)
+
+    def _read(self, function: str, keywords: Mapping[str, ast.expr]) -> Range:
+        """Return the range of what a call reads."""
+        if function not in ("y", "tail", "lowest", "highest", "rise", "total"):
+            return ANY
+        low, high = self._values(function, keywords)
+        return (low - high, high - low) if function == "rise" and (low, high) != ANY else (low, high)
+
+    def _values(self, function: str, keywords: Mapping[str, ast.expr]) -> Range:
+        """Return the range of the metric, or of the total, that a call reads."""
+        panel, curve = claim_grammar.select(function, keywords, self._claim, self._panels)
+        metric = claim_grammar.value(keywords, "metric", panel.y)
+        if function == "total":
+            metric = claim_grammar.value(keywords, "axis", "round")
+        if lexicon().scale(curve.setting.problem, metric) != POINTS:
+            return ANY
+        negative = metric in SIGNED and claim_grammar.value(keywords, "of", "value") != "squares"
+        return -1.0 if negative else 0.0, 1.0
 
 
 def _decided(op: ast.cmpop, left: Range, right: Range) -> str:
@@ -60,44 +106,6 @@ def _decided(op: ast.cmpop, left: Range, right: Range) -> str:
     if isinstance(op, (ast.Lt, ast.Gt)):
         return "holds" if left[1] < right[0] else "fails" if left[0] >= right[1] else ""
     return "holds" if left[1] <= right[0] else "fails" if left[0] > right[1] else ""
-
-
-def _range(node: ast.expr, claim: Claim, panels: Mapping[str, Panel]) -> Range:
-    """Return the range of a side of a comparison."""
-    name = claim_grammar.called(node)
-    if name in claim_grammar.READERS:
-        ((_, function, keywords), *_) = claim_grammar.readers(node)
-        return _read(function, keywords, claim, panels)
-    if isinstance(node, ast.BinOp):
-        return _combined(node.op, _range(node.left, claim, panels), _range(node.right, claim, panels))
-    if isinstance(node, ast.UnaryOp):
-        low, high = _range(node.operand, claim, panels)
-        return -high, -low
-    if isinstance(node, ast.Call):
-        return _made(name, [_range(part, claim, panels) for part in node.args])
-    values = claim_grammar.constant(node)
-    listed = values if isinstance(values, list) else [values]
-    return min(listed), max(listed)
-
-
-def _read(function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]) -> Range:
-    """Return the range of what a call reads."""
-    if function not in ("y", "tail", "lowest", "highest", "rise", "total"):
-        return ANY
-    low, high = _values(function, keywords, claim, panels)
-    return (low - high, high - low) if function == "rise" and (low, high) != ANY else (low, high)
-
-
-def _values(function: str, keywords: Mapping[str, ast.expr], claim: Claim, panels: Mapping[str, Panel]) -> Range:
-    """Return the range of the metric, or of the total, that a call reads."""
-    panel, curve = claim_grammar.select(function, keywords, claim, panels)
-    metric = claim_grammar.value(keywords, "metric", panel.y)
-    if function == "total":
-        metric = claim_grammar.value(keywords, "axis", "round")
-    if lexicon().scale(curve.setting.problem, metric) != POINTS:
-        return ANY
-    negative = metric in SIGNED and claim_grammar.value(keywords, "of", "value") != "squares"
-    return -1.0 if negative else 0.0, 1.0
 
 
 def _combined(op: ast.operator, left: Range, right: Range) -> Range:
