@@ -424,3 +424,29 @@ def test_an_option_named_like_a_key_suggests_set(small: Path, fedrepro: Call) ->
     assert refused.exit_code == 2
     assert "No such option: --tier; options follow the command, as in `fedrepro verdict --json`." in refused.stderr
     assert "--set" not in fedrepro("verdict", small, "--tria", 5).stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("clients", "--set P=N sets the number of clients, and --set m=N how many take part in a round."),
+        ("seeds", "--trials N sets the number of trials, each with a seed of its own."),
+        ("workers", "--jobs N sets the number of parallel workers."),
+    ],
+)
+def test_an_option_in_other_words_suggests_ours(small: Path, fedrepro: Call, word: str, said: str) -> None:
+    refused = fedrepro("run", small, f"--{word}", 5)
+    assert refused.exit_code == 2
+    assert f"No such option: --{word}; {said}" in refused.stderr
+
+
+def test_every_other_word_is_no_option_and_no_parameter() -> None:
+    from fedrepro import registry
+    from fedrepro.cli.compute import run
+    from fedrepro.cli.main import ALSO_CALLED
+
+    names = {name for entry in registry.methods().values() for name in entry.parameters()}
+    options = {option for parameter in run.params for option in parameter.opts}
+    assert not set(ALSO_CALLED) & names
+    assert {words[0].split()[0] for words in ALSO_CALLED.values()} <= options
+    assert not {f"--{word}" for word in ALSO_CALLED} & options

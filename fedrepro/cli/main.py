@@ -125,6 +125,19 @@ def _reason(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}"
 
 
+ALSO_CALLED = {
+    "clients": ("--set P=N", "sets the number of clients, and --set m=N how many take part in a round"),
+    "participants": ("--set m=N", "sets how many clients take part in a round"),
+    "bits": ("--set q=N", "sets the bits of a quantized number"),
+    "seeds": ("--trials N", "sets the number of trials, each with a seed of its own"),
+    "repeats": ("--trials N", "sets the number of trials"),
+    "iterations": ("--rounds N", "sets the number of communication rounds"),
+    "workers": ("--jobs N", "sets the number of parallel workers"),
+    "cores": ("--jobs N", "sets the number of parallel workers"),
+}
+"""Other words for options and parameters, with what to type instead and what it does."""
+
+
 def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
     """Return the error of an unknown option; for a key of a spec or a parameter, with how to override it."""
     from fedrepro import registry
@@ -140,6 +153,8 @@ def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
         hint = f"--set {name}=VALUE overrides this parameter of the methods that have it"
     elif takes_keys and name in _of_data():
         hint = f"--set {name}=VALUE overrides this parameter of the data or the problem"
+    elif name in ALSO_CALLED and ALSO_CALLED[name][0].split()[0] in of_command:
+        hint = " ".join(ALSO_CALLED[name])
     else:
         return error
     text = f"No such option: {error.option_name}; {hint}."

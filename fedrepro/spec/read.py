@@ -61,7 +61,8 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     root = overrides.apply(collect, root, sets, tuple(keys.SPEC))
     for key in keys.required(keys.SPEC):
         if root.get(key) is None:
-            collect.error(root, f"the key '{key}' is missing")
+            advice = "; a study of your own has `paper: mine`" if key == "paper" else ""
+            collect.error(root, f"the key '{key}' is missing{advice}")
     paper, name = (_slug(collect, root.get(key), key) for key in ("paper", "figure"))
     resolve = Resolver(collect, root)
     resolve.tables()
