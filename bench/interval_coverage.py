@@ -2,7 +2,7 @@
 
 Trials are normal, lognormal (sigma 1 and 2), normal around 1 with one in ten at -9, or differences of two independent
 lognormals, as paired methods have. The truth is the mean. A Markdown table of the share of intervals that hold it is
-printed, and of the median width over that of Student's; docs/verdicts.md has it.
+printed, and of the median width over that of Student's; docs/verdict-accuracy.md has it.
 
 * Student: mean and quantiles of t, n - 1 degrees of freedom; exact for normal trials.
 * Johnson: the same, shifted by the third moment (1978).

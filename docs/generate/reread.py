@@ -1,4 +1,4 @@
-"""The list in ``docs/verdicts.md`` of checks that were changed after their results, before there was a lexicon.
+"""The list in ``docs/changed-checks.md`` of checks that were changed after their results, before there was a lexicon.
 
 ``python docs/generate/reread.py`` rewrites it between its marks, from the history of the repository up to the commit
 that added the lexicon. A check is changed if its expression or panel there differs from that in the commit that first
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "verdicts.md"
+PAGE = ROOT / "docs" / "changed-checks.md"
 LEXICON = "fedrepro/lexicon/words.yaml"
 MARKED = re.compile(r"(<!-- reread -->\n).*?(<!-- end -->)", re.DOTALL)
 
