@@ -5,7 +5,7 @@ noise that is normal, lognormal or has an outlier in ten trials. Effects are in 
 normal trials of the same number and deviation have: 0 is a claim on the border, 1 would be decided every other time.
 The noise is skewed to the right; of noise skewed to the left holds and fails change places at the effect 0.
 
-Run ``python bench/verdict_calibration.py`` (six minutes on one core). It prints the Markdown table of docs/verdict-accuracy.md.
+Run ``python bench/verdict_calibration.py`` (six minutes on one core). It prints the table of docs/verdict-accuracy.md.
 """
 
 from __future__ import annotations

@@ -450,3 +450,37 @@ def test_every_other_word_is_no_option_and_no_parameter() -> None:
     assert not set(ALSO_CALLED) & names
     assert {words[0].split()[0] for words in ALSO_CALLED.values()} <= options
     assert not {f"--{word}" for word in ALSO_CALLED} & options
+
+
+def test_claims_about_a_method_or_a_dataset_are_those_that_read_its_curves(small: Path, fedrepro: Call) -> None:
+    from fedrepro.spec.claims_about import only_about
+    from fedrepro.spec.find import select
+
+    chosen = select([small])
+    for names in (["fedcavg"], ["synthetic"], ["fedcavg", "synthetic"]):
+        assert [item.claims for item in only_about(chosen, names)] == [{"small.1"}]
+    assert only_about(chosen, ["fedcgds"]) == only_about(chosen, ["mnist"]) == []
+    assert fedrepro("run", small, "--tier", "smoke", "-j", 1).exit_code == 0
+    told = fedrepro("verdict", small, "--tier", "smoke", "--about", "fedcavg").output
+    assert " small.1 " in told
+    none = fedrepro("verdict", small, "--tier", "smoke", "--about", "fedcgds")
+    assert (none.exit_code, "no selected claim is about fedcgds" in none.stderr) == (2, True)
+    unknown = fedrepro("verdict", small, "--about", "fedcavgs")
+    assert unknown.exit_code == 2
+    assert "fedcavgs: is neither a method nor a dataset, did you mean 'fedcavg'?" in unknown.stderr
+
+
+def test_a_name_of_methods_includes_those_that_continue_it() -> None:
+    from fedrepro.spec.claims_about import only_about
+    from fedrepro.spec.find import select
+
+    (found,) = only_about(select(["fedmf/table1"]), ["fedmgs", "tdt2"])
+    assert "fedmf.t1.tdt2.worse" in found.claims  # its method is fedmgs-sncp
+    assert not any(".mnist." in claim for claim in found.claims)
+
+
+def test_a_method_where_a_figure_belongs_is_named_as_one(fedrepro: Call) -> None:
+    refused = fedrepro("verdict", "fedmgs")
+    assert refused.exit_code == 2
+    assert "fedmgs: is a method, not a figure, paper or claim" in refused.stderr
+    assert "`fedrepro verdict --about fedmgs` prints the claims about it" in refused.stderr

@@ -43,6 +43,9 @@ ALONE = 8
 @click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")
 @click.option("--fragile", is_flag=True, help="Print only claims that get the opposite verdict under another reading.")
 @click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
+@click.option(
+    "--about", multiple=True, metavar="METHOD|DATASET", help="Print only the claims that compare curves of it."
+)
 @set_option
 @json_option
 @results_option
@@ -52,6 +55,7 @@ def verdict(
     only: tuple[str, ...],
     fragile: bool,
     papers: tuple[str, ...],
+    about: tuple[str, ...],
     sets: tuple[str, ...],
     as_json: bool,
     results_dir: Path,
@@ -72,6 +76,7 @@ def verdict(
       fedrepro verdict
       fedrepro verdict gcca --only not-reproduced
       fedrepro verdict gcca.3d.optimal
+      fedrepro verdict --about fedmgs --about tdt2
       fedrepro verdict --fragile
       fedrepro verdict fedc/fig5 --tier paper
       fedrepro verdict gcca/fig4 --json
@@ -79,8 +84,10 @@ def verdict(
     from fedrepro.report import gather_contents
 
     selected = select_distinct((*specs, *papers))
+    if about:
+        selected = _about(selected, about)
     judged = _judged(selected, tier, results_dir, sets)
-    named = bool(specs or papers)
+    named = bool(specs or papers or about)
     asked = (*specs, *papers)
     _require_results(judged, tier, sets, results_dir, asked, one=len(specs) == len(selected))
     rows = [row for figure in judged for row in figure.rows if not only or row.verdict in map(ONLY.get, only)]
@@ -120,10 +127,21 @@ def verdict(
 NEXT = (
     "fedrepro verdict gcca                   the claims of a paper; of a figure: fedrepro verdict gcca/fig4",
     "fedrepro verdict --only not-reproduced  all claims with a verdict",
+    "fedrepro verdict --about fedmgs         all claims about a method, or about a dataset",
     "fedrepro verdict gcca.3d.optimal        one claim",
     "fedrepro report                         all of it as pages",
 )
 """What to ask after the summary."""
+
+
+def _about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selected]:
+    """Return the selected claims about all of these methods and datasets. Raises UserError if there are none."""
+    from fedrepro.spec.claims_about import only_about
+
+    found = only_about(selected, names)
+    if not found:
+        raise UserError(f"no selected claim is about {' and '.join(names)}")
+    return found
 
 
 def _own(row: Row) -> bool:

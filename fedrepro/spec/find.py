@@ -143,6 +143,11 @@ def _named(name: str) -> list[Selected]:
         raise UserError(
             f"{name}: is a discrepancy, not a figure, paper or claim (`fedrepro describe {name}` explains it)"
         )
+    if name in registry.methods() or name in registry.datasets():
+        raise UserError(
+            f"{name}: is a {'method' if name in registry.methods() else 'dataset'}, not a figure, paper or claim "
+            f"(`fedrepro describe {name}` explains it, `fedrepro verdict --about {name}` prints the claims about it)"
+        )
     if path.suffix in (".yaml", ".yml"):
         raise UserError(f"{name}: no such file")
     if (results := _folder_of_results(short)) is not None:
