@@ -857,6 +857,17 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
         assert decided("within noise", case).startswith("turns" if turns else "no setting tried decides it")
 
 
+def test_what_few_trials_leave_open_turns_against_the_verdict_of_all(project: Path) -> None:
+    few = tried("beyond.1.q1-3", "not reproduced", "printed", before="undecided", change=(-14.7, 1.05))
+    assert decided("reproduced", few) == "turns: fails with (printed, beyond.1.q1-3) (of 1 tried)"
+    assert decided("not reproduced", few) == "no setting tried turns it (1)"
+    assert decided("within noise", few) == "no setting tried decides it (1)"
+    figure = the_figure()
+    row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")
+    (cause,) = deciding.deciding(row, [few], the_rows()).causes
+    assert cause.endswith("; with our values these trials leave it open, and all trials decide")
+
+
 def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:
     finite, never, always = Interval(1.0, 0.5, 1.5), Interval(*[-math.inf] * 3), Interval(*[math.inf] * 3)
     unknown = Interval(*[math.nan] * 3)

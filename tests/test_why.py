@@ -150,6 +150,12 @@ def test_why_names_the_discrepancies_that_a_claim_mentions() -> None:
     assert why._discrepancies(claims["fedc.1d.q.monotone"], None, rows) == []
 
 
+def test_a_value_with_a_point_is_of_the_same_discrepancy() -> None:
+    assert discrepancies.Alternative("gcca.1.nu-0.01", "printed", ()).row == "gcca.1"
+    rows = discrepancies.load_all(ROOT / "experiments")
+    assert all(alternative.row == row.id for row in rows for alternative in row.alternatives)
+
+
 def test_why_asks_for_one_claim(fedrepro: Callable[..., Result]) -> None:
     result = fedrepro("why", "fedc/fig4")
     assert result.exit_code == 2

@@ -1,6 +1,7 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
-A setting is a cause only if the verdict turns with it over the same trials. Where neither our value nor the one that
+A setting is a cause only if the verdict turns with it over the same trials, or against that of all trials where the same
+ones leave it open with our values. Where neither our value nor the one that
 turns the verdict is printed, the claim is under-specified: the paper leaves open what would decide.
 """
 
@@ -80,7 +81,16 @@ class Deciding:
     def turns(self) -> list[Tried]:
         """The cases that turn the verdict; for one within noise, those that decide it."""
         outcomes = [outcome for outcome in (HELD, FAILED) if self.outcome not in (outcome, "")]
-        return [t for outcome in outcomes for t in _alone(t for t in self.tried if t.outcome == outcome and t.turns)]
+        turned = [t for t in self.tried if t.turns or self._turns_against_all(t)]
+        return [t for outcome in outcomes for t in _alone(t for t in turned if t.outcome == outcome)]
+
+    def _turns_against_all(self, tried: Tried) -> bool:
+        """Whether the other values give the opposite of the figure's verdict, which more trials have decided.
+
+        Over the trials of the case alone our values give no verdict.
+        """
+        before = OUTCOME.get(tried.effect.before.verdict, "")
+        return before == OPEN and {tried.outcome, self.outcome} == {HELD, FAILED}
 
     @property
     def loosens(self) -> list[Tried]:
@@ -100,7 +110,7 @@ class Deciding:
             words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
             return f"{words} ({len(self.tried)}){certainty}"
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
-        if self.outcome == HELD and all(tried.outcome == FAILED and tried.turns for tried in self.tried):
+        if self.outcome == HELD and all(t.outcome == FAILED and t.turns for t in self.tried):
             parts = [f"only with the figure's own value; {parts[0]}"]
         text = f"turns: {'; '.join(parts)} (of {len(self.tried)} tried){certainty}"
         return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
@@ -108,7 +118,7 @@ class Deciding:
     @property
     def causes(self) -> tuple[str, ...]:
         """Each setting that turns the verdict, with the change of the margin and its interval."""
-        return tuple(_cause(tried) for tried in self.turns)
+        return tuple(_cause(tried) + ("" if tried.turns else AGAINST_ALL) for tried in self.turns)
 
     @property
     def readings(self) -> list[tuple[str, str]]:
@@ -127,6 +137,9 @@ def untried_in_words(number: int) -> str:
         return "no setting that the paper leaves open concerns it"
     return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"
 
+
+AGAINST_ALL = "; with our values these trials leave it open, and all trials decide"
+"""What is said of a case whose trials decide only with its values."""
 
 UNTURNED = {
     HELD: "in every setting tried",

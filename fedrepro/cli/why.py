@@ -100,7 +100,7 @@ def _discrepancies(claim: Claim, decided: Deciding | None, rows: Sequence[Discre
     from fedrepro.spec.discrepancies import mentioned
 
     turning = decided.turns if decided is not None else []
-    settings = [alternative.id.rpartition(".")[0] for tried in turning for alternative in tried.case.alternatives]
+    settings = [alternative.row for tried in turning for alternative in tried.case.alternatives]
     found = mentioned([claim.says, claim.where, claim.reading, claim.note, *settings], rows)
     if not found:
         return []

@@ -138,6 +138,11 @@ class Alternative:
     replaces: str = ""
 
     @property
+    def row(self) -> str:
+        """The id of its row: ``gcca.1`` for ``gcca.1.nu-0.01``."""
+        return ".".join(self.id.split(".")[:2])
+
+    @property
     def unprinted(self) -> bool:
         """Whether the paper prints neither this value nor the one that is run."""
         return "printed" not in (self.origin, self.replaces)
