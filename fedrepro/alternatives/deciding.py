@@ -1,8 +1,8 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
-A setting is a cause only if the verdict turns with it over the same trials, or against that of all trials where the same
-ones leave it open with our values. Where neither our value nor the one that
-turns the verdict is printed, the claim is under-specified: the paper leaves open what would decide.
+A setting is a cause only if the verdict turns with it over the same trials. If our values leave these trials open, it
+is compared with the verdict of all our trials. Where neither our value nor the one that turns the verdict is printed,
+the claim is under-specified: the paper leaves open what would decide.
 """
 
 from __future__ import annotations
