@@ -785,6 +785,16 @@ def test_all_printed_values_are_called_so(project: Path) -> None:
     assert deciding._named(deciding.Tried(one, None)) == "all printed values (beyond.printed)"  # type: ignore[arg-type]
 
 
+def test_only_values_of_curves_that_the_claim_reads_are_named() -> None:
+    figure = load(ROOT / "experiments/fedmf/fig2.yaml", "paper")
+    rows = discrepancies.load_all(ROOT / "experiments")
+    (case,) = cases.named(figure, rows, ["fedmf.1.printed-steps"])  # changes steps of FedMGS too
+    (claim,) = [claim for claim in figure.claims if claim.id == "fedmf.2a.noniid"]
+    row = judge.untested(claim, figure, "")
+    one = deciding.Tried(case, paired.Effect(claim, row, row, 2, ()))
+    assert deciding._named(one) == "gamma1 = 1 (printed, fedmf.1.printed-steps)"
+
+
 def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     printed = tried("beyond.1.q1-3", "not reproduced", "printed")
     released = tried("beyond.2.outliers", "not reproduced", "released")

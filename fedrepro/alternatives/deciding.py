@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fedrepro.alternatives.apply import applies
 from fedrepro.alternatives.cases import TOGETHER, Case
 from fedrepro.alternatives.paired import Effect
 from fedrepro.claims import evidence, judge
 from fedrepro.claims.judge import Row
 from fedrepro.spec import claim_grammar
-from fedrepro.spec.discrepancies import Discrepancy
+from fedrepro.spec.discrepancies import Change, Discrepancy
 
 HELD, FAILED, OPEN = "holds", "fails", "is within noise"
 OUTCOME: Mapping[str, str] = {
@@ -181,11 +182,19 @@ def _named(tried: Tried) -> str:
     together = tried.case.name.rpartition(".")[2]
     if together in TOGETHER:
         return f"all {together} values ({tried.case.name})"
-    changes = [change for alternative in tried.case.alternatives for change in alternative.changes]
-    values = list(dict.fromkeys(text for change in changes for text in change.valued))
+    values = list(dict.fromkeys(text for change in _concerning(tried) for text in change.valued))
     if len(values) > MOST_VALUES:
         values = [f"{len(values)} other values"]
     return " ".join([", ".join(values), f"({' and '.join(tried.origins)}, {tried.case.name})"]).strip()
+
+
+def _concerning(tried: Tried) -> list[Change]:
+    """Return the changes of a case to curves that the claim reads; all of them if none can be attributed."""
+    changes = [change for alternative in tried.case.alternatives for change in alternative.changes]
+    read = {curve.setting.series for curve in judge.curves(tried.effect.claim, tried.case.figure)}
+    shown = [(curve, panel) for panel in tried.case.figure.panels for curve in panel.curves]
+    of_claim = [pair for pair in shown if pair[0].setting.series in read]
+    return [change for change in changes if any(applies(change, *pair) for pair in of_claim)] or changes
 
 
 MOST_NAMES = 4
