@@ -1,8 +1,8 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
-A setting is a cause only if the verdict turns with it over the same trials. If our values leave these trials open, it
-is compared with the verdict of all our trials. Where neither our value nor the one that turns the verdict is printed,
-the claim is under-specified: the paper leaves open what would decide.
+A setting is a cause only if the verdict turns with it over the same trials. If these trials decide nothing with our
+values, it is compared with the verdict of all our trials. Where neither our value nor the one that turns the verdict is
+printed, the claim is under-specified: the paper leaves open what would decide.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def untried_in_words(number: int) -> str:
     return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"
 
 
-AGAINST_ALL = "; with our values these trials leave it open, and all trials decide"
+AGAINST_ALL = "; with our values these trials decide nothing, all trials do"
 """What is said of a case whose trials decide only with its values."""
 
 UNTURNED = {
