@@ -99,6 +99,7 @@ def test_an_unfinished_number_of_trials_is_told(fedrepro: Call, five: Path, tmp_
     kept = Sidecar.parse(sidecar(tmp_path))
     figure = load(five, "paper")
     assert figure.more == dict.fromkeys(list(kept.runs)[:2], 5)
+    assert list(figure.more) == sorted(figure.more)  # keys of kept effects contain it
     source = FigureData.read(five, "paper", tmp_path / "results")
     assert header_footer.tags(source) == []
     assert "3 to 5 trials" in header_footer.footer_parts(source, [])

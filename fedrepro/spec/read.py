@@ -357,7 +357,7 @@ def _more_trials(claims: Sequence[Claim], panels: Mapping[str, Panel]) -> dict[s
     more: dict[str, int] = {}
     for claim in claims:
         if claim.trials and not claim.inapplicable:
-            for series in readings.series_of(claim, panels):
+            for series in sorted(readings.series_of(claim, panels)):  # the same in every process
                 more[series] = max(more.get(series, 0), claim.trials)
     return more
 
