@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -86,8 +87,44 @@ def _begin(parent: int, module: str, rarely: bool) -> None:
         faulthandler.enable(open(os.devnull, "w"))  # noqa: SIM115  it stays open
     if rarely:
         gc.set_threshold(*RARELY)
+    gc.callbacks.append(_SetAside())
+    remember_libraries()
     if os.name == "posix":
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+class _SetAside:
+    """A callback of the garbage collector that exempts what was loaded from all later collections.
+
+    Libraries are millions of objects that stay, and joblib lets a worker collect garbage after every task.
+    """
+
+    def __init__(self) -> None:
+        self.loaded = 0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 2 and len(sys.modules) != self.loaded:
+            self.loaded = len(sys.modules)
+            gc.freeze()
+
+
+def remember_libraries() -> None:
+    """Let threadpoolctl look for libraries again only after an import.
+
+    It reads the list of all mapped memory whenever a number of threads is limited, which is several times a run.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    load: Callable[[Any], None] = ThreadpoolController._load_libraries
+    found: dict[int, list[Any]] = {}
+
+    def load_libraries(controller: Any) -> None:
+        if len(sys.modules) not in found:
+            load(controller)
+            found[len(sys.modules)] = controller.lib_controllers
+        controller.lib_controllers = list(found[len(sys.modules)])
+
+    ThreadpoolController._load_libraries = load_libraries
 
 
 def _end_with(parent: int) -> None:

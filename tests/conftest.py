@@ -6,15 +6,14 @@ import gc
 import itertools
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import threadpoolctl
 from click.testing import CliRunner, Result
 from hypothesis import settings
 
+from fedrepro import processes
 from fedrepro.runs.workers import programs
 
 ROOT = Path(__file__).parents[1]
@@ -33,24 +32,7 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.update(programs.shared(ROOT / ".pytest_cache"))
 
 
-def _remember_libraries() -> None:
-    """Let threadpoolctl look for libraries again only after an import.
-
-    It reads the list of all mapped memory at every call, which compiled networks make long: a tenth of the tests' time.
-    """
-    controller, found = threadpoolctl.ThreadpoolController, {}
-    load = controller._load_libraries
-
-    def load_libraries(self: threadpoolctl.ThreadpoolController) -> None:
-        if len(sys.modules) not in found:
-            load(self)
-            found[len(sys.modules)] = self.lib_controllers
-        self.lib_controllers = list(found[len(sys.modules)])
-
-    controller._load_libraries = load_libraries
-
-
-_remember_libraries()
+processes.remember_libraries()
 
 SMALL = """\
 paper: beyond

@@ -127,6 +127,39 @@ def test_the_results_of_many_items_come_in_their_order() -> None:
     assert list(processes.parallel_map(eval, [slow[0], *map(str, range(1, 21)), slow[1]], 2)) == list(range(22))
 
 
+REMEMBERS = """
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from fedrepro import processes
+
+looked = []
+load = ThreadpoolController._load_libraries
+ThreadpoolController._load_libraries = lambda self: looked.append(1) or load(self)
+processes.remember_libraries()
+assert threadpool_info() == threadpool_info() == []
+import numpy.linalg
+
+before = {of["filepath"]: of["num_threads"] for of in threadpool_info()}
+with threadpool_limits(limits=1):
+    assert before and {of["num_threads"] for of in threadpool_info()} == {1}
+assert {of["filepath"]: of["num_threads"] for of in threadpool_info()} == before
+print(len(looked))
+"""
+
+
+def test_libraries_are_looked_for_once_and_again_after_an_import() -> None:
+    told = subprocess.run([sys.executable, "-c", REMEMBERS], capture_output=True, text=True, timeout=60, check=False)
+    assert (told.stdout, told.stderr) == ("2\n", "")
+
+
+def test_a_worker_sets_loaded_libraries_aside_and_still_collects_garbage() -> None:
+    counts = "(lambda gc: (gc.collect(), gc.get_freeze_count()))(__import__('gc'))"
+    leaves = "(lambda loop: loop.append(loop))([]) or __import__('gc').collect()"
+    (_, first), (_, then), found = processes.parallel_map(eval, [counts, counts, leaves], 2)
+    assert first > 1000
+    assert then > 1000
+    assert found >= 1
+
+
 def wait_until_gone(workers: set[int]) -> None:
     deadline = time.monotonic() + 20
     while any(map(alive, workers)) and time.monotonic() < deadline:
