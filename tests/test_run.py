@@ -100,6 +100,16 @@ def test_pictures_are_drawn_as_figures_get_complete_and_are_the_same(
     assert drawn.read_bytes() == picture
 
 
+def test_a_figure_that_lacks_no_run_does_not_wait_for_the_others(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(small.read_text().replace("figure: small", "figure: other").replace("small.1", "other.1"))
+    other.write_text(other.read_text().replace("M: 12", "M: 11"))
+    assert fedrepro("run", small).exit_code == 0
+    ran = fedrepro("run", other, small, "--plot")
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.index("small.png") < ran.output.index("other.png")
+
+
 def test_an_error_of_a_worker_that_draws_is_told_as_any_other(small: Path, tmp_path: Path) -> None:
     where = batch.DrawOptions("quick", ("gif",), tmp_path / "results", tmp_path / "plots")
     with pytest.raises(UserError, match="no results in"):

@@ -160,13 +160,14 @@ def _compute(
     quiet: bool,
     cluster: Cluster | None,
 ) -> Generator[tuple[int, write.Written]]:
-    """Compute runs; yield the number and results of each figure as its last run ends."""
+    """Compute runs; yield the number and results of each figure as its last run ends, or early if none is missing."""
     if not todo:
         return
     timings = predict.Timings(folders.store)  # the progress bar needs no calibration
     costs = {run.id: timings.seconds(run) for run in todo}
     by_id = {run.id: run for run in todo}
     waiting = {n: {r.id for runs in plan.by_figure[n].values() for r in runs} & set(by_id) for n in figures}
+    complete = [n for n in figures if plan.by_figure[n] and not waiting[n]]
     if cluster is None:
         workers = min(jobs or default_jobs(), len(todo))
         together = groups(todo, costs, workers, _timed(plan))
@@ -197,6 +198,9 @@ def _compute(
                         ids.discard(id_)
                         if not ids:
                             yield number, write.write(plan, number, store, folders.root)
+                if complete:  # one at a time, while workers compute
+                    number = complete.pop(0)
+                    yield number, write.write(plan, number, store, folders.root)
                 if stop.asked:
                     outcome.interrupted = True
                     break
