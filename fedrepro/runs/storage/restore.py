@@ -47,9 +47,9 @@ def restore(plan: Plan, number: int, store: Store, root: Path, only: Container[s
             continue
         there = runs_in(base, sidecar, plan, number)  # by several identities, if a check compared it with other code
         names = {there[run]: run for run, place in lacking.items() if place == base}
-        for series, trial, record in _records(sidecar, table, base, aliases):
-            run = names.get((series, trial))
-            if run is not None and _fits(record, plan.runs[run], trial):
+        for series, trial, record in _records(sidecar, table, base, aliases, names):
+            run = names[series, trial]
+            if _fits(record, plan.runs[run], trial):
                 store.write(run, record)
                 restored += 1
     return restored
@@ -66,14 +66,21 @@ def records(sidecar: Sidecar, table: Path, base: Path) -> dict[tuple[str, int], 
 
 
 def _records(
-    sidecar: Sidecar, table: Path, place: Path, aliases: Mapping[str, str]
+    sidecar: Sidecar,
+    table: Path,
+    place: Path,
+    aliases: Mapping[str, str],
+    only: Container[tuple[str, int]] | None = None,
 ) -> Iterator[tuple[str, int, Record]]:
     reasons = {(note.series, note.trial): note.why for note in sidecar.diverged}
     artifacts = _artifacts(points_file(place))
     rows = csv.reader(io.StringIO(content(table).decode()))
     at = {name: place for place, name in enumerate(next(rows, []))}
     for (series, text), group in itertools.groupby(rows, key=lambda row: (row[at["series"]], row[at["trial"]])):
-        trial, measurements = int(text), list(group)
+        trial = int(text)
+        if only is not None and (series, trial) not in only:
+            continue
+        measurements = list(group)
         if measurements[0][at["status"]] == "failed":
             continue
         metrics: dict[str, list[float]] = {}
