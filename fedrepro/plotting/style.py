@@ -359,6 +359,9 @@ LONGEST_WORD = 30
 
 def wrap(text: str, inches: float, size: float, bold: bool = False) -> str:
     """Return ``text`` in lines of at most ``inches``, broken at spaces outside formulas and inside very long words."""
+    whole = " ".join(_words(text))
+    if width(whole, size, bold) <= inches:  # most texts: one formula to typeset instead of one a word
+        return whole
     lines: list[str] = []
     for word in itertools.chain.from_iterable(_pieces(word, inches, size, bold) for word in _words(text)):
         longer = f"{lines[-1]} {word}" if lines else word
