@@ -7,6 +7,8 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,10 @@ gc.set_threshold(20_000, 20, 20)
 
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# Without fused loops it takes a third. Another release may not know the flag, and XLA then ends the process.
+if find_spec("jaxlib") is not None and version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
 
 # What was compiled is kept for later sessions, which take half the time for networks.
 os.environ.update(programs.shared(ROOT / ".pytest_cache"))
