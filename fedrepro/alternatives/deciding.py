@@ -82,8 +82,12 @@ class Deciding:
     def turns(self) -> list[Tried]:
         """The cases that turn the verdict; for one within noise, those that decide it."""
         outcomes = [outcome for outcome in (HELD, FAILED) if self.outcome not in (outcome, "")]
-        turned = [t for t in self.tried if t.turns or self._turns_against_all(t)]
+        turned = [t for t in self.tried if self._turned_by(t)]
         return [t for outcome in outcomes for t in _alone(t for t in turned if t.outcome == outcome)]
+
+    def _turned_by(self, tried: Tried) -> bool:
+        """Whether the case turns the verdict, over the same trials or against all."""
+        return tried.turns or self._turns_against_all(tried)
 
     def _turns_against_all(self, tried: Tried) -> bool:
         """Whether the other values give the opposite of the figure's verdict, which more trials have decided.
@@ -111,7 +115,7 @@ class Deciding:
             words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
             return f"{words} ({len(self.tried)}){certainty}"
         parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
-        if self.outcome == HELD and all(t.outcome == FAILED and t.turns for t in self.tried):
+        if self.outcome == HELD and all(t.outcome == FAILED and self._turned_by(t) for t in self.tried):
             parts = [f"only with the figure's own value; {parts[0]}"]
         text = f"turns: {'; '.join(parts)} (of {len(self.tried)} tried){certainty}"
         return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
