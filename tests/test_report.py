@@ -26,7 +26,7 @@ from scipy import stats
 
 from fedrepro.claims.evidence import FULL, LESS, NOT_TESTED, VERDICTS
 from fedrepro.plotting import series, style
-from fedrepro.report import gather_contents, pictures, render
+from fedrepro.report import effects, gather_contents, pictures, render
 from fedrepro.report.contents import Report, Section
 from fedrepro.report.published import published
 from fedrepro.results.consistency import recorded
@@ -300,6 +300,25 @@ def test_published_points_are_compared_where_the_picture_has_our_rounds() -> Non
 
     assert ours() == [4.0, 2.0]
     assert ours(starts_at=1) == [8.0, 4.0]
+
+
+def test_an_effect_counts_only_the_trials_that_both_curves_have(
+    computed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = section().source
+    (effect,) = discrepancies.load_all(Path("experiments"))[0].effects
+    panel, few, many = effects.curves(effect, source.figure)
+    plain = series.trials
+    first, second = plain(source, many, panel, x="round", metric="objective")
+    monkeypatch.setattr(
+        series,
+        "trials",
+        lambda results, curve, *of, **how: plain(results, curve, *of, **how)[: 1 if curve == few else 2],
+    )
+    words = effects.measure(effect, source).words
+    assert words.endswith("(1 trial)")
+    assert f"{first.y[-1]:.4g} (FedCAvg" in words
+    assert f"{(first.y[-1] + second.y[-1]) / 2:.4g}" not in words
 
 
 def test_an_effect_whose_curves_were_left_out_says_so(computed: Path, fedrepro: Call) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +47,14 @@ def _metrics(effect: Effect, panel: Panel) -> tuple[str, str]:
 
 
 def measure(effect: Effect, source: FigureData) -> Measured:
-    """Return the effect in one figure's results: both means, and the paired difference with its 95 % interval."""
+    """Return the effect in one figure's results: both means, and the paired difference with its 95 % interval.
+
+    If a curve has more trials than the other, for a claim that asks for them, only those of both count.
+    """
     panel, *pair = curves(effect, source.figure)
     metrics = _metrics(effect, panel)
     x = effect.axis if effect.reach is not None else "round"
-    runs = [series.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)]
+    runs = _in_common([series.trials(source, c, panel, x=x, metric=m) for c, m in zip(pair, metrics, strict=True)])
     better = registry.problems()[pair[0].setting.problem].metrics[metrics[0]].better
     values = [{t.number: _value(t, effect, better) for t in trials if t.status == "ok" and t.y.size} for trials in runs]
     texts = [_in_words(n, v, r) for n, v, r in zip(_names(effect, panel, pair), values, runs, strict=True)]
@@ -61,6 +64,11 @@ def measure(effect: Effect, source: FigureData) -> Measured:
         words += f"; difference {_difference(shared)}"
     tier = source.figure.tier + (", stand-in" if source.stands_in(pair) else "")
     return Measured(effect.figure, tier, words)
+
+
+def _in_common(runs: Sequence[list[Trial]]) -> list[list[Trial]]:
+    common = set.intersection(*({trial.number for trial in trials} for trials in runs))
+    return [[trial for trial in trials if trial.number in common or not common] for trials in runs]
 
 
 def _names(effect: Effect, panel: Panel, pair: list[Curve]) -> list[str]:
