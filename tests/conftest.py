@@ -30,7 +30,7 @@ gc.set_threshold(20_000, 20, 20)
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
-# Without fused loops it takes a third. Another release may not know the flag, and XLA then ends the process.
+# Without fused loops, compiling takes a third of the time. A release that does not know this flag ends the process.
 if find_spec("jaxlib") is not None and version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
 

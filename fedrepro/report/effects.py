@@ -67,6 +67,7 @@ def measure(effect: Effect, source: FigureData) -> Measured:
 
 
 def _in_common(runs: Sequence[list[Trial]]) -> list[list[Trial]]:
+    """Return the trials whose numbers both curves have; all trials if there are none."""
     common = set.intersection(*({trial.number for trial in trials} for trials in runs))
     return [[trial for trial in trials if trial.number in common or not common] for trials in runs]
 
