@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -213,8 +215,12 @@ def test_threads_that_ask_for_processes_in_turn_all_get_them() -> None:
     assert told.stderr == ""
 
 
+def group(problem_id: str, problem: str, method: str) -> Any:
+    return [SimpleNamespace(problem_id=problem_id, setting=SimpleNamespace(problem=problem, algorithm=method))]
+
+
 def test_a_process_asked_for_as_the_command_ends_is_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = local._Sweep(collections.deque([[]]), Store(tmp_path), tmp_path)
+    sweep = local._Sweep(collections.deque([group("a", "personal", "ditto")]), Store(tmp_path), tmp_path)
     asked = processes.pool
 
     def late(*given: object) -> object:
@@ -273,3 +279,18 @@ def test_runs_of_a_group_that_dies_are_tried_one_by_one(tmp_path: Path) -> None:
     group = [Run("ab1"), Run("ab2")]
     assert sweep._lost(group, local.BrokenProcessPool("SIGKILL(-9)")) == []  # type: ignore[arg-type]
     assert list(sweep.waiting) == [[group[0]], [group[1]]]
+
+
+def test_a_process_prefers_work_that_needs_nothing_another_is_making(tmp_path: Path) -> None:
+    first, same_data, same_problem = group("a", "personal", "ditto"), group("a", "x", "y"), group("b", "personal", "z")
+    same_method, other, last = group("c", "x", "ditto"), group("d", "completion", "als"), group("a", "x", "ditto")
+    groups = (first, same_data, same_problem, same_method, other, last)
+    sweep = local._Sweep(local.deque(groups), Store(tmp_path), tmp_path)
+    assert sweep._next() is first
+    assert sweep._next() is other
+    assert sweep._next() is same_data  # nothing else waits, and better than nothing
+    sweep._ended(first)
+    assert sweep._next() is same_problem  # its code is compiled now
+    assert sweep._next() is same_method
+    assert sweep._next() is last
+    assert sweep._next() is None

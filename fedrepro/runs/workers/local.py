@@ -60,7 +60,11 @@ def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[
 
 @dataclass
 class _Sweep:
-    """State shared by the threads, each of which leads one process. outcomes : of runs; each thread ends with None."""
+    """State shared by the threads, each of which leads one process.
+
+    outcomes : of runs; each thread ends with None. making : what each group in progress makes for others, see
+    ``_shared``. made : what the ended groups have made.
+    """
 
     waiting: deque[list[Run]]
     store: Store
@@ -68,6 +72,8 @@ class _Sweep:
     outcomes: queue.SimpleQueue[list[tuple[str, str]] | BaseException | None] = field(default_factory=queue.SimpleQueue)
     over: threading.Event = field(default_factory=threading.Event)
     pools: set[Any] = field(default_factory=set)
+    making: list[frozenset[str]] = field(default_factory=list)
+    made: set[str] = field(default_factory=set)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def work(self) -> None:
@@ -75,9 +81,7 @@ class _Sweep:
         try:
             pool = None
             while not self.over.is_set():
-                try:
-                    group = self.waiting.popleft()
-                except IndexError:
+                if (group := self._next()) is None:
                     break
                 pool = pool or self._pool()
                 try:
@@ -87,6 +91,7 @@ class _Sweep:
                     pool = None
                     if not self.over.wait(GRACE):
                         self.outcomes.put(self._lost(group, error))
+                self._ended(group)
             if pool is not None:
                 self._drop(pool)
             self.outcomes.put(None)
@@ -100,6 +105,27 @@ class _Sweep:
             pools = list(self.pools)
         for pool in pools:
             self._drop(pool)
+
+    def _next(self) -> list[Run] | None:
+        """Return the first waiting group whose data and compiled functions no other process is making just now.
+
+        Any other group would wait for the data and compile the functions a second time. If all are of that kind, it is
+        the first one.
+        """
+        with self.turn:
+            if not self.waiting:
+                return None
+            making = frozenset().union(*self.making) - self.made
+            place = next((place for place, group in enumerate(self.waiting) if not making & _shared(group)), 0)
+            group = self.waiting[place]
+            del self.waiting[place]
+            self.making.append(_shared(group))
+            return group
+
+    def _ended(self, group: list[Run]) -> None:
+        with self.turn:
+            self.making.remove(_shared(group))
+            self.made |= _shared(group)
 
     def _pool(self) -> Any:
         snapshot.require()
@@ -122,7 +148,8 @@ class _Sweep:
         answers = [(id_, str(record.meta["status"])) for id_, record in done.items()]
         left = [run for run in group if run.id not in done]
         if len(left) > 1:
-            self.waiting.extendleft([run] for run in reversed(left))
+            with self.turn:
+                self.waiting.extendleft([run] for run in reversed(left))
             return answers
         for run in left:
             why = f"failed: its process {processes.reason(error)}"
@@ -130,3 +157,9 @@ class _Sweep:
             self.store.fail(run.id, note | {"series": run.setting.series, "trial": run.trial})
             answers.append((run.id, why))
         return answers
+
+
+def _shared(group: Sequence[Run]) -> frozenset[str]:
+    """Return names of what the first group that needs it makes for all: a problem's arrays, and compiled functions."""
+    setting = group[0].setting
+    return frozenset({group[0].problem_id, f"problem {setting.problem}", f"method {setting.algorithm}"})
