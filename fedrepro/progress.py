@@ -78,7 +78,7 @@ class Progress:
         gone, share, left = time.perf_counter() - self._began, self._share(), self._left()
         rest = "" if left is None else f", about {_clock(left)} left" if left > 0 else ", longer than predicted"
         rest = rest if self.done < self.pieces else ""
-        return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} gone{rest}"
+        return f"{self.what}: {self.done}/{self.pieces} ({share:.0%}), {_clock(gone)} elapsed{rest}"
 
     def _share(self) -> float:
         """Return the share of the work that is done."""

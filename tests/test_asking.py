@@ -191,7 +191,7 @@ def test_messages_about_own_studies_name_no_tier(
     small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
     monkeypatch.chdir(tmp_path)
     printed = [fedrepro(command, "small.yaml").output for command in ("plan", "run", "run", "verdict", "failures")]
-    assert "mine/small: 4 settings x 2 trials;" in printed[0]
+    assert "mine/small: 4 curves x 2 trials;" in printed[0]
     assert "mine/small: complete\n" in printed[1]
     assert "mine/small: finished, nothing to do" in printed[2]
     assert printed[4] == "mine/small: no run failed or diverged\n"
@@ -412,7 +412,7 @@ def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> No
 
 def test_plan_without_a_name_plans_every_figure_and_says_how_long_each_takes(project: Path, fedrepro: Call) -> None:
     planned = fedrepro("plan", "--tier", "smoke").output
-    assert "beyond/other (smoke): 4 settings x 2 trials; 0 runs reused, 8 to do (about " in planned
+    assert "beyond/other (smoke): 4 curves x 2 trials; 0 runs reused, 8 to do (about " in planned
     assert "beyond/small (smoke)" in planned
 
 

@@ -74,7 +74,7 @@ def test_results_with_fewer_trials_are_partial_for_this_claim_alone_until_they_a
     assert other["level"] == "paper"
     assert "claims ask for more trials of 2 curves" in row["stale"]
     planned = fedrepro("plan", five, "--tier", "paper").output
-    assert "4 settings x 3 to 5 trials; 12 runs reused, 4 to do" in planned
+    assert "4 curves x 3 to 5 trials; 12 runs reused, 4 to do" in planned
     ran = fedrepro("run", five, "--tier", "paper")
     assert "4 runs computed, 12 reused, 0 failed" in ran.output
     assert "small (paper): complete" in ran.output

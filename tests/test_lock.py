@@ -399,7 +399,7 @@ def test_results_without_a_lock_say_so_and_older_ones_that_families_came_later(
     assert set(states().values()) == {"not locked, and the lexicon was changed after the results"}
     older = {key: value for key, value in facts.items() if key not in ("lock", "lexicon")} | {"schema": 4}
     path.write_text(json.dumps(older))
-    assert set(states().values()) == {"families fixed after results"}
+    assert set(states().values()) == {"readings chosen after results"}
     (row, _) = json.loads(fedrepro("verdict", "beyond/small", "--tier", "smoke", "--json").output)
     assert row["precedence"]["class"] == FAMILIES
     assert row["level"] == "smoke", "the origin is as certain as before"

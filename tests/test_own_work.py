@@ -131,7 +131,7 @@ NEEDS = 'needs a library that is not installed, jax and optax: pip install "fedr
 def test_a_missing_library_is_named_before_anything_runs(no_jax: None, fedrepro: Call) -> None:
     planned = fedrepro("plan", "perfedsi/fig3", "gcca/fig12", "--tier", "smoke", "--stand-in")
     assert f": {NEEDS}" in planned.output
-    assert "perfedsi/fig3 (smoke): 8 settings x 2 trials; 0 runs reused, 16 to do" in planned.output, "it needs no JAX"
+    assert "perfedsi/fig3 (smoke): 8 curves x 2 trials; 0 runs reused, 16 to do" in planned.output, "it needs no JAX"
     refused = fedrepro("run", "gcca/fig13", "--tier", "smoke", "--stand-in")
     assert refused.exit_code in (0, 2)
     assert f"left out: {NEEDS}" in refused.stderr

@@ -55,24 +55,24 @@ def test_a_log_has_a_line_every_so_often_also_while_nothing_is_done() -> None:
         time.sleep(0.2)
     lines = stream.getvalue().splitlines()
     assert 4 <= len(lines) <= 9
-    assert lines[0] == "runs: 0/4 (0%), 0:00 gone, about 1:40 left"
-    assert lines[-1] == "runs: 1/4 (50%), 0:00 gone, about 0:00 left"
+    assert lines[0] == "runs: 0/4 (0%), 0:00 elapsed, about 1:40 left"
+    assert lines[-1] == "runs: 1/4 (50%), 0:00 elapsed, about 0:00 left"
     assert "\r" not in stream.getvalue()
 
 
 def test_work_that_takes_longer_than_predicted_is_not_said_to_be_nearly_done() -> None:
     with Progress("runs", 2, 10.0, seconds=0.0, stream=io.StringIO()) as progress:
-        assert progress.line().endswith("gone, longer than predicted")
+        assert progress.line().endswith("elapsed, longer than predicted")
         progress.step("a", 5.0)
         progress.step("b", 5.0)
-        assert progress.line().endswith("(100%), 0:00 gone")
+        assert progress.line().endswith("(100%), 0:00 elapsed")
 
 
 def test_a_terminal_without_lines_gets_those_of_a_log() -> None:
     ours, stream = terminal(lines=0)
     with stream, Progress("runs", 4, every=0.05, stream=stream):
         time.sleep(0.1)
-    assert everything(ours).startswith("runs: 0/4 (0%), 0:00 gone")
+    assert everything(ours).startswith("runs: 0/4 (0%), 0:00 elapsed")
 
 
 def test_quiet_progress_says_nothing() -> None:
@@ -90,4 +90,4 @@ def test_work_of_no_size_and_more_than_was_thought_is_told_as_done() -> None:
         progress.step("a", 25.0)
         assert progress.line().startswith("runs: 1/2 (100%)")
     with Progress("runs", 2, stream=io.StringIO()) as progress:
-        assert progress.line() == "runs: 0/2 (0%), 0:00 gone"
+        assert progress.line() == "runs: 0/2 (0%), 0:00 elapsed"

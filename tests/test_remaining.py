@@ -73,12 +73,12 @@ def test_the_last_run_has_one_worker() -> None:
 def test_progress_prints_the_known_time() -> None:
     known: list[float | None] = [None]
     with Progress("runs", 4, 10.0, seconds=60.0, left=lambda: known[0], stream=io.StringIO()) as progress:
-        assert progress.line().endswith("gone, about 1:00 left")
+        assert progress.line().endswith("elapsed, about 1:00 left")
         known[0] = 600.0
         progress.step("a", 5.0)
-        assert progress.line() == "runs: 1/4 (50%), 0:00 gone, about 10:00 left"
+        assert progress.line() == "runs: 1/4 (50%), 0:00 elapsed, about 10:00 left"
         known[0] = -1.0
-        assert progress.line().endswith("gone, longer than predicted")
+        assert progress.line().endswith("elapsed, longer than predicted")
 
 
 def test_a_busy_machine_is_told_by_plan(fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

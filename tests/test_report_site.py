@@ -188,7 +188,7 @@ def test_a_claim_says_what_was_compared_what_would_raise_it_and_what_touches_it(
 def test_what_a_check_found_is_a_sentence_on_its_page_and_beside_the_verdict_on_the_figure(
     pages: dict[str, Any],
 ) -> None:
-    found = r"FedCAvg.* ends at 0\.\d+; FedCAvg.* ends at 0\.\d+; the check asks that 0\.\d+ is less than 0\.\d+"
+    found = r"FedCAvg.* ends at 0\.\d+ and FedCAvg.* ends at 0\.\d+; the check requires the first to be less than"
     for path in ("claims/small.1.html", "figures/beyond-small.html"):
         assert re.search(found, pages[path].words), path
 

@@ -53,7 +53,7 @@ def csv_of(root: Path, tier: str = "quick") -> Path:
 def test_a_figure_from_spec_to_picture(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     ran = fedrepro("run", small, "--jobs", 1)
     assert ran.exit_code == 0, ran.output
-    assert "8 runs computed, 0 reused, 0 failed" in ran.output  # 4 settings x 2 trials, though two panels draw them
+    assert "8 runs computed, 0 reused, 0 failed" in ran.output  # 4 curves x 2 trials, though two panels draw them
     frame = pd.read_csv(csv_of(tmp_path))
     assert tuple(frame.columns[: len(KEYS)]) == KEYS
     assert tuple(frame.columns[-len(MEASURED) :]) == MEASURED

@@ -876,7 +876,7 @@ def test_what_few_trials_leave_open_turns_against_the_verdict_of_all(project: Pa
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")
     (cause,) = deciding.deciding(row, [few], the_rows()).causes
-    assert cause.endswith("; with our values these trials decide nothing, all trials do")
+    assert cause.endswith("; with our values, these trials do not decide the claim, but all trials do")
 
 
 def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:

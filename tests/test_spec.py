@@ -569,7 +569,7 @@ def test_a_file_is_not_read_beyond_its_bound(tmp_path: Path) -> None:
 
 SIZES = [
     ("trials: 2", "trials: 100000000", "5:9: trials must be an integer from 1 to 10,000, not 100000000"),
-    ("trials: 2", "trials: 9999", "5:9: 4 settings x 9,999 trials are 39,996 runs; a figure has at most 20,000"),
+    ("trials: 2", "trials: 9999", "5:9: 4 curves x 9,999 trials are 39,996 runs; a figure has at most 20,000"),
     ("rounds: 5", "rounds: 1000000000000", "6:9: rounds must be an integer from 0 to 10,000,000, not 1000000000000"),
     ("rounds: 5", "rounds: 9000000", "6:9: about 9,000,020 of 9,000,000 rounds would be recorded, and at most "
      "200,000 can be; give record_every, or a smaller record_dense"),

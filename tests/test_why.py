@@ -33,23 +33,30 @@ def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F
     ("check", "sentence"),
     [
         ("lower(fedcavg(Q2=1), than=fedcavg(Q2=5))",
-         "FedCAvg Q2=1 ends at 1; FedCAvg Q2=5 ends at 2; the check asks that 1 is less than 2"),
+         "FedCAvg Q2=1 ends at 1 and FedCAvg Q2=5 ends at 2; the check requires the first to be less than the second"),
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3)",
-         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks that 1 is less than 1.415"),
+         "FedCAvg Q2=1 needs 1 rounds and FedCAvg Q2=5 needs 1.415 rounds; the check requires the first to be less "
+         "than the second"),
         ("considerably(faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=3))",
-         "FedCAvg Q2=1 needs 1 rounds; FedCAvg Q2=5 needs 1.415 rounds; the check asks that 1.25 (1.25 times 1) is "
-         "less than 1.415"),
+         "FedCAvg Q2=1 needs 1 rounds and FedCAvg Q2=5 needs 1.415 rounds; the check requires the second to be more "
+         "than 1.25 times the first; it is 1.42 times"),
+        ("considerably(faster(fedcavg(Q2=5), than=fedcavg(Q2=1), to=3))",
+         "FedCAvg Q2=5 needs 1.415 rounds and FedCAvg Q2=1 needs 1 rounds; the check requires the second to be more "
+         "than 1.25 times the first; it is 0.707 times"),
         ("faster(fedcavg(Q2=1), than=fedcavg(Q2=5), to=1.5)",
-         "FedCAvg Q2=1 needs 1.631 rounds; FedCAvg Q2=5 never gets there; the check asks that 1.631 is less "
-         "than infinity"),
+         "FedCAvg Q2=1 needs 1.631 rounds and FedCAvg Q2=5 never gets there; the check requires the first to be less "
+         "than the second"),
         ("considerably(faster(fedcavg(Q2=5), than=fedcavg(Q2=1), to=1.5))",
-         "FedCAvg Q2=5 never gets there; FedCAvg Q2=1 needs 1.631 rounds; the check asks that infinity is less "
-         "than 1.631"),
-        ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check asks that 3 is less than 5"),
-        ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check asks that 9 is less than 5"),
+         "FedCAvg Q2=5 never gets there and FedCAvg Q2=1 needs 1.631 rounds; the check requires the second to be more "
+         "than 1.25 times the first"),
+        ("y(fedcavg(Q2=1), at=1) < 1.5 * y(fedcavg(Q2=5), at=2)",
+         "FedCAvg Q2=1 is at 3 at round 1 and FedCAvg Q2=5 is at 2 at round 2; the check requires the first to be less "
+         "than 1.5 times the second; it is 1.5 times"),
+        ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check requires 3 to be less than 5"),
+        ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check requires 9 to be less than 5"),
         ("y(fedcavg(Q2=1), at=[1, 2]) < y(fedcavg(Q2=5), at=[1, 2]) + 1",
-         "FedCAvg Q2=1 is at 3 at round 1; FedCAvg Q2=5 is at 4 at round 1; the check asks that 3 is less than 5"),
-        ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check asks that 1 is more than 2"),
+         "FedCAvg Q2=1 is at 3 at round 1 and FedCAvg Q2=5 is at 4 at round 1; the check requires 3 to be less than 5"),
+        ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check requires 1 to be more than 2"),
     ],
 )  # fmt: skip
 def test_a_sentence_has_the_numbers_of_both_sides(known: Callable[..., Any], check: str, sentence: str) -> None:  # noqa: F811
@@ -66,19 +73,26 @@ def test_a_check_of_single_trials_has_the_numbers_of_the_trial_that_decides(know
         claim, figure_, results, *_ = known(f"{how}(y(at='end', Q2=1) < 4)", values)
         said_now = sentences.sentence(claim, figure_, results)
         number = words.rpartition(" ")[2]
-        assert said_now == f"{words}; the check asks that {number} is less than 4"
+        assert said_now == f"{words}; the check requires {number} to be less than 4"
 
 
 def test_a_value_beside_a_printed_number_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
     claim, figure_, results, *_ = known("abs(y(at='end', Q2=1) - 3.5) < 1", [[[9.0, 1.0]] * 3, [[9.0, 3.0]] * 3])
     assert sentences.sentence(claim, figure_, results) == (
-        "FedCAvg Q2=1 has 1, compared with 3.5; the check asks that 2.5 is less than 1"
+        "FedCAvg Q2=1 has 1, which differs from 3.5 by 2.5; the check requires 2.5 to be less than 1"
+    )
+
+
+def test_a_relative_difference_is_one_of_the_value_itself(known: Callable[..., Any]) -> None:  # noqa: F811
+    claim, figure_, results, *_ = known("abs(y(at='end', Q2=1) / 4 - 1) < 0.5", [[[9.0, 1.0]] * 3, [[9.0, 3.0]] * 3])
+    assert sentences.sentence(claim, figure_, results) == (
+        "FedCAvg Q2=1 has 1, which differs from 4 by 75 % (0.75); the check requires 0.75 to be less than 0.5"
     )
 
 
 def test_the_curve_that_decides_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
     text = said(known, "lower(fedcavg, than=fedcgds(m=2))", [9.0, 3, 1], [9.0, 4, 2], [9.0, 4, 3])
-    assert text.startswith("FedCAvg Q2=5 ends at 2; FedCGds m=2 Q1=3 ends at 3;")
+    assert text.startswith("FedCAvg Q2=5 ends at 2 and FedCGds m=2 Q1=3 ends at 3;")
 
 
 def answers(*outcomes: str) -> classes.Robustness:

@@ -3,7 +3,7 @@
 ``python docs/generate/reread.py`` rewrites it between its marks, from the history of the repository up to the commit
 that added the lexicon. A check is changed if its expression or panel there differs from that in the commit that first
 stored results of the figure at the paper tier, and added if its claim did not exist then. Later claims are
-"families fixed after results", or have a lock (``fedrepro lock``). Requires git and the complete history.
+"readings chosen after results", or have a lock (``fedrepro lock``). Requires git and the complete history.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def written(text: str, ages: Ages) -> str:
 def _list(ages: Ages) -> str:
     count = {age: list(ages.values()).count(age) for age in ("same", "changed", "added", "before")}
     lines = [
-        f"Of {len(ages)} checks {count['same']} were as they had been when the first results of their figure at the "
-        f"paper tier were stored, and {count['before']} were of figures without such results. {count['changed']} had "
-        f"been written anew since then, some of them in other words only, and {count['added']} had been added.\n"
+        f"Of {len(ages)} checks, {count['same']} were unchanged since the first results of their figure at the paper "
+        f"tier were stored, and {count['before']} belonged to figures without such results. {count['changed']} had "
+        f"been rewritten since then (some only reworded), and {count['added']} added.\n"
     ]
     for age, words in (("changed", "written anew"), ("added", "added")):
         named: dict[str, list[str]] = defaultdict(list)

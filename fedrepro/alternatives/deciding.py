@@ -143,7 +143,7 @@ def untried_in_words(number: int) -> str:
     return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"
 
 
-AGAINST_ALL = "; with our values these trials decide nothing, all trials do"
+AGAINST_ALL = "; with our values, these trials do not decide the claim, but all trials do"
 """What is said of a case whose trials decide only with its values."""
 
 UNTURNED = {

@@ -23,7 +23,7 @@ import numpy as np
 
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval
-from fedrepro.lexicon.vocabulary import value_in_words
+from fedrepro.lexicon.vocabulary import short_name, value_in_words
 from fedrepro.spec import readings
 from fedrepro.spec.readings import Reading
 
@@ -191,7 +191,7 @@ def in_classes(judged: Iterable[Robustness | None]) -> str:
     for kind in CLASSES[:-1]:
         own = [f"{counts[kind, outcome]} {plural}" for outcome, plural in PLURAL.items() if counts[kind, outcome]]
         texts += [f"{kind}: {', '.join(own)}"] if own else []
-    return f"readings of {len(several)} claims: {'; '.join(texts)}"
+    return f"readings of {len(several)} claim{'s' * (len(several) != 1)}: {'; '.join(texts)}"
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _in_words(robustness: Robustness) -> str:
     decides = decisive(robustness)
     turns = [turn for turn in robustness.turns if turn.dimension == decides]
     where = "; ".join(f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns)
-    by = f" with the {decides}" if decides and robustness.kind == TURNS else ""
+    by = f" with the {short_name(decides)}" if decides and robustness.kind == TURNS else ""
     return f"{robustness.kind}{by} (of {judged} readings{sampled} {counts})" + (f": {where}" if where else "")
 
 
@@ -240,4 +240,4 @@ def shown(turn: Turn) -> str:
     """Return the values of a turn in words: ``level = 1 %, 2 % or 5 %``."""
     texts = [value_in_words(turn.dimension, value) for value in turn.values]
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
-    return f"{turn.dimension} = {listed}"
+    return f"{short_name(turn.dimension)} = {listed}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 LOCKED, AFTER, FAMILIES, NO_LOCK = CLASSES = (
-    "locked before results", "written or changed after", "families fixed after results", "not locked",
+    "locked before results", "written or changed after", "readings chosen after results", "not locked",
 )  # fmt: skip
 """In this order: a lock that was there when the first run began has the claim as it is now; a lock was there then, and
 does not prove that the claim came first; the results are older than the lexicon, so they were known when its readings

@@ -1,4 +1,7 @@
-"""Say in one plain sentence what a check found, with its numbers: ``FedCAvg ends at 0.457; FedCGds m=10 at 0.456``."""
+"""Say in one plain sentence what a check found and what it requires, with the numbers.
+
+``FedCAvg ends at 0.457 and FedCGds m=10 ends at 0.456; the check requires the first to be less than the second``
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ from fedrepro.spec import claim_grammar
 from fedrepro.spec.model import Claim, Figure
 
 FEWER = {"min": min, "max": max}
+SIGNS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}
+MIRROR = str.maketrans("<>", "><")
 
 
 def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
-    """Return what both sides of the comparison that decides a check are, and what the check asks for; '' if nothing.
+    """Return what both sides of the comparison that decides a check are, and what the check requires; '' if nothing.
 
     The numbers are those of curves averaged over trials; of the worst trial for ``each(...)``, and of the one in the
     middle for ``median(...)``, which are named.
@@ -48,10 +53,39 @@ def _of_trial(comparison: Comparison, reader: Reader) -> str:
 
 def _compared(comparison: Comparison, reader: Reader) -> str:
     place = _place(comparison, reader)
-    left, right = (_side(side, reader, place) for side in (comparison.left, comparison.right))
-    sign = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}[comparison.sign]
-    less, more = (_asked(side, reader, place) for side in (comparison.left, comparison.right))
-    return f"{'; '.join(dict.fromkeys(filter(None, (left, right))))}; the check asks that {less} is {sign} {more}"
+    named = (_side(side, reader, place) for side in (comparison.left, comparison.right))
+    found = list(dict.fromkeys(filter(None, named)))
+    required = _of_both(comparison, reader, place) if len(found) == 2 else ""
+    required = required or f"{_asked(comparison.left, reader, place)} to be {_bound(comparison, reader, place)}"
+    return f"{' and '.join(found)}; the check requires {required}"
+
+
+def _bound(comparison: Comparison, reader: Reader, place: int) -> str:
+    return f"{SIGNS[comparison.sign]} {_asked(comparison.right, reader, place)}"
+
+
+def _of_both(comparison: Comparison, reader: Reader, place: int) -> str:
+    """Return what a check requires of two values that were named, with their ratio if it has a factor; '' if other."""
+    (factor, first), (times, second) = (_factor(side) for side in (comparison.left, comparison.right))
+    first, second = (_arrived(node, reader, place) for node in (first, second))
+    if not all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second)):
+        return ""
+    if factor == times:
+        return f"the first to be {SIGNS[comparison.sign]} the second"
+    values, names = [_value(node, reader, place) for node in (first, second)], ["first", "second"]
+    sign, times = comparison.sign, times / factor
+    if 0 < times < 1:  # the larger one is a multiple of the other
+        values, names, sign, times = values[::-1], names[::-1], sign.translate(MIRROR), 1 / times
+    ratio = values[0] / values[1] if all(math.isfinite(value) and value for value in values) else math.nan
+    found = f"; it is {ratio:.3g} times" if ratio > 0 else ""
+    return f"the {names[0]} to be {SIGNS[sign]} {times:g} times the {names[1]}{found}"
+
+
+def _arrived(node: ast.expr, reader: Reader, place: int) -> ast.expr:
+    """Return the place on an axis that ``at_most`` limits to the end of the run, if it is reached; else the node."""
+    if not isinstance(node, ast.Call) or claim_grammar.called(node) != "at_most":
+        return node
+    return node.args[0] if math.isfinite(_value(node.args[0], reader, place)) else node
 
 
 def _place(comparison: Comparison, reader: Reader) -> int:
@@ -92,24 +126,38 @@ def _side(node: ast.expr, reader: Reader, place: int) -> str:
 
 
 def _beside_a_number(node: ast.expr, reader: Reader, place: int) -> str:
-    """Return a value and the number that it is compared with, for their difference; '' for others."""
+    """Return a value and the number that it is compared with, for their difference or relative one; '' for others."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant)):
         return ""
-    call = _first_reader(node.left)
-    if call is None:
+    own, number = node.left, _constant(node.right)
+    share = own if isinstance(own, ast.BinOp) and isinstance(own.op, ast.Div) else None
+    if share is not None:
+        own, number = share.left, number * _constant(share.right)
+    call = _first_reader(own)
+    if call is None or not math.isfinite(number):
         return ""
-    keywords, panel, curve = reader.select(call, claim_grammar.called(call))
+    off = abs(_value(node, reader, place))
+    distance = f"{100 * off:.3g} % ({amount(off)})" if share is not None else amount(off)
+    label, value = _label(call, claim_grammar.called(call), reader), amount(_value(own, reader, place))
+    return f"{label} has {value}, which differs from {amount(number)} by {distance}"
+
+
+def _constant(node: ast.expr) -> float:
+    return float(node.value) if isinstance(node, ast.Constant) else math.nan  # type: ignore[arg-type]
+
+
+def _label(node: ast.Call, name: str, reader: Reader) -> str:
+    """Return a curve's name, with its panel and metric if they are not those of the claim."""
+    keywords, panel, curve = reader.select(node, name)
+    other = [f"panel {panel.id}"] if panel.id != reader.claim.panel else []
     metric = claim_grammar.value(keywords, "metric", panel.y)
-    what = f" ({metric})" if metric != panel.y else ""
-    value, number = (amount(_value(side, reader, place)) for side in (node.left, node.right))
-    return f"{curve.label}{what} has {value}, compared with {number}"
+    return curve.label + "".join(f" ({what})" for what in [*other, *([metric] if metric != panel.y else [])])
 
 
 def _read(node: ast.Call, name: str, reader: Reader, place: int) -> str:
     keywords, panel, curve = reader.select(node, name)
     value = amount(_value(node, reader, place))
-    where = f" (panel {panel.id})" if panel.id != reader.claim.panel else ""
-    label = f"{curve.label}{where}"
+    label = _label(node, name, reader)
     unit = judge.unit_of(Comparison(node, "<", node, ""), reader)
     if name in ("reach", "first"):
         return f"{label} needs {value} {unit}" if value != "infinity" else _never(node, reader)

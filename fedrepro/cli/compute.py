@@ -190,7 +190,7 @@ def _count(number: int, noun: str) -> str:
 def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     fewest, most = row["trials"], row["most_trials"]
     trials = _count(fewest, "trial") if fewest == most else f"{fewest} to {most} trials"
-    runs = f"{_count(row['settings'], 'setting')} x {trials}"
+    runs = f"{_count(row['settings'], 'curve')} x {trials}"
     click.echo(
         f"{with_tier(row['figure'], row['tier'])}: {runs}; "
         f"{row['reused']} runs reused, {row['todo']} to do"
@@ -212,7 +212,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     "--jobs",
     "-j",
     type=click.IntRange(min=1),
-    help="Parallel workers (default: all cores, or the scheduler's; none for two seconds of work).",
+    help="Parallel workers (default: all cores, or all of the scheduler; less than two seconds of work starts none).",
 )
 @click.option(
     "--scheduler",
@@ -223,7 +223,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     "--part",
     type=PartOf(),
     metavar="I/N",
-    help="Compute the I-th of N parts of the runs, without results: a task of a job array (docs/many-machines.md).",
+    help="Compute the I-th of N parts of the runs and write no results: for job arrays (docs/many-machines.md).",
 )
 @memory_option
 @click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel.")

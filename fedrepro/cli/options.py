@@ -133,7 +133,7 @@ def with_sizes(sets: tuple[str, ...], trials: int | None, rounds: int | None) ->
 
 
 stand_in_option = click.option(
-    "--stand-in/--no-stand-in", default=False, help="Use labelled surrogate data where a dataset is absent."
+    "--stand-in/--no-stand-in", default=False, help="Use labelled stand-in data where a dataset is absent."
 )
 
 

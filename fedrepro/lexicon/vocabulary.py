@@ -101,7 +101,13 @@ def value_in_words(dimension: str, value: Any) -> str:
         return str(value)
     if unit.startswith(("share", "relative")):
         return f"{100 * value:g} %"
-    return f"{value:g} {unit}" if unit != "times" else f"{value:g} times"
+    return f"{value:g} {'point' if unit == 'points' and value == 1 else unit}"
+
+
+def short_name(dimension: str) -> str:
+    """Return the name of a dimension without its scale, which the unit of its values shows."""
+    name = dimension.partition(",")[0]
+    return "negligible difference" if name == "negligible" else name
 
 
 PROSE = ("means", "rule", "also")

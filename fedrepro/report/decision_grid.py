@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedrepro.claims.classes import SINGULAR, Robustness
-from fedrepro.lexicon.vocabulary import value_in_words
+from fedrepro.lexicon.vocabulary import short_name, value_in_words
 from fedrepro.report.other_settings import OtherSetting
 from fedrepro.spec import readings
 from fedrepro.spec.readings import Reading
@@ -52,4 +52,4 @@ def _in_words(reading: Reading, own: Robustness) -> str:
     """Return in what a reading differs from the leading one."""
     leading = own.answers[0].reading.values
     names = [*readings.differences(reading.values, leading), *(name for name in reading.values if name not in leading)]
-    return ", ".join(f"{name} = {value_in_words(name, reading.values[name])}" for name in names) or LEADING
+    return ", ".join(f"{short_name(name)} = {value_in_words(name, reading.values[name])}" for name in names) or LEADING

@@ -15,7 +15,7 @@ from html import escape
 
 from fedrepro.claims.classes import SINGULAR, Answer, Robustness
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
-from fedrepro.lexicon.vocabulary import value_in_words
+from fedrepro.lexicon.vocabulary import short_name, value_in_words
 
 LEFT, WIDTH, TOP, HEIGHT, ROW, BELOW = 230, 460, 14, 150, 15, 14
 """Pixels: left of the axes, their width, above them, their height, of a row of marks, between axes and rows."""
@@ -92,7 +92,7 @@ def _marks(ordered: list[Answer], places: list[float], rows: list[tuple[str, obj
     for k, (dimension, value) in enumerate(rows):
         y = TOP + HEIGHT + BELOW + ROW * k
         text = escape(value_in_words(dimension, value))
-        shown = f"{escape(dimension)} = {text}" if dimension != before else f"= {text}"
+        shown = f"{escape(short_name(dimension))} = {text}" if dimension != before else f"= {text}"
         before = dimension
         yield f'<text class="name" x="{LEFT - 8}" y="{y + 9}">{shown}</text>'
         for answer, x in zip(ordered, places, strict=True):

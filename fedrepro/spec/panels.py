@@ -145,11 +145,11 @@ class TableOptions(Options):
     numbers: 100 for percent. digits : decimals; by default whole numbers in full, others to four digits. final : the
     number of last records of a trial whose mean is its cell.
 
-    reach : a cell is instead the place on the axis where a trial first reaches it. axis : the axis of reach: an axis of
-    x, or a recorded metric. from_start : reach does not count what the axis counts before the first round. measure :
-    the name of the content of a cell, if it is not the metric. saving_from : the values of one curve: a cell is the
-    share saved compared with it, for each trial. variables : the number of variables, by which bits are divided on the
-    axis bits_per_variable.
+    reach : a level; a cell is the value of the axis at which a trial first reaches it. axis : the axis of reach: an
+    axis of x, or a recorded metric. from_start : reach does not count what the axis counts before the first round.
+    measure : the name of the content of a cell, if it is not the metric. saving_from : the values of one curve: a cell
+    is the share saved compared with it, for each trial. variables : the number of variables, by which bits are divided
+    on the axis bits_per_variable.
 
     ratio_from : the values of one curve in full precision: a cell is the compression ratio to it, at reach times the
     optimum, of curves averaged over trials. optimum_of : the values of the curve whose optimum is used there; by

@@ -100,7 +100,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     runs = sum(figure.trials_of(setting.series) for setting in figure.settings())
     if runs > MOST_RUNS:
         or_more = " or more" if figure.more else ""
-        counts = f"{len(figure.settings()):,} settings x {trials:,} trials{or_more} are {runs:,} runs"
+        counts = f"{len(figure.settings()):,} curves x {trials:,} trials{or_more} are {runs:,} runs"
         collect.error(root.get("trials"), f"{counts}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure

@@ -39,7 +39,8 @@
       section.hidden = !section.querySelector('.listed > li:not([hidden])');
     });
     status.textContent = counts.claims + (counts.claims === 1 ? ' claim' : ' claims') +
-      (counts.others ? ', ' + counts.others + ' figures, methods and discrepancies' : '');
+      (counts.others ? ', and ' + counts.others + ' other' + (counts.others === 1 ? '' : 's') +
+        ' (figures, methods, discrepancies)' : '');
   }
   function read() {
     var all = asked();
