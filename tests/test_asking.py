@@ -89,7 +89,7 @@ def test_commands_take_papers_and_claims(project: Path, fedrepro: Call, tmp_path
     assert [row["figure"] for row in planned["figures"]] == ["beyond/other"]
     results = ("--results", tmp_path / "results")
     assert (
-        "beyond/other, beyond/small (smoke): no run"
+        "beyond/other (smoke), beyond/small (smoke): no run"
         in fedrepro("failures", "beyond", "--tier", "smoke", *results).output
     )
     shown = fedrepro("show", "small.1").output

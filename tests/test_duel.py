@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from .test_own_modules import METHOD
 Duel = Callable[..., Result]
 SYNTHETIC = ("--data", "synthetic", "--clients", "4", "--rounds", "8", "--trials", "6")
 SMALL = tuple(word for size in ("M=12", "N=60", "K=3") for word in ("--set", f"dataset.{size}"))
+BRIEF = ("--clients", "4", "--rounds", "3", "--trials", "2")
 
 
 @pytest.fixture
@@ -291,3 +294,47 @@ def test_what_cannot_be_compared(duel: Duel, tmp_path: Path, words: tuple[str, .
 def test_every_kind_of_data_has_a_loader_and_a_partition_that_exist() -> None:
     assert set(dueling.FILES.values()) <= set(registry.datasets())
     assert set(dueling.PARTITIONS.values()) <= set(registry.partitions())
+
+
+def test_a_method_that_explodes_is_said_to_diverge(duel: Duel, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{rng.normal():.3f},{rng.normal():.3f},{rng.normal():.3f},c{k // 20},{40 * (k // 20)}" for k in range(100)
+    ]
+    (tmp_path / "reg.csv").write_text("\n".join(["age,bmi,cost,clinic,beds", *lines, ""]))
+    names = ("y=cost", "client=clinic", "z=[beds]")
+    options = [word for name in names for word in ("--set", f"dataset.{name}")] + ["--set", "problem.name=regression"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        done = duel("shift-perfedsi", "shift-fedavg", "--data", "reg.csv", "--trials", "3", "--rounds", "4", *options)
+    assert done.exit_code == 0, done.output
+    assert re.search(
+        r"^note: PerFedSI diverges: its mse is \S+ at the start and \S+ at the end", done.output, re.MULTILINE
+    )
+
+
+def test_an_error_leaves_the_spec_of_an_earlier_duel(duel: Duel, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((40, 3))
+    labels = np.repeat(["a", "b"], 20)
+    text = "x,y,z,kind\n" + "".join(f"{','.join(map(str, r))},{k}\n" for r, k in zip(rows, labels, strict=True))
+    (tmp_path / "own.csv").write_text(text)
+    data = ("--data", "own.csv", "--set", "dataset.orientation=rows")
+    good = duel("fedmgs", "fedmavg", *data, "--set", "dataset.labels=kind", *BRIEF)
+    assert good.exit_code == 0, good.output
+    spec = (tmp_path / "fedmgs-fedmavg-own.yaml").read_text()
+    assert duel("fedmgs", "fedmavg", *data, *BRIEF).exit_code == 2
+    assert (tmp_path / "fedmgs-fedmavg-own.yaml").read_text() == spec
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "own.csv").write_text(text)
+    other = duel("fedmgs", "fedmavg", "--data", "other/own.csv", *data[2:], "--set", "dataset.labels=kind", *BRIEF)
+    assert (other.exit_code, "fedmgs-fedmavg-own.yaml: is about own.csv" in other.output) == (2, True)
+
+
+def test_columns_without_a_header_are_named_by_their_numbers(duel: Duel, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((40, 3))
+    (tmp_path / "bare.csv").write_text("".join(f"{','.join(map(str, r))},{k // 20}\n" for k, r in enumerate(rows)))
+    data = ("--data", "bare.csv", "--set", "dataset.orientation=rows", "--set", "K=2")
+    said = duel("fedmgs", "fedmavg", *data, *BRIEF).output
+    assert "bare.csv has no header, so its 4 columns are called 0 to 3, and all are features" in said
+    named = duel("fedmgs", "fedmavg", *data, "--set", "dataset.labels=3", "--metric", "accuracy", *BRIEF)
+    assert named.exit_code == 0, named.output

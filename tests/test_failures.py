@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from click.testing import Result
 from fedrepro.cli.listing import TABLES
 from fedrepro.cli.main import main
 from fedrepro.problems.clustering.methods.fedmgs import FedMGS
+from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.runs.storage.store import Store
 
 Call = Callable[..., Result]
@@ -135,3 +137,21 @@ def test_a_plan_for_programs_says_what_the_text_does(fedrepro: Call, small: Path
     assert said["in_all"]["seconds"] > 0
     fedrepro("run", small, "--jobs", 1)
     assert json.loads(fedrepro("plan", small, "--json").stdout)["figures"][0]["reused"] == 8
+
+
+def test_without_results_nothing_is_said_to_be_well(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    results = ("--results", tmp_path / "results")
+    said = fedrepro("failures", small, *results)
+    assert (said.exit_code, "no results" in said.output) == (2, True)
+    fedrepro("run", small, "--jobs", 1, "--tier", "smoke")
+    assert fedrepro("failures", small, *results).output == "beyond/small (smoke): no run failed or diverged\n"
+
+
+def test_the_command_printed_after_a_run_that_diverges_finds_it(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Clustering, "diverged", staticmethod(lambda values: "it left"))
+    ran = fedrepro("run", small, "--jobs", 1, "--set", "rounds=3")
+    (line,) = [line for line in ran.stderr.splitlines() if line.startswith("which runs diverged: fedrepro ")]
+    words = shlex.split(line.partition(": fedrepro ")[2])
+    assert "it left" in fedrepro(*words).output

@@ -291,6 +291,13 @@ def test_fewer_trials_than_the_tier_asks_for_are_partial(fedrepro: Call, small: 
     assert (sidecar["complete"], sidecar["trials_done"], sidecar["trials_wanted"]) == (False, 1, 2)
 
 
+def test_fewer_trials_in_place_of_more_are_announced(fedrepro: Call, small: Path) -> None:
+    fedrepro("run", small, "--jobs", 1, "--trials", "3")
+    again = fedrepro("run", small, "--jobs", 1)
+    assert "complete, with 2 trials instead of 3 (--trials 3 restores them)" in again.output
+    assert "0 runs computed" in fedrepro("run", small, "--jobs", 1, "--trials", "3").output
+
+
 def test_a_run_is_known_by_everything_that_changes_its_numbers(small: Path) -> None:
     def ids(*sets: str, tier: str = "quick") -> set[str]:
         return set(planning.make([load(small, tier, sets)], stand_in=False).runs)

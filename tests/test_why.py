@@ -103,6 +103,24 @@ def answers(*outcomes: str) -> classes.Robustness:
     ])  # fmt: skip
 
 
+def test_where_no_value_alone_turns_an_answer_the_nearest_reading_is_named() -> None:
+    middle = {HOLDS: 2.0, FAILS: -2.0, NOISE: 0.1}
+
+    def answer(level: float, end: str, outcome: str) -> classes.Answer:
+        value = middle[outcome]
+        return classes.Answer(
+            Reading({"level": level, "end": end}, ()), outcome, Interval(value, value - 1, value + 1), ""
+        )
+
+    last, tenth = "last round", "mean of the last tenth"
+    others = [answer(0.005, last, HOLDS), answer(0.01, last, NOISE), answer(0.005, tenth, HOLDS)]
+    robustness = classes.classify([*others, answer(0.01, tenth, FAILS)])
+    assert robustness.words == (
+        "turns round with the level (of 4 readings 2 hold, 1 fail, 1 undecided): undecided at level = 1 %; fails with "
+        "level = 1 % and end = mean of the last tenth"
+    )
+
+
 def test_a_specification_curve_has_a_point_and_a_mark_for_every_reading() -> None:
     text = specification_curve.svg(answers(HOLDS, FAILS, NOISE, FAILS))
     root = ElementTree.fromstring(text)

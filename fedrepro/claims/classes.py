@@ -210,9 +210,27 @@ def _in_words(robustness: Robustness) -> str:
     counts = ", ".join(f"{number} {PLURAL[outcome]}" for outcome, number in robustness.counts.items() if number)
     decides = decisive(robustness)
     turns = [turn for turn in robustness.turns if turn.dimension == decides]
-    where = "; ".join(f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns)
+    where = "; ".join([*(f"{SINGULAR[turn.outcome]} at {shown(turn)}" for turn in turns), *_together(robustness)])
     by = f" with the {short_name(decides)}" if decides and robustness.kind == TURNS else ""
     return f"{robustness.kind}{by} (of {judged} readings{sampled} {counts})" + (f": {where}" if where else "")
+
+
+def _together(robustness: Robustness) -> Iterator[str]:
+    """Yield the reading nearest to the leading one with the opposite answer, if no value gives this answer alone."""
+    opposite = OPPOSITE.get(robustness.leading, "")
+    if not opposite or any(turn.outcome == opposite for turn in robustness.turns):
+        return
+    usual: dict[str, Any] = {}  # of dimensions that only some readings have, the leading values come first
+    for answer in robustness.answers:
+        usual = {**answer.reading.values, **usual}
+    changes = [
+        [(name, value) for name, value in answer.reading.values.items() if value != usual[name]]
+        for answer in robustness.answers
+        if answer.outcome == opposite
+    ]
+    if changes:
+        values = [f"{short_name(name)} = {value_in_words(name, value)}" for name, value in min(changes, key=len)]
+        yield f"{SINGULAR[opposite]} with {' and '.join(values)}"
 
 
 def decisive(robustness: Robustness) -> str:

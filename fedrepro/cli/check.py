@@ -12,8 +12,9 @@ import click
 
 from fedrepro.cli.options import complete_spec, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import experiments, find_some
-from fedrepro.spec.tiers import TIERS
+from fedrepro.spec import nodes
+from fedrepro.spec.find import experiments, find_some, is_study, stored_under
+from fedrepro.spec.tiers import DEFAULT, TIERS
 
 if TYPE_CHECKING:
     from fedrepro.results.checks import Compared, Finding
@@ -27,7 +28,9 @@ COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
 @click.option(
-    "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Tier of the results to check."
+    "--tier",
+    type=click.Choice(TIERS),
+    help="Tier of the results to check.  [default: paper; for your own studies their only one]",
 )
 @click.option(
     "--seconds", type=click.FloatRange(min=1.0), default=60.0, show_default=True, help="Approximate time limit."
@@ -44,7 +47,7 @@ COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 @results_option
 def check(
     specs: tuple[str, ...],
-    tier: str,
+    tier: str | None,
     seconds: float,
     whole: bool,
     seed: int | None,
@@ -79,7 +82,7 @@ def check(
     from fedrepro.runs.runner import Folders
 
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    checkable = _checkable(specs, tier, results_dir)
+    checkable = _checkable(specs, tier or _usual_tier(specs), results_dir)
     timings = Timings(Folders(results_dir).store, machine_for([run for kept in checkable for run in kept.runs]))
     comparisons: list[Compared] = []
 
@@ -109,6 +112,12 @@ def check(
         click.echo(_stored(files))
     if any(f.outcome == "different" for f in findings.values()) or any(kept.contradictions for kept in checkable):
         sys.exit(1)
+
+
+def _usual_tier(specs: tuple[str, ...]) -> str:
+    """Return the tier that is checked if none is named: the default one of own studies, else the paper tier."""
+    studies = {stored_under(nodes.read(path))[0] for path in find_some(specs)} if specs else set()
+    return DEFAULT if studies and all(map(is_study, studies)) else TIERS[-1]
 
 
 def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kept]:

@@ -33,7 +33,7 @@ from fedrepro.cli.options import (
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
-from fedrepro.spec.find import called, load_all, with_tier
+from fedrepro.spec.find import called, load_all, project, with_tier
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -332,7 +332,9 @@ def run(
         click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}", err=True)
     if outcome.diverged:
         name = shlex.quote(called(figures[0].path)) if len(figures) == 1 else "FIGURE"
-        click.echo(f"which runs diverged: fedrepro failures {name} --tier {figures[0].tier}", err=True)
+        options = "".join(f" --set {shlex.quote(option)}" for option in sets)
+        options += "" if results_dir == project() / "results" else f" --results {shlex.quote(str(results_dir))}"
+        click.echo(f"which runs diverged: fedrepro failures {name} --tier {figures[0].tier}{options}", err=True)
     if outcome.interrupted:
         click.echo(
             f"interrupted: finished runs are kept ({outcome.computed + outcome.reused}, and {outcome.left} are left); "

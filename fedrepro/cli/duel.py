@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import shlex
@@ -121,7 +122,7 @@ def duel(
     from fedrepro.cli.compute import run
     from fedrepro.cli.report import show
 
-    changes = [(path, node.plain()) for path, node in map(nodes.setting, sets)]
+    changes = [(path, _named(path, node.plain())) for path, node in map(nodes.setting, sets)]
     set_values = {".".join(path): value for path, value in changes}
     sides = _sides(a, b, data, set_values)
     problem = _problem(sides[0].entry, data, set_values)
@@ -133,15 +134,30 @@ def duel(
         _put(spec, path, value)
     if metric in LABELS and spec["dataset"].get("name") == FILES["samples"] and "labels" not in spec["dataset"]:
         raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
-    file = _write(spec)
     for line in _columns(spec["dataset"]):
         click.echo(line)
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
-    ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)
-    ctx.invoke(show, figure=str(file), results_dir=results_dir)
-    for label in _silent(file, results_dir, sides):
-        click.echo(f"note: {label} counted no message in its ledger, so its cost is unknown (docs/own-method.md)")
-    click.echo(_outcome(file, results_dir, sides, metric))
+    with _written(spec) as file:
+        ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)
+    with np.errstate(over="ignore", invalid="ignore"):  # a method may diverge
+        ctx.invoke(show, figure=str(file), results_dir=results_dir)
+        for label in _silent(file, results_dir, sides):
+            click.echo(f"note: {label} counted no message in its ledger, so its cost is unknown (docs/own-method.md)")
+        falling = problem.metrics[metric].better == "lower"
+        risen = _risen(file, results_dir, sides, metric) if falling else {}
+        for label, (start, end) in risen.items():
+            click.echo(
+                f"note: {label} diverges: its {metric} is {start:.3g} at the start and {end:.3g} at the end; a smaller "
+                "step, or features of similar size, may help"
+            )
+        if len(risen) < 2:
+            click.echo(_outcome(file, results_dir, sides, metric))
+
+
+def _named(path: list[str], value: Any) -> Any:
+    """Return the name of a column for its number: without a header, columns are called 0, 1, ..."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_number and path[0] == "dataset" and path[-1] in ("labels", "client") else value
 
 
 def _sides(a: str, b: str, data: str, changes: dict[str, Any]) -> tuple[Side, Side]:
@@ -248,7 +264,11 @@ def _spec(
     panels: dict[str, Any] = {"a": {"y": metric, "curves": [{"algorithm": name} for name in names]}}
     if not any(side.entry.cls.silent or side.entry.cls.one_shot for side in sides):
         panels["b"] = {"like": "a", "x": "uplink_scalars"}
-    claim = {"id": "mine.duel", "says": f"{a.entry.label} ends {better} than {b.entry.label}", "where": "ours"}
+    claim = {
+        "id": f"{spec['figure']}.duel",
+        "says": f"{a.entry.label} ends {better} than {b.entry.label}",
+        "where": "ours",
+    }
     check = f"y(at='end', algorithm='{names[0]}') {sign} y(at='end', algorithm='{names[1]}')"
     return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
 
@@ -283,6 +303,12 @@ def _columns(dataset: dict[str, Any]) -> Iterator[str]:
         return
     arrays = named_arrays(file)
     if any(name.isdigit() for name in arrays):  # without a header, columns have numbers
+        if not {"labels", "client"} & dataset.keys():
+            yield (
+                f"{file} has no header, so its {len(arrays)} columns are called 0 to {len(arrays) - 1}, and all are "
+                "features; name a column with labels or clients with --set dataset.labels=NUMBER or --set "
+                "dataset.client=NUMBER"
+            )
         return
     others = {role: dataset[role] for role in ("labels", "client") if dataset.get(role) in arrays}
     features = [name for name in arrays if name not in others.values()]
@@ -303,6 +329,8 @@ def _columns(dataset: dict[str, Any]) -> Iterator[str]:
 def _counts_rows(column: Any) -> bool:
     """Return whether a column contains the numbers of the rows, from any start."""
     values = np.asarray(column)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return False
     return values.dtype.kind in "iuf" and values.size > 2 and bool(np.all(np.diff(values.astype(float)) == 1.0))
 
 
@@ -349,8 +377,22 @@ def _holders(spec: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [holder for holder, entry in data if entry is not None and name in entry.parameters()]
 
 
+@contextlib.contextmanager
+def _written(spec: dict[str, Any]) -> Iterator[Path]:
+    """Write the spec to the current folder; after an error of the user, the file that it replaced is there again."""
+    before = Path(f"{spec['figure']}.yaml")
+    former = before.read_bytes() if before.exists() else None
+    file = _write(spec)
+    try:
+        yield file
+    except UserError:
+        if former is not None:
+            atomically(file, former)
+        raise
+
+
 def _write(spec: dict[str, Any]) -> Path:
-    """Write the spec to the current folder. Raises UserError instead of replacing a file that was edited."""
+    """Write the spec. Raises UserError instead of replacing a file that was edited, or one about other data."""
     file = Path(f"{spec['figure']}.yaml")
     command = shlex.join(["fedrepro", *sys.argv[1:]]) if sys.argv[1:2] == ["duel"] else "fedrepro duel"
     body = yaml.safe_dump(spec, sort_keys=False, width=120, allow_unicode=True, default_flow_style=None)
@@ -363,8 +405,15 @@ def _write(spec: dict[str, Any]) -> Path:
                 f"{file}: was written or edited by hand, so it is not replaced; `fedrepro run {file}` computes it, or "
                 "move it away"
             )
+        former = yaml.safe_load(rest)["dataset"].get("path")
+        if former is not None and "path" in spec["dataset"] and not _same(former, spec["dataset"]["path"]):
+            raise UserError(f"{file}: is about {former}, and so are its results; move it away, or rename a data file")
     atomically(file, f"{marks[0]}{command}`; edit it, and use `fedrepro run {file}`.\n{marks[1]}{body}".encode())
     return file
+
+
+def _same(first: str, second: str) -> bool:
+    return Path(first).resolve() == Path(second).resolve()
 
 
 def _short_hash(text: str) -> str:
@@ -384,6 +433,28 @@ def _silent(file: Path, results_dir: Path, sides: tuple[Side, Side]) -> list[str
     return [
         side.entry.label for side in sides if side.file and not side.entry.cls.silent and sent.get(side.entry.name) == 0
     ]
+
+
+MUCH = 10.0
+"""A method whose error ends above this multiple of its start diverges, even if no value is infinite."""
+
+
+def _risen(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> dict[str, tuple[float, float]]:
+    """Return the methods that end far above their start in a metric, with the means of both over trials."""
+    from fedrepro.results.read import frame, results_file, stem
+    from fedrepro.spec.read import load
+
+    table = results_file(stem(results_dir, load(file, "quick")))
+    if table is None:
+        return {}
+    rows = frame(table)
+    rows = rows[rows["metric"] == metric]
+    found = {}
+    for side in sides:
+        means = rows[rows["algorithm"] == side.entry.name].groupby("round")["value"].mean()
+        if len(means) > 1 and math.isfinite(means.iloc[-1]) and means.iloc[-1] > MUCH * abs(means.iloc[0]):
+            found[side.entry.label] = float(means.iloc[0]), float(means.iloc[-1])
+    return found
 
 
 def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str) -> str:

@@ -132,9 +132,9 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     \b
     Examples:
       fedrepro run fedc/fig5 --set problem.w_min=0 --results results-other
-      fedrepro compare results/quick/fedc/fig5.csv results-other/quick/fedc/fig5.csv
+      fedrepro compare results/quick results-other/set/problem.w_min=0/quick
       fedrepro compare old.csv new.csv --metric objective --all
-      fedrepro compare results/quick results-other/quick --html compared
+      fedrepro compare results/quick results-other/set/problem.w_min=0/quick --html compared
     """
     from fedrepro.report import compare as comparing
     from fedrepro.report import compare_pages, site

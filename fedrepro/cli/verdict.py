@@ -21,10 +21,10 @@ from fedrepro.claims.precedence import AFTER, LOCKED
 from fedrepro.cli import colour
 from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 from fedrepro.progress import Progress
-from fedrepro.spec.find import Selected, called, of_own_study, select_distinct
-from fedrepro.spec.tiers import BEST
+from fedrepro.spec.find import Selected, called, of_own_study, own_studies, select_distinct
+from fedrepro.spec.tiers import BEST, DEFAULT
 
 if TYPE_CHECKING:
     from fedrepro.claims.judge import Row
@@ -120,7 +120,11 @@ def verdict(
     if recomputed := gather_contents.recomputed([figure.path for figure in judged], tier, results_dir):
         click.echo(f"{recomputed} (receipts are not signed; `fedrepro receipts` lists them)")
     _print_stale(judged)
+    if not about:
+        _print_missing(judged)
     if not (named or only):
+        if studies := _own_studies(results_dir):
+            click.echo(f"your own studies: fedrepro verdict {studies}")
         click.echo("\n".join(["", *NEXT]))
 
 
@@ -200,7 +204,8 @@ def _require_results(
             raise UserError(f"{name}: {missing.in_words(name, tier, results_dir, sets)}")
     if not any(figure.rows for figure in judged):
         names = " ".join(asked) or "PAPER"
-        raise UserError(missing.in_words(names, tier, results_dir, sets, what="results with claims"))
+        own = "" if asked or not (studies := _own_studies(results_dir)) else f"; your own: `fedrepro verdict {studies}`"
+        raise UserError(missing.in_words(names, tier, results_dir, sets, what="results with claims") + own)
 
 
 OURS = "ours"
@@ -239,6 +244,21 @@ def _print_stale(judged: Sequence[Verdicts]) -> None:
     results = {(figure.name, tier): reasons for figure in judged for tier, reasons in figure.stale.items()}
     if results:
         click.secho(in_words(results), **colour.STYLES[colour.STALE])
+
+
+def _own_studies(results_dir: Path) -> str:
+    """Return the names of the user's own studies with results."""
+    from fedrepro.results.read import has_results
+
+    own = own_studies().items()
+    return " ".join(study for study, paths in own if any(has_results(path, DEFAULT, results_dir) for path in paths))
+
+
+def _print_missing(judged: Sequence[Verdicts]) -> None:
+    """Name the figures without results, whose claims are not counted."""
+    names = [f"{figure.name} ({counted(figure.claims, 'claim')})" for figure in judged if not figure.has_results]
+    if names:
+        click.echo(f"no results, and not counted: {', '.join(names)}")
 
 
 def _level(level: str) -> str:

@@ -30,7 +30,7 @@ def csv_text(rows: Sequence[Sequence[str]]) -> str:
 
 def as_markdown(tables: Tables, caption: str) -> str:
     """Return a heading and a table per panel, and the caption."""
-    parts = [f"**({panel.id}) {panel.title}**\n\n{_markdown(rows)}" for panel, rows in tables]
+    parts = [f"**{f'({panel.id}) {panel.title}'.strip()}**\n\n{_markdown(rows)}" for panel, rows in tables]
     return "\n".join([*parts, f"*{caption}*\n"])
 
 

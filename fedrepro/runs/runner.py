@@ -295,6 +295,10 @@ def describe(written: write.Written) -> str:
         state = "; ".join(sidecar.missing)  # only trials that a claim asks for in addition, or curves
     if not sidecar.trials_done and (curves := sum(any(runs) for runs in sidecar.runs.values())):
         state = f"{curves} of {len(sidecar.runs)} curves"
+    if written.before:
+        state += (
+            f", with {sidecar.trials_done} trials instead of {written.before} (--trials {written.before} restores them)"
+        )
     marks = [f"stand-in: {', '.join(sidecar.stand_ins)}"] if sidecar.stand_ins else []
     marks += [f"{len(sidecar.diverged)} diverged"] if sidecar.diverged else []
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []

@@ -196,14 +196,22 @@ def _own_specs() -> list[_OwnSpec]:
     found: dict[Path, _OwnSpec] = {}
     listed = {path.resolve() for path in specs(experiments())}
     for path in (path for folder in (Path(), project()) for path in _yaml_files(folder)):
-        if (whole := path.resolve()) in found or whole in listed:
-            continue
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # Python 3.11 and 3.12 raise the latter for a loop of links
+            if (whole := path.resolve()) in found or whole in listed:
+                continue
             text = path.read_text(encoding="utf-8", errors="replace")
             keys = dict(_STORED_UNDER.findall(text))
             if len(keys) == 2:
                 found[whole] = _OwnSpec(path, keys["paper"], keys["figure"], tuple(_CLAIM_ID.findall(text)))
     return list(found.values())
+
+
+def own_studies() -> dict[str, list[Path]]:
+    """Return the user's specs outside ``experiments``, by the name of their study."""
+    studies: dict[str, list[Path]] = {}
+    for spec in _own_specs():
+        studies.setdefault(spec.study, []).append(spec.path)
+    return dict(sorted(studies.items()))
 
 
 def _yaml_files(folder: Path) -> Iterator[Path]:
@@ -229,7 +237,7 @@ def _outside_of_experiments(name: str, own: Iterable[_OwnSpec]) -> list[Selected
     for known, items in named.items():
         if len(items) > 1:
             files = " and ".join(sorted(str(item.path) for item in items))
-            raise UserError(f"{known}: is the name of {files}; name the file")
+            raise UserError(f"{known}: is the name of {files}; name the file, or change `figure:` in one of them")
     return [item for _, items in sorted(named.items()) for item in items]
 
 

@@ -247,8 +247,9 @@ class _Panels:
             return node
         wanted = str(other.plain())
         if wanted not in table.value or wanted in (*chain, name):
-            reason = "is like itself" if wanted in (*chain, name) else "does not exist"
-            self.collect.error(other, f"like: panel '{wanted}' {reason}{nearest(wanted, table.value)}")
+            itself = wanted in (*chain, name)
+            reason = "is like itself" if itself else f"does not exist{nearest(wanted, table.value)}"
+            self.collect.error(other, f"like: panel '{wanted}' {reason}")
             return None
         base = self._like(table, wanted, (*chain, name))
         return None if base is None else nodes.merge(base, node)

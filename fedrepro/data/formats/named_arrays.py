@@ -28,8 +28,11 @@ def named_arrays(path: Path) -> dict[str, Any]:
         return _READERS[path.suffix.lower()](path)
     except UserError:
         raise
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not encoded as UTF-8 ({error}); save it as UTF-8") from error
     except Exception as error:  # readers raise any error on broken bytes
-        raise UserError(f"{path} cannot be read as {path.suffix} ({str(error).strip()})") from error
+        why = "it contains no plain array of numbers" if "pickle" in str(error) else str(error).strip()
+        raise UserError(f"{path} cannot be read as {path.suffix} ({why})") from error
 
 
 def _npz(path: Path) -> dict[str, Any]:

@@ -53,11 +53,15 @@ from fedrepro.spec.model import Figure, Setting
 
 @dataclass(frozen=True)
 class Written:
-    """The sidecar that was written, the stem of its files, and why they are stored beside the figure's own results."""
+    """The sidecar that was written, the stem of its files, and why they are stored beside the figure's own results.
+
+    before : trials of the results that these replaced, 0 if they had no more of them.
+    """
 
     sidecar: Sidecar
     base: Path
     beside: str = ""
+    before: int = 0
 
 
 def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
@@ -95,7 +99,8 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
     _put(base, ".points.csv", points, points_file(base))
     atomically(with_suffix(base, ".json"), sidecar.text().encode())
     _remove(base, *(f".json{packed}" for packed in PACKED))
-    return Written(sidecar, base, why)
+    trials = 0 if before is None or name else before.trials_done or 0
+    return Written(sidecar, base, why, trials if trials > (sidecar.trials_done or 0) else 0)
 
 
 def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
