@@ -30,7 +30,7 @@ def listed() -> list[str]:
 
 def test_the_list_counts_every_check_that_was_there_before_the_lexicon() -> None:
     (counted,) = re.findall(
-        r"^Of (\d+) checks (\d+) were .* and (\d+) were .* (\d+) had been .* (\d+) had been added", CHANGED, re.M
+        r"^Of (\d+) checks, (\d+) were .* and (\d+) belonged .* (\d+) had been .* and (\d+) added", CHANGED, re.M
     )
     whole, *parts = map(int, counted)
     assert whole == sum(parts)
@@ -65,7 +65,7 @@ def reread(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_list_names_what_changed_and_what_was_added(reread: Any) -> None:
     ages = {"fedc.1": "same", "fedc.2": "changed", "gcca.1": "added", "gcca.2": "before"}
     text = reread.written("before\n<!-- reread -->\nold\n<!-- end -->\nafter", ages)
-    assert "Of 4 checks 1 were as they had been" in text
+    assert "Of 4 checks, 1 were unchanged" in text
     assert "* *written anew, fedc*: `fedc.2`\n* *added, gcca*: `gcca.1`\n" in text
     assert (text.startswith("before\n"), text.endswith("\nafter"), "old" in text) == (True, True, False)
     spec = "claims: [{id: a, panel: b, check: 'y(at=1,  m=2) < 3'}]"
