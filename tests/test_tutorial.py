@@ -58,8 +58,8 @@ def test_the_readme_is_short_and_counts_the_claims_of_the_report() -> None:
     assert len(text.split()) <= 900
     said = re.search(
         r"(\d+) claims of the papers are tested: (\d+) are reproduced, (\d+) are not, (\d+) contradict .* decide "
-        r"(\d+)\. .* (\d+) of the (\d+) and (\d+) of the (\d+) have the same verdict in every reading, or have only one "
-        r"reading\. "
+        r"(\d+)\. .* (\d+) of the (\d+) and (\d+) of the (\d+) have the same verdict in every reading, or have only "
+        r"one reading\. "
         r"Another (\d+) tested claims are our own",
         text,
     )
