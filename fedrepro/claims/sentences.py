@@ -56,25 +56,23 @@ def _compared(comparison: Comparison, reader: Reader) -> str:
     named = (_side(side, reader, place) for side in (comparison.left, comparison.right))
     found = list(dict.fromkeys(filter(None, named)))
     required = _of_both(comparison, reader, place) if len(found) == 2 else ""
-    required = required or f"{_asked(comparison.left, reader, place)} to be {_bound(comparison, reader, place)}"
+    less, more = (_asked(side, reader, place) for side in (comparison.left, comparison.right))
+    required = required or f"{less} to be {SIGNS[comparison.sign]} {more}"
     return f"{' and '.join(found)}; the check requires {required}"
-
-
-def _bound(comparison: Comparison, reader: Reader, place: int) -> str:
-    return f"{SIGNS[comparison.sign]} {_asked(comparison.right, reader, place)}"
 
 
 def _of_both(comparison: Comparison, reader: Reader, place: int) -> str:
     """Return what a check requires of two values that were named, with their ratio if it has a factor; '' if other."""
     (factor, first), (times, second) = (_factor(side) for side in (comparison.left, comparison.right))
     first, second = (_arrived(node, reader, place) for node in (first, second))
-    if not all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second)):
+    read = all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second))
+    if not read or factor <= 0 or times <= 0:
         return ""
     if factor == times:
         return f"the first to be {SIGNS[comparison.sign]} the second"
     values, names = [_value(node, reader, place) for node in (first, second)], ["first", "second"]
     sign, times = comparison.sign, times / factor
-    if 0 < times < 1:  # the larger one is a multiple of the other
+    if times < 1:  # the larger one is a multiple of the other
         values, names, sign, times = values[::-1], names[::-1], sign.translate(MIRROR), 1 / times
     ratio = values[0] / values[1] if all(math.isfinite(value) and value for value in values) else math.nan
     found = f"; it is {ratio:.3g} times" if ratio > 0 else ""
