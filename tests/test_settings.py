@@ -286,6 +286,21 @@ def test_how_many_trials_are_run_is_decided_once(
     assert (cost.trials, cost.done) == (2, True)
 
 
+def test_the_number_of_trials_can_be_asked_for_and_stored_results_keep_theirs(computed: Path, fedrepro: Call) -> None:
+    (case, *_) = cases.singles(the_figure(), the_rows())
+
+    def of_asked(*asked: object) -> tuple[int, list[int]]:
+        run(fedrepro, "run", "--only", "beyond.1.q1-3", *asked, "--quiet", "--jobs", 1)
+        sidecar = read_sidecar(kept_results.base(Path("results"), case))
+        assert sidecar is not None
+        return sidecar.trials_wanted or 0, [len(runs) for runs in sidecar.runs.values()]
+
+    assert of_asked("--trials", 1) == (1, [1, 1])
+    assert of_asked() == (1, [1, 1])
+    assert of_asked("--trials", 7) == (2, [2, 2])
+    assert of_asked("--trials", 1) == (2, [2, 2])
+
+
 def entry(name: str, left: dict[str, float], claims: int, undecided: int) -> Entry:
     case = Case(name, (), the_figure(), the_figure(), ())
     ids = frozenset(str(number) for number in range(claims))

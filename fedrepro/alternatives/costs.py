@@ -49,8 +49,14 @@ class Cost:
         return sum(self.left.values())
 
 
-def costs(cases: Sequence[Case], root: Path, report: Callable[[str], None] = lambda text: None) -> list[Cost]:
-    """Return the cost of each case. report : receives a line before something is measured."""
+def costs(
+    cases: Sequence[Case], root: Path, report: Callable[[str], None] = lambda text: None, asked: int | None = None
+) -> list[Cost]:
+    """Return the cost of each case.
+
+    report : receives a line before something is measured. asked : the number of trials, instead of what the predicted
+    time suggests; results that have more keep theirs.
+    """
     firsts = [case.to_compute(1) for case in cases]
     plan = planning.make(firsts, stand_in=False)
     timings = Timings(Folders(root).store, machine_for(list(plan.runs.values()), report))
@@ -65,7 +71,10 @@ def costs(cases: Sequence[Case], root: Path, report: Callable[[str], None] = lam
         not_there = [run for run in runs if run.id not in there]
         kept = read_sidecar(stem(root, first))
         decided = kept and kept.trials_wanted  # a prediction decides once
-        trials = decided or _affordable(wanted, timings.total(not_there * MANY, 1))
+        if asked:
+            trials = max(decided or 0, min(asked, wanted))
+        else:
+            trials = decided or _affordable(wanted, timings.total(not_there * MANY, 1))
         figure = dataclasses.replace(available(first, missing), trials=trials, wanted_trials=trials)
         done = kept is not None and finished(planning.make([figure], False), 0, root)
         left = [] if done else [run for run in not_there if not store.has(run.id)]

@@ -118,13 +118,19 @@ def matches(name: str, only: str) -> bool:
 
 
 def entries(
-    gathered: Iterable[tuple[Numbers | None, list[Case]]], root: Path, report: Callable[[str], None]
+    gathered: Iterable[tuple[Numbers | None, list[Case]]],
+    root: Path,
+    report: Callable[[str], None],
+    trials: int | None = None,
 ) -> list[Entry]:
-    """Return the cases with their costs, in the order in which they are computed."""
+    """Return the cases with their costs, in the order in which they are computed.
+
+    trials : how many to run, instead of what the predicted time suggests.
+    """
     gathered = list(gathered)
     open_claims = {claim for own, _ in gathered if own is not None for claim in _open(own)}
     listed = [case for _, several in gathered for case in several]
-    priced = zip(listed, costs.costs(listed, root, report), strict=True)
+    priced = zip(listed, costs.costs(listed, root, report, trials), strict=True)
     return ranking.order(Entry(case, cost, len(open_claims & cost.claims)) for case, cost in priced)
 
 

@@ -56,6 +56,13 @@ hours_option = click.option(
 )
 
 
+trials_option = click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    help="Trials to run, at most the figure's (default: by the predicted time). Stored results keep theirs.",
+)
+
+
 @click.group()
 def settings() -> None:
     """Plan, run and compare other values of the settings that a paper leaves open.
@@ -71,8 +78,17 @@ def settings() -> None:
 @settings.command(short_help="List the other values of open settings with their cost.")
 @_shared
 @hours_option
+@trials_option
 @json_option
-def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, results_dir: Path, as_json: bool) -> None:
+def plan(
+    specs: tuple[str, ...],
+    tier: str,
+    only: str,
+    hours: float | None,
+    trials: int | None,
+    results_dir: Path,
+    as_json: bool,
+) -> None:
     """List the other values of open settings in the order in which `settings run` computes them, with their cost.
 
     Values that affect more claims per predicted hour come first, beginning with claims that do not hold in the
@@ -84,7 +100,7 @@ def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, resu
       fedrepro settings plan fedmf/figS2 fedmf/table1
       fedrepro settings plan --only fedmf.16 --hours 10
     """
-    entries = _entries(specs, tier, only, results_dir)
+    entries = _entries(specs, tier, only, results_dir, trials)
     if as_json:
         click.echo(json.dumps([_facts(entry) for entry in entries], indent=1))
         return
@@ -99,10 +115,18 @@ def plan(specs: tuple[str, ...], tier: str, only: str, hours: float | None, resu
 @settings.command(short_help="Compute other values of open settings.")
 @_shared
 @hours_option
+@trials_option
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
 @click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 def run(
-    specs: tuple[str, ...], tier: str, only: str, hours: float | None, jobs: int | None, quiet: bool, results_dir: Path
+    specs: tuple[str, ...],
+    tier: str,
+    only: str,
+    hours: float | None,
+    trials: int | None,
+    jobs: int | None,
+    quiet: bool,
+    results_dir: Path,
 ) -> None:
     """Compute other values of open settings: only the curves that change and that claims read.
 
@@ -112,12 +136,13 @@ def run(
     \b
     Examples:
       fedrepro settings run fedmf/figS2 --only fedmf.16.qhat-1-tdt2
+      fedrepro settings run perfedsi/fig1 --only perfedsi.2.rounds-600 --trials 1
       fedrepro settings run --hours 10 --jobs 1
     """
     from fedrepro.alternatives import execution, ranking
     from fedrepro.runs import runner
 
-    entries = _entries(specs, tier, only, results_dir)
+    entries = _entries(specs, tier, only, results_dir, trials)
     chosen, left = _within(entries, hours)
     failed = 0
     for number, entry in enumerate(chosen, start=1):
@@ -140,7 +165,7 @@ def run(
     if left:
         click.echo(f"left, beyond {hours:g} h:")
         _print_table(left)
-    _print_done(_entries(specs, tier, only, results_dir))
+    _print_done(_entries(specs, tier, only, results_dir, trials))
     if failed:
         sys.exit(1)
 
@@ -342,13 +367,13 @@ def _gathered(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[
     return list(survey.chosen(_paths(specs, only), _rows(), tier, root, only))
 
 
-def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path) -> list[Entry]:
+def _entries(specs: tuple[str, ...], tier: str, only: str, root: Path, trials: int | None) -> list[Entry]:
     from fedrepro.alternatives import survey
 
     def warn(text: str) -> None:
         click.secho(text, fg="yellow", err=True)
 
-    return survey.entries(_gathered(specs, tier, only, root), root, warn)
+    return survey.entries(_gathered(specs, tier, only, root), root, warn, trials)
 
 
 def _within(entries: Sequence[Entry], hours: float | None) -> tuple[list[Entry], list[Entry]]:
