@@ -668,7 +668,7 @@ def test_a_shift_says_if_another_round_decides_with_the_other_values(computed: P
     before, after = with_values({1: 2.0, 5: 3.0}), with_values({1: 7.0, 5: 5.0})
     effect = paired.effect(claim, before, after)
     (shift,) = effect.shifts
-    assert shift.words.startswith("margin 2 -> 7 objective (relative), change +5 [+5, +5]; ")
+    assert shift.words.startswith("margin 2 -> 7 objective (relative), change +5; ")
     assert shift.words.endswith("; with the other values, another round decides (margin 5)")
     (back,) = paired.effect(claim, before, before).shifts
     assert "another" not in back.words
@@ -880,6 +880,36 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
     ):
         case = tried("beyond.1.q1-3", "reproduced", "printed", before=before, change=change)
         assert decided("within noise", case).startswith("turns" if turns else "no setting tried decides it")
+
+
+def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
+    def in_one_trial(one: deciding.Tried) -> deciding.Tried:
+        return dataclasses.replace(one, effect=dataclasses.replace(one.effect, trials=1))
+
+    hint = in_one_trial(tried("beyond.1.q1-3", "not reproduced", "printed", change=(-2.0, -2.0)))
+    same = tried("beyond.3.q2-9", "reproduced", "ours")
+    alone = "in the one trial run so far it fails with (printed, beyond.1.q1-3)"
+    assert decided("reproduced", hint) == alone
+    assert decided("reproduced", hint, same) == f"in every setting tried (1); {alone}"
+    assert decided("reproduced", in_one_trial(same)) == "in every setting tried (1, 1 of them in one trial)"
+    other = tried("beyond.2.outliers", "not reproduced", "printed")
+    assert decided("reproduced", hint, other, same) == (
+        f"turns: fails with (printed, beyond.2.outliers) (of 3 tried); under-specified: the paper does not print outliers; "
+        f"{alone}"
+    )
+    figure = the_figure()
+    row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")
+    one = deciding.deciding(row, [hint], the_rows())
+    assert (one.causes, one.topics) == ((), ())
+    (text,) = one.in_one_trial
+    assert text == "(printed, beyond.1.q1-3): not reproduced, 1 trial; margin 0 -> 0, change -2"
+
+
+def test_the_only_trial_of_a_figure_turns_a_verdict(project: Path) -> None:
+    one = tried("beyond.1.q1-3", "not reproduced", "printed")
+    figure = dataclasses.replace(one.case.figure, trials=1)
+    alone = deciding.Tried(dataclasses.replace(one.case, figure=figure), dataclasses.replace(one.effect, trials=1))
+    assert decided("reproduced", alone).startswith("turns: only with the figure's own value; fails with")
 
 
 def test_what_few_trials_leave_open_turns_against_the_verdict_of_all(project: Path) -> None:

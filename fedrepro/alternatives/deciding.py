@@ -1,8 +1,9 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
 A setting is a cause only if the verdict turns with it over the same trials. If these trials decide nothing with our
-values, it is compared with the verdict of all our trials. Where neither our value nor the one that turns the verdict is
-printed, the claim is under-specified: the paper leaves open what would decide.
+values, it is compared with the verdict of all our trials. One trial of several has no interval and turns nothing: what
+it shows is a hint. Where neither our value nor the one that turns the verdict is printed, the claim is under-specified:
+the paper leaves open what would decide.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class Tried:
         return opposite is not None and (before == opposite or (before == OPEN and self.effect.changes))
 
     @property
+    def single(self) -> bool:
+        """Whether one trial was run of several."""
+        return self.effect.trials == 1 < self.case.figure.trials
+
+    @property
     def origins(self) -> list[str]:
         """The origins of the other values, each once."""
         return list(dict.fromkeys(alternative.origin for alternative in self.case.alternatives))
@@ -81,6 +87,15 @@ class Deciding:
     @property
     def turns(self) -> list[Tried]:
         """The cases that turn the verdict; for one within noise, those that decide it."""
+        return [tried for tried in self._turned if not tried.single]
+
+    @property
+    def hints(self) -> list[Tried]:
+        """The cases that turn the verdict in the only trial that was run of them."""
+        return [tried for tried in self._turned if tried.single]
+
+    @property
+    def _turned(self) -> list[Tried]:
         outcomes = [outcome for outcome in (HELD, FAILED) if self.outcome not in (outcome, "")]
         turned = [t for t in self.tried if self._turned_by(t)]
         return [t for outcome in outcomes for t in _alone(t for t in turned if t.outcome == outcome)]
@@ -110,20 +125,31 @@ class Deciding:
         """What decides the verdict, in words."""
         if not self.tried:
             return untried_in_words(self.untried)
+        hint = f"in the one trial run so far it {_by_outcome(self.hints)}" if self.hints else ""
+        several = [tried for tried in self.tried if tried not in self.hints]
+        return "; ".join(part for part in (self._without_hints(several) if several else "", hint) if part)
+
+    def _without_hints(self, tried: Sequence[Tried]) -> str:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
             words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
-            return f"{words} ({len(self.tried)}){certainty}"
-        parts = [f"{o} with {_listed(ts)}" for o in (HELD, FAILED) if (ts := [t for t in self.turns if t.outcome == o])]
-        if self.outcome == HELD and all(t.outcome == FAILED and self._turned_by(t) for t in self.tried):
-            parts = [f"only with the figure's own value; {parts[0]}"]
-        text = f"turns: {'; '.join(parts)} (of {len(self.tried)} tried){certainty}"
+            one = sum(each.single for each in tried)
+            return f"{words} ({len(tried)}{f', {one} of them in one trial' if one else ''}){certainty}"
+        parts = _by_outcome(self.turns)
+        if self.outcome == HELD and all(each.outcome == FAILED and self._turned_by(each) for each in self.tried):
+            parts = f"only with the figure's own value; {parts}"
+        text = f"turns: {parts} (of {len(self.tried)} tried){certainty}"
         return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
 
     @property
     def causes(self) -> tuple[str, ...]:
         """Each setting that turns the verdict, with the change of the margin and its interval."""
-        return tuple(_cause(tried) + ("" if tried.turns else AGAINST_ALL) for tried in self.turns)
+        return tuple(_with_change(tried) + ("" if tried.turns else AGAINST_ALL) for tried in self.turns)
+
+    @property
+    def in_one_trial(self) -> tuple[str, ...]:
+        """Each setting that turns the verdict in its one trial, with the change of the margin."""
+        return tuple(_with_change(tried) for tried in self.hints)
 
     @property
     def readings(self) -> list[tuple[str, str]]:
@@ -173,7 +199,12 @@ def change_in_words(effect: Effect) -> str:
     return f"{effect.shift.words} (means over trials; {decides} decides)" if decides else effect.shift.words
 
 
-def _cause(tried: Tried) -> str:
+def _by_outcome(tried: Sequence[Tried]) -> str:
+    parts = ((o, [one for one in tried if one.outcome == o]) for o in (HELD, FAILED))
+    return "; ".join(f"{outcome} with {_listed(ones)}" for outcome, ones in parts if ones)
+
+
+def _with_change(tried: Tried) -> str:
     effect = tried.effect
     trials = f"{effect.trials} trial{'s' if effect.trials != 1 else ''}"
     words = change_in_words(effect)

@@ -37,7 +37,7 @@ class Shift:
 
     @property
     def words(self) -> str:
-        """The margin before and after, and its change with the interval.
+        """The margin before and after, and its change with the interval, which one trial does not have.
 
         A margin is infinite if a curve never reaches the level, or diverges; then there is no change to measure.
         """
@@ -46,7 +46,9 @@ class Shift:
             before, after = (_value(margin.value, unit) for margin in (self.before, self.after))
             text = f"margin {before}, before and after" if before == after else f"margin {before} -> {after}"
         else:
-            change = f"{self.change.value:+.3g} [{self.change.low:+.3g}, {self.change.high:+.3g}]"
+            change = f"{self.change.value:+.3g}"
+            if self.change.low < self.change.high:
+                change += f" [{self.change.low:+.3g}, {self.change.high:+.3g}]"
             text = f"margin {self.before.value:.3g} -> {self.after.value:.3g}{unit}, change {change}"
         if self.decides == self.after:
             return text

@@ -313,6 +313,8 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         click.echo(f"{colour.word(one.row.verdict, 16)} {one.row.claim.id:<24} {one.words}")
         for cause in one.causes:
             click.echo(f"{'':<41} cause: {cause}")
+        for hint in one.in_one_trial:
+            click.echo(f"{'':<41} in one trial: {hint}")
 
 
 def _nothing(specs: tuple[str, ...], only: str, tier: str, root: Path) -> UserError:
@@ -456,6 +458,7 @@ def _decision(one: Deciding) -> dict[str, Any]:
         "tried": [tried.case.name for tried in one.tried],
         "turns": [tried.case.name for tried in one.turns],
         "causes": list(one.causes),
+        "in_one_trial": list(one.in_one_trial),
         "not_printed": list(one.topics),
         "words": one.words,
     }

@@ -38,11 +38,15 @@ class OtherSetting:
 
 @dataclass(frozen=True)
 class OtherSettings:
-    """What decides the verdict on a claim in words, its causes among settings, and every set of values that was run."""
+    """What decides the verdict on a claim in words, its causes among settings, and every set of values that was run.
+
+    in_one_trial : sets that turn the verdict in the only trial that was run of them.
+    """
 
     words: str
     listed: tuple[OtherSetting, ...]
     causes: tuple[str, ...] = ()
+    in_one_trial: tuple[str, ...] = ()
 
 
 def of_figure(
@@ -59,7 +63,9 @@ def of_figure(
     cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
     claims = {
-        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes) for one in decided if one.tried
+        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes, one.in_one_trial)
+        for one in decided
+        if one.tried
     }
     return claims, published_numbers.beside(own, cases, root)
 
