@@ -1135,6 +1135,13 @@ def test_swept_parameter_gives_a_line_per_method_of_mean_final_values():
     assert "bars: ±1 sd" in footer_of("swept")
 
 
+def test_all_clients_of_a_round_are_called_so_on_the_axis_of_m():
+    lines = [curve("personal-fedavg", f"m={v}", m=v) for v in (5, None)]
+    frame = pd.concat([rows(line, 1, [0, 1], [1, 0.5]) for line in lines])
+    ax = build(figure(panel("a", *lines, x="m")), frame, Sidecar()).axes[0]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "all clients"]
+
+
 def test_diverged_and_missing_points_of_a_sweep_are_named():
     lines = [curve("personal-fedavg", f"lr={v}", lr=v) for v in (0.1, 1.0, 10.0)]
     frame = pd.concat([rows(lines[0], 1, [0, 1], [1, 0.5]), rows(lines[1], 1, [0, 1], [1, np.inf], status="diverged")])

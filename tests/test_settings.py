@@ -894,8 +894,8 @@ def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
     assert decided("reproduced", in_one_trial(same)) == "in every setting tried (1, 1 of them in one trial)"
     other = tried("beyond.2.outliers", "not reproduced", "printed")
     assert decided("reproduced", hint, other, same) == (
-        f"turns: fails with (printed, beyond.2.outliers) (of 3 tried); under-specified: the paper does not print outliers; "
-        f"{alone}"
+        "turns: fails with (printed, beyond.2.outliers) (of 3 tried); "
+        f"under-specified: the paper does not print outliers; {alone}"
     )
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")

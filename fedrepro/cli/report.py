@@ -190,8 +190,8 @@ def show(
 ) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
-    Panels that show the same curves over another x axis have one table. With `--format csv`, each curve or cell of a
-    table is a row of plain numbers in full precision.
+    Panels that show the same curves over another x axis have one table. With `--format csv` or `json`, each curve or
+    cell of a table is a row of plain numbers in full precision.
 
     \b
     Examples:
@@ -214,20 +214,23 @@ def show(
     name, caveats = source.figure.name, " · ".join(tags(source))
     if at is not None:
         end_values.check_round(source, panel, at)
-    if form == "csv":
+    caption = " ".join(" ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())]).split())
+    if form in ("csv", "json"):
         if source.stale:
             stale = {(name, source.figure.tier): source.stale}
             click.secho(staleness.in_words(stale), err=True, **colour.STYLES[colour.STALE])
-        rows = [row for shown in end_values.chosen(source, panel) for row in end_values.numbers(source, shown, at)]
-        click.echo(table_formats.numbers_csv(rows), nl=False)
+        numbers = [(chosen, end_values.numbers(source, chosen, at)) for chosen in end_values.chosen(source, panel)]
+        if form == "json":
+            click.echo(table_formats.numbers_json(numbers, caption), nl=False)
+        else:
+            click.echo(table_formats.numbers_csv([row for _, rows in numbers for row in rows]), nl=False)
         return
     tables = list(end_values.panels(source, panel, at, bold=bold, published=not no_published))
     if form != "text":
-        caption = " ".join([f"{name}:", *([f"{caveats}."] if caveats else []), footer(source, ())])
         write = table_formats.FORMATS[form]
         if form == "latex":  # its labels name the figure
             write = functools.partial(table_formats.as_latex, figure=name)
-        click.echo(write(tables, " ".join(caption.split())), nl=False)
+        click.echo(write(tables, caption), nl=False)
         return
     click.secho(f"{name}: {source.figure.title}", bold=True)
     if caveats:

@@ -51,6 +51,7 @@ PHRASES: dict[str, tuple[str, str]] = {
 VALUES: dict[tuple[str, str], str] = {
     ("participation", "pcc"): "PCC",
     ("participation", "pcp"): "PCP",
+    ("m", "None"): "all clients",
     ("feedback", "True"): "with error feedback",
     ("feedback", "False"): "no error feedback",
     ("variant", "authors"): "as released",

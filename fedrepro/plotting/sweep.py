@@ -95,7 +95,7 @@ def prepare(panel: Panel, source: FigureData, room: Room = ROOM) -> Prepared:
         for level in levels:
             lines.draw(ax, level, 0)
         panel_axes.draw_published(ax, panel)
-        _ticks(ax, sorted(set(map(place, values))), texts)
+        _ticks(ax, sorted(set(map(place, values))), [naming.VALUES.get((name, text), text) for text in texts])
         panel_axes.set_limits(ax, panel, room)
 
     entries = [Entry(line.legend, {**line.look.line(), **line.look.points()}) for line in swept]

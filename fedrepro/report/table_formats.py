@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -43,24 +44,26 @@ def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
     return "\n".join(_latex(panel, rows, caption, f"tab:{prefix}{panel.id}") for panel, rows in tables)
 
 
-def as_json(tables: Tables, caption: str) -> str:
-    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows": [{column: text}]}]}``; digits have no groups."""
-    panels = [
+def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], caption: str) -> str:
+    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows"}]}`` with rows of numbers; null for none."""
+    listed = [
         {
             "panel": panel.id,
             "title": panel.title,
-            "rows": [dict(zip(rows[0], map(_ungrouped, row), strict=True)) for row in rows[1:]],
+            "rows": [{name: _finite(value) for name, value in row.items() if name != "panel"} for row in rows],
         }
-        for panel, rows in tables
+        for panel, rows in panels
     ]
-    facts: dict[str, Any] = {"caption": caption, "panels": panels}
-    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({"caption": caption, "panels": listed}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 FORMATS: dict[str, Callable[[Tables, str], str]] = {
     "md": as_markdown,
     "latex": as_latex,
-    "json": as_json,
 }
 
 
@@ -84,10 +87,6 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str
         position="t",
     )
     return text
-
-
-def _ungrouped(text: str) -> str:
-    return text.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", text) else text
 
 
 _TEX = str.maketrans(
