@@ -309,6 +309,21 @@ def test_code_that_was_seen_in_its_first_rounds_only_stays_stale(
     assert "0 runs reused, 8 to do" in fedrepro("plan", small).output
 
 
+def test_for_curves_that_differ_no_further_check_is_advised(
+    small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    shutil.rmtree(tmp_path / "results" / ".runs")
+    rewritten(tmp_path, lambda rows: scaled(rows, 1.001))
+    other_code(monkeypatch)
+    result = checked(tmp_path, fedrepro, small, "--whole")
+    assert result.exit_code == 1
+    assert (
+        "beyond/small: today's code computes other numbers for 2 curves; `fedrepro run` replaces the stored ones\n"
+    ) in result.output
+    assert "stay stale" not in result.output
+
+
 def test_one_whole_run_of_every_curve_confirms_and_is_continued_after_an_interruption(
     small: Path, tmp_path: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

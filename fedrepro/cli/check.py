@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fedrepro.cli.options import complete_spec, results_option
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, counted
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, find_some, is_study, stored_under
 from fedrepro.spec.tiers import DEFAULT, TIERS
@@ -160,7 +160,16 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
     from fedrepro.progress import duration
     from fedrepro.runs import check as checking
 
-    stale = [(kept, len(curves)) for kept in checkable if (curves := checking.unconfirmed(kept))]
+    stale = []
+    for kept in checkable:
+        curves, differ = set(checking.unconfirmed(kept)), checking.different(kept)
+        if found := len(curves & differ):
+            click.echo(
+                f"{kept.figure.name}: today's code computes other numbers for {counted(found, 'curve')}; "
+                "`fedrepro run` replaces the stored ones"
+            )
+        if curves - differ:
+            stale.append((kept, len(curves - differ)))
     costs = [checking.cost(checking.unseen(kept, seed), timings) for kept, _ in stale]
     if stale and not each:
         click.echo(

@@ -29,7 +29,7 @@ from fedrepro.files import writing
 from fedrepro.ledger import COUNTS
 from fedrepro.progress import Progress
 from fedrepro.protocols import Method, Problem
-from fedrepro.results.checks import CLOSE, Check, Compared, Finding, deviation, read, write
+from fedrepro.results.checks import CLOSE, DIFFERENT, Check, Compared, Finding, deviation, read, write
 from fedrepro.results.consistency import recorded
 from fedrepro.results.read import content_hash, read_sidecar, results_file, stem
 from fedrepro.results.receipts import Receipt, recomputed
@@ -225,6 +225,13 @@ def unconfirmed(kept: Kept) -> list[str]:
     known = set(Check(kept.sidecar.csv_sha256, tuple(_findings(kept))).confirmed(kept.sidecar.csv_sha256))
     known |= {run for runs in kept.sidecar.runs.values() for run in runs}
     return list(dict.fromkeys(run.setting.series for run in kept.runs if run.id not in known))
+
+
+def different(kept: Kept) -> set[str]:
+    """Return the curves of which a check in this environment found a run different."""
+    here = _finding(kept, [])
+    findings = [finding for finding in _findings(kept) if finding.same_environment(here)]
+    return {run.series for finding in findings for run in finding.compared if run.outcome == DIFFERENT}
 
 
 def cost(todo: Iterable[tuple[Kept, Run]], timings: predict.Timings) -> float:
