@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
-from fedrepro.errors import ParameterError, nearest
+from fedrepro.errors import ParameterError, UserError, nearest
 
 IN_RUNS = "says"  # checks change no number; see fedrepro.runs.identity.code
 
@@ -294,3 +294,12 @@ def several(name: str, value: Any) -> None:
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     if not listed or len(value) < 2 or any(item in value[:i] for i, item in enumerate(value)):
         raise ParameterError(name, f"must be a list of two or more distinct {name}, not {value!r}")
+
+
+def squares_fit(name: str, largest: float, norm2: float) -> None:
+    """Raise UserError if the squares of an array overflow although its values are finite.
+
+    largest : the largest absolute value, or a sum of such values. norm2 : the sum of the squares.
+    """
+    if math.isfinite(largest) and not math.isfinite(norm2):
+        raise UserError(f"{name}: its values are so large that their squares overflow; divide it by its largest value")

@@ -344,6 +344,14 @@ def small(**changes: object) -> Clustering:
     [
         ({"X": np.zeros((3, 4))}, "X: is zero everywhere, so there is nothing to factorize"),
         ({"X": np.array([[1.0, np.nan, 2.0]])}, "X: sample 1 (counted from 0) contains a value that is not finite"),
+        (
+            {"X": np.full((1, 3), 1e200)},
+            "X: its values are so large that their squares overflow; divide it by its largest value",
+        ),
+        (
+            {"X": np.full((1, 3), 1e154)},
+            "X: its values are so large that their squares overflow; divide it by its largest value",
+        ),
         ({"X": np.ones(5)}, "X: must be a matrix with one column per sample, not of shape (5,)"),
         ({"X": np.ones((2, 2)) * 1j}, "X: must contain real numbers, not complex128"),
         ({"X": [[1.0]]}, "X: must be a NumPy array or a scipy.sparse matrix, not list"),

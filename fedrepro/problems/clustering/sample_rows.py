@@ -18,6 +18,7 @@ from scipy import sparse
 
 from fedrepro import arrays
 from fedrepro.errors import UserError
+from fedrepro.parameters import squares_fit
 
 _BLOCK_BYTES = 1 << 24
 """Copies and statistics read X in blocks of this size, so that there is no second X in memory."""
@@ -192,6 +193,7 @@ def _facts(blocks: Iterable[tuple[slice, Any]], order: np.ndarray, M: int) -> di
             absolute[order[part]] = np.abs(block).sum(axis=1)
         lowest, highest = min(lowest, block.min()), max(highest, block.max())
     norm2 = float(square.sum())
+    squares_fit("X", float(absolute.sum()), norm2)
     if not np.isfinite(norm2):
         bad = int(np.flatnonzero(~np.isfinite(square))[0])
         raise UserError(f"X: sample {bad} (counted from 0) contains a value that is not finite")
