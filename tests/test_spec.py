@@ -50,6 +50,24 @@ def test_every_spec_of_the_project_is_valid(spec: Path, tier: str) -> None:
             assert series.setdefault(curve.setting.series, curve.setting) == curve.setting
 
 
+def test_an_empty_list_of_metrics_leaves_out_what_only_other_panels_draw(small: Path) -> None:
+    text = small.read_text().replace("\n  b:", "\n  c: {y: purity, curves: [{algorithm: fedcgds, m: 3, Q1: 3}]}\n  b:")
+
+    def recorded(text: str) -> dict[str, tuple[str, ...]]:
+        small.write_text(text)
+        return {panel.id: panel.curves[0].setting.metrics for panel in load(small, "quick").panels}
+
+    both = ("objective", "purity")
+    assert recorded(text) == {"a": both, "c": both, "b": both}
+    alone = text.replace("yscale: log", "metrics: []")
+    assert recorded(alone) == {"a": ("objective",), "c": both, "b": ("objective",)}
+    same_runs = alone.replace("c: {y: purity, curves: [{algorithm: fedcgds, m: 3, Q1: 3}]}", "c: {like: a, y: purity}")
+    assert errors_of(small, same_runs) == [
+        "15:5: panel 'c' draws 'purity' of curves for which panel 'a' does not record it; remove `metrics: []` from "
+        "panel 'a'  (in: title: \"left\")"
+    ]
+
+
 def test_lists_are_crossed_and_zipped_lists_run_in_step(small: Path) -> None:
     figure = load(small, "quick")
     left = figure.panels[0]

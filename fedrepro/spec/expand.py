@@ -303,13 +303,18 @@ class Expander:
             )
 
     def _metrics(self, panel: Node, problem: registry.ProblemEntry, y: str) -> tuple[str, ...]:
-        """Return the recorded metrics: requested ones, default ones, and those on the axes of all panels."""
+        """Return the recorded metrics: requested ones, default ones, and those on the axes of all panels.
+
+        With an empty list of its own (``metrics: []``), a panel records none of the other panels' axes.
+        """
         asked = [node for where in (self.root, panel) for node in self.collect.words(where.get("metrics"), "metrics")]
         for node in asked:
             if node.value not in problem.metrics:
                 what = f"a metric of the problem '{problem.name}'"
                 self.collect.unknown(node, node.value, problem.metrics, what, "metrics")
-        panels = self.root.under("panels")
+        own = panel.get("metrics")
+        alone = own is not None and own.plain() == []
+        panels = [("", panel)] if alone else self.root.under("panels")
         drawn = [getattr(other.get(axis), "value", None) for _, other in panels for axis in ("x", "y")]
         wanted = [y, *problem.default_metrics, *(node.value for node in asked), *drawn]
         return tuple(name for name in problem.metrics if name in wanted)

@@ -128,7 +128,8 @@ class _Panel:
     dataset : the data of the panel's curves, instead of the spec's. partition : the partition of the panel's curves,
     instead of the spec's. problem : overrides the spec's problem. rounds : the rounds of the panel's curves, instead of
     the spec's. record_every : as in the spec, for the panel's curves. metrics : metrics recorded for the panel's curves
-    in addition to those of the spec. artifacts : arrays that the panel's runs store, instead of the spec's.
+    in addition to those of the spec; ``[]`` leaves out what only other panels draw. artifacts : arrays that the panel's
+    runs store, instead of the spec's.
 
     curves : the curves: each item is a method with its parameters. published : numbers printed in the paper, drawn
     beside ours (the keys depend on the kind of panel). options : further options (the keys depend on the kind of

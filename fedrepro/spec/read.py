@@ -17,7 +17,7 @@ from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import axes, claim_grammar, keys, nodes, overrides, panels, possible_values, readings, words
 from fedrepro.spec.error_collector import Collector
 from fedrepro.spec.expand import MOST_ROUNDS, Expander, Recording
-from fedrepro.spec.model import Claim, Curve, Figure, Panel
+from fedrepro.spec.model import Claim, Curve, Figure, Panel, Setting
 from fedrepro.spec.nodes import Node, SpecErrors
 from fedrepro.spec.resolve import Resolver, curve_items
 from fedrepro.spec.tiers import TIERS
@@ -75,6 +75,7 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
     trials = collect.count(root.get("trials"), "trials", 1, most=MOST_TRIALS)
     expand = Expander(collect, root, resolve, recording, changed=bool(sets), imported=imported)
     read = _Panels(collect, root, resolve, expand).panels()
+    _check_recorded(collect, root, read)
     claims = tuple(_claims(collect, root, read, bool(sets) or reduced))
     wanted = trials if wanted_trials is None else wanted_trials
     all_ = trials if paper_trials is None else paper_trials
@@ -104,6 +105,19 @@ def _figure(collect: Collector, root: Node, tier: str, sets: Sequence[str]) -> F
         collect.error(root.get("trials"), f"{counts}; a figure has at most {MOST_RUNS:,}")
     collect.raise_all()
     return figure
+
+
+def _check_recorded(collect: Collector, root: Node, read: Mapping[str, Panel]) -> None:
+    """Report panels that draw what a run that another panel shows first does not record."""
+    first: dict[str, tuple[str, Setting]] = {}
+    for name, panel in read.items():
+        for curve in panel.curves:
+            other, setting = first.setdefault(curve.setting.series, (name, curve.setting))
+            if panel.y not in setting.metrics:
+                error = f"panel '{name}' draws '{panel.y}' of curves for which panel '{other}' does not record it"
+                node = dict(root.under("panels")).get(other)
+                collect.error(node or root, f"{error}; remove `metrics: []` from panel '{other}'")
+                break
 
 
 # -- tiers and options -------------------------------------------------------------------------------------------------
