@@ -39,8 +39,8 @@ def _lines() -> Iterator[str]:
         "*Other settings* counts the stored sets of other values of [open settings](settings.md). Their hours do not "
         "include runs that are among the figure's own. `fedrepro settings plan` lists the sets that are not computed. "
         "The budget for sets was 60 hours of one core; `perfedsi.2.rounds-600`, computed on a GPU, would take 34 of "
-        "them. `perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu): their hours are "
-        "those of runs of which up to 16 shared a GPU.\n"
+        "them. `perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu): their hours "
+        "are those of runs of which up to 16 shared a GPU.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(
