@@ -319,8 +319,10 @@ def test_for_curves_that_differ_no_further_check_is_advised(
     result = checked(tmp_path, fedrepro, small, "--whole")
     assert result.exit_code == 1
     assert (
-        "beyond/small: today's code computes other numbers for 2 curves; `fedrepro run` replaces the stored ones\n"
+        "beyond/small: today's code computes other numbers for 2 curves; "
+        "`fedrepro run beyond/small --tier quick` replaces the stored ones\n"
     ) in result.output
+    assert "confirm stale results" not in result.output
     assert "stay stale" not in result.output
 
 

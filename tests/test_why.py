@@ -55,7 +55,14 @@ def said(known: Callable[..., Any], check: str, *values: Any) -> str:  # noqa: F
         ("y(fedcavg(Q2=1), at=1) < 5", "FedCAvg Q2=1 is at 3 at round 1; the check requires 3 to be less than 5"),
         ("y(fedcavg(Q2=1), at=[0, 2]) < 5", "FedCAvg Q2=1 is at 9 at round 0; the check requires 9 to be less than 5"),
         ("y(fedcavg(Q2=1), at=[1, 2]) < y(fedcavg(Q2=5), at=[1, 2]) + 1",
-         "FedCAvg Q2=1 is at 3 at round 1 and FedCAvg Q2=5 is at 4 at round 1; the check requires 3 to be less than 5"),
+         "FedCAvg Q2=1 is at 3 at round 1 and FedCAvg Q2=5 is at 4 at round 1; the check requires the first minus the "
+         "second to be less than 1; it is -1"),
+        ("y(fedcavg(Q2=1), at=2) - 1 >= y(fedcavg(Q2=5), at=2) + 1",
+         "FedCAvg Q2=1 is at 1 at round 2 and FedCAvg Q2=5 is at 2 at round 2; the check requires the first minus the "
+         "second to be at least 2; it is -1"),
+        ("y(fedcavg(Q2=1), at=2) + 1 < y(fedcavg(Q2=5), at=2)",
+         "FedCAvg Q2=1 is at 1 at round 2 and FedCAvg Q2=5 is at 2 at round 2; the check requires the second minus the "
+         "first to be more than 1; it is 1"),
         ("y(fedcavg(Q2=1), since=1) > 2", "FedCAvg Q2=1 is at 1 at round 2; the check requires 1 to be more than 2"),
     ],
 )  # fmt: skip

@@ -213,7 +213,7 @@ def _with_change(tried: Tried) -> str:
 
 
 def _named(tried: Tried) -> str:
-    """Return the values of a case, its origin and its name: ``Qhat = 1 (released, fedmf.16.qhat-1-tdt2)``."""
+    """Return the values of a case, its origin and its name: ``Qhat = 1 (released, fedmf.16.qhat-1-syn)``."""
     together = tried.case.name.rpartition(".")[2]
     if together in TOGETHER:
         return f"all {together} values ({tried.case.name})"

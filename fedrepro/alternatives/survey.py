@@ -85,7 +85,7 @@ def numbers(path: Path, tier: str, root: Path) -> Numbers | None:
 def chosen(
     paths: Iterable[Path], rows: Sequence[Discrepancy], tier: str, root: Path, only: str
 ) -> Iterator[tuple[Numbers | None, list[Case]]]:
-    """Yield for each figure its own numbers and its cases whose name begins with ``only``.
+    """Yield for each figure its own numbers and its cases that ``only`` names (``matches``).
 
     Raises UserError if no case has such a name.
     """
@@ -113,8 +113,11 @@ def computed(
 
 
 def matches(name: str, only: str) -> bool:
-    """Return whether a set has a name or begins with it: ``fedmf.16`` is the beginning of ``fedmf.16.qhat-1-tdt2``."""
-    return not only or name == only or name.startswith((f"{only}.", f"{only}+"))
+    """Return whether ``only`` is a set's name, or the row that its name begins with.
+
+    ``fedmf.16`` is that of ``fedmf.16.qhat-10-tdt2``, and of its pairs with other values.
+    """
+    return not only or name == only or name.startswith(f"{only}.")
 
 
 def entries(

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedrepro.claims import judge
 from fedrepro.claims.judge import Comparison, Reader
-from fedrepro.spec import claim_grammar
+from fedrepro.spec import axes, claim_grammar
 from fedrepro.spec.model import Claim, Figure
 
 FEWER = {"min": min, "max": max}
@@ -55,7 +55,8 @@ def _compared(comparison: Comparison, reader: Reader) -> str:
     place = _place(comparison, reader)
     named = (_side(side, reader, place) for side in (comparison.left, comparison.right))
     found = list(dict.fromkeys(filter(None, named)))
-    required = _of_both(comparison, reader, place) if len(found) == 2 else ""
+    both = len(found) == 2
+    required = (_of_both(comparison, reader, place) or _apart(comparison, reader, place)) if both else ""
     less, more = (_asked(side, reader, place) for side in (comparison.left, comparison.right))
     required = required or f"{less} to be {SIGNS[comparison.sign]} {more}"
     return f"{' and '.join(found)}; the check requires {required}"
@@ -77,6 +78,31 @@ def _of_both(comparison: Comparison, reader: Reader, place: int) -> str:
     ratio = values[0] / values[1] if all(math.isfinite(value) and value for value in values) else math.nan
     found = f"; it is {ratio:.3g} times" if ratio > 0 else ""
     return f"the {names[0]} to be {SIGNS[sign]} {times:g} times the {names[1]}{found}"
+
+
+def _apart(comparison: Comparison, reader: Reader, place: int) -> str:
+    """Return by how much a check requires two named values to differ, and by how much they do; '' if other."""
+    (more, first), (less, second) = (_offset(side) for side in (comparison.left, comparison.right))
+    read = all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second))
+    if not read or more == less:
+        return ""
+    names, gap, sign = ("second", "first"), more - less, comparison.sign.translate(MIRROR)
+    found = _value(second, reader, place) - _value(first, reader, place)
+    if comparison.sign.startswith(">"):
+        names, gap, found, sign = ("first", "second"), -gap, -found, comparison.sign
+    if gap < 0:
+        names, gap, found, sign = names[::-1], -gap, -found, sign.translate(MIRROR)
+    if not math.isfinite(found):
+        return ""
+    return f"the {names[0]} minus the {names[1]} to be {SIGNS[sign]} {amount(gap)}; it is {amount(found)}"
+
+
+def _offset(node: ast.expr) -> tuple[float, ast.expr]:
+    """Return a constant summand of an expression and the rest of it."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
+        number = float(node.right.value)  # type: ignore[arg-type]
+        return (number if isinstance(node.op, ast.Add) else -number), node.left
+    return 0.0, node
 
 
 def _arrived(node: ast.expr, reader: Reader, place: int) -> ast.expr:
@@ -149,7 +175,9 @@ def _label(node: ast.Call, name: str, reader: Reader) -> str:
     keywords, panel, curve = reader.select(node, name)
     other = [f"panel {panel.id}"] if panel.id != reader.claim.panel else []
     metric = claim_grammar.value(keywords, "metric", panel.y)
-    return curve.label + "".join(f" ({what})" for what in [*other, *([metric] if metric != panel.y else [])])
+    about = axes.metrics(panel).get(metric)
+    named = [about.label if about is not None else metric] if metric != panel.y else []
+    return curve.label + "".join(f" ({what})" for what in [*other, *named])
 
 
 def _read(node: ast.Call, name: str, reader: Reader, place: int) -> str:

@@ -108,9 +108,10 @@ def check(
     )
     if receipt is not None:
         _write_receipt(receipt, findings.values())
+    differ = any(finding.outcome == "different" for finding in findings.values())
     if not no_store:
-        click.echo(_stored(files))
-    if any(f.outcome == "different" for f in findings.values()) or any(kept.contradictions for kept in checkable):
+        click.echo(_stored(files, differ))
+    if differ or any(kept.contradictions for kept in checkable):
         sys.exit(1)
 
 
@@ -166,7 +167,7 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
         if found := len(curves & differ):
             click.echo(
                 f"{kept.figure.name}: today's code computes other numbers for {counted(found, 'curve')}; "
-                "`fedrepro run` replaces the stored ones"
+                f"`{_run_again(kept)}` replaces the stored ones"
             )
         if curves - differ:
             stale.append((kept, len(curves - differ)))
@@ -184,13 +185,23 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
         )
 
 
-def _stored(files: list[Path]) -> str:
+def _run_again(kept: Kept) -> str:
+    """Return the command that computes results again: those of a figure, or of a set of other values."""
+    from fedrepro.alternatives.cases import SUFFIX
+
+    name, _, of_set = kept.figure.name.partition(f"{SUFFIX}/")
+    tier = f"--tier {kept.figure.tier}"
+    return f"fedrepro settings run {name} --only {of_set} {tier}" if of_set else f"fedrepro run {name} {tier}"
+
+
+def _stored(files: list[Path], differ: bool) -> str:
     """Return what the check wrote next to the results, what it is for, and how to avoid it."""
     if not files:
         return "next to the results: nothing new to store"
     more = f" and {len(files) - 1} more files" if len(files) > 2 else f" and {files[1]}" if files[1:] else ""
     where = f"the findings are stored in {files[0]}{more}"
-    return f"{where}; the report prints them, and they can confirm stale results; --no-store writes nothing"
+    use = "" if differ else ", and they can confirm stale results"
+    return f"{where}; the report prints them{use}; --no-store writes nothing"
 
 
 def _write_receipt(path: Path, findings: Iterable[Finding]) -> None:

@@ -40,7 +40,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
             "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Size of the experiment."
         ),
         click.option(
-            "--only", default="", metavar="NAME", help="Only this set, or those whose names begin with it (fedmf.16)."
+            "--only", default="", metavar="NAME", help="Only this set, or all of a row of discrepancies (fedmf.16)."
         ),
         results_option,
     )
@@ -135,7 +135,7 @@ def run(
 
     \b
     Examples:
-      fedrepro settings run fedmf/figS2 --only fedmf.16.qhat-1-tdt2
+      fedrepro settings run fedmf/figS2 --only fedmf.16.qhat-10-tdt2
       fedrepro settings run perfedsi/fig1 --only perfedsi.2.rounds-600 --trials 1
       fedrepro settings run --hours 10 --jobs 1
     """
