@@ -890,8 +890,8 @@ def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
     same = tried("beyond.3.q2-9", "reproduced", "ours")
     alone = "in the one trial run so far it fails with (printed, beyond.1.q1-3)"
     assert decided("reproduced", hint) == alone
-    assert decided("reproduced", hint, same) == f"in every setting tried (1); {alone}"
-    assert decided("reproduced", in_one_trial(same)) == "in every setting tried (1, 1 of them in one trial)"
+    assert decided("reproduced", hint, same) == f"in every setting tried in several trials (1); {alone}"
+    assert decided("reproduced", in_one_trial(same)) == "in every setting tried (1, in one trial)"
     other = tried("beyond.2.outliers", "not reproduced", "printed")
     assert decided("reproduced", hint, other, same) == (
         "turns: fails with (printed, beyond.2.outliers) (of 3 tried); "

@@ -33,7 +33,9 @@ def shown(small: Path, tmp_path: Path, fedrepro: Call) -> Callable[..., str]:
 
 
 def test_every_format_has_the_same_numbers(shown: Callable[..., str]) -> None:
-    panels = json.loads(shown("json"))["panels"]
+    facts = json.loads(shown("json"))
+    assert [facts[key] for key in ("figure", "tier", "stale")] == ["beyond/small", "quick", []]
+    panels = facts["panels"]
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     assert [row["panel"] for row in rows] == ["a"] * 4 + ["b"] * 4
     listed = [{"panel": panel["panel"], **row} for panel in panels for row in panel["rows"]]
@@ -82,6 +84,13 @@ def test_a_program_reads_one_table_of_plain_numbers(shown: Callable[..., str]) -
     assert {name: type(first[name]) for name in ("curve", "mean", "trials", "uplink_scalars", "published")} == {
         "curve": str, "mean": float, "trials": int, "uplink_scalars": int, "published": type(None),
     }  # fmt: skip
+
+
+def test_two_formats_at_once_are_refused(small: Path, fedrepro: Call) -> None:
+    refused = fedrepro("show", small, "--json", "--format", "csv")
+    assert (refused.exit_code, refused.stderr) == (
+        2, "error: --json is short for --format json, and you also ask for csv\n",
+    )  # fmt: skip
 
 
 def test_the_cost_is_in_bits_too_where_numbers_are_quantized(tmp_path: Path, fedrepro: Call) -> None:

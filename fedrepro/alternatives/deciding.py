@@ -133,8 +133,10 @@ class Deciding:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
             words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
+            words = words.replace("tried", "tried in several trials") if self.hints else words
             one = sum(each.single for each in tried)
-            return f"{words} ({len(tried)}{f', {one} of them in one trial' if one else ''}){certainty}"
+            of_them = ", in one trial" if one == len(tried) else f", {one} of them in one trial" if one else ""
+            return f"{words} ({len(tried)}{of_them}){certainty}"
         parts = _by_outcome(self.turns)
         if self.outcome == HELD and all(each.outcome == FAILED and self._turned_by(each) for each in self.tried):
             parts = f"only with the figure's own value; {parts}"

@@ -190,8 +190,8 @@ def show(
 ) -> None:
     """Print the end values of a figure's panels: mean and spread over trials, rounds and numbers sent up.
 
-    Panels that show the same curves over another x axis have one table. With `--format csv` or `json`, each curve or
-    cell of a table is a row of plain numbers in full precision.
+    Panels that show the same curves over another x axis have one table in the format `text`. With `csv` or `json`,
+    each curve or cell of a table is a row of plain numbers in full precision.
 
     \b
     Examples:
@@ -205,6 +205,8 @@ def show(
     from fedrepro.results import missing, staleness
     from fedrepro.results.read import largest_tier
 
+    if as_json and form not in ("text", "json"):
+        raise UserError(f"--json is short for --format json, and you also ask for {form}")
     form = "json" if as_json else form
     if bold and form not in ("latex", "md"):
         raise UserError(f"--bold needs --format latex or md; {form} has no bold letters")
@@ -221,7 +223,8 @@ def show(
             click.secho(staleness.in_words(stale), err=True, **colour.STYLES[colour.STALE])
         numbers = [(chosen, end_values.numbers(source, chosen, at)) for chosen in end_values.chosen(source, panel)]
         if form == "json":
-            click.echo(table_formats.numbers_json(numbers, caption), nl=False)
+            about = {"figure": name, "tier": source.figure.tier, "stale": list(source.stale), "caption": caption}
+            click.echo(table_formats.numbers_json(numbers, about), nl=False)
         else:
             click.echo(table_formats.numbers_csv([row for _, rows in numbers for row in rows]), nl=False)
         return

@@ -44,8 +44,8 @@ def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
     return "\n".join(_latex(panel, rows, caption, f"tab:{prefix}{panel.id}") for panel, rows in tables)
 
 
-def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], caption: str) -> str:
-    """Return ``{"caption": ..., "panels": [{"panel", "title", "rows"}]}`` with rows of numbers; null for none."""
+def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], facts: Mapping[str, Any]) -> str:
+    """Return the facts and ``"panels": [{"panel", "title", "rows"}]``, with rows of numbers; null for none."""
     listed = [
         {
             "panel": panel.id,
@@ -54,7 +54,7 @@ def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], ca
         }
         for panel, rows in panels
     ]
-    return json.dumps({"caption": caption, "panels": listed}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({**facts, "panels": listed}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
