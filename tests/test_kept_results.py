@@ -23,7 +23,7 @@ from fedrepro.runs.compute import execute
 from fedrepro.runs.compute.record import Record
 from fedrepro.runs.identity import code, plan
 from fedrepro.runs.storage.store import Store
-from fedrepro.runs.storage.validity import Validity, validity
+from fedrepro.runs.storage.validity import Validity, elsewhere, validity
 from fedrepro.spec.read import load
 
 from .conftest import ROOT
@@ -430,9 +430,21 @@ def test_other_libraries_are_not_other_code(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(code, "installed", lambda library: "9.9" if library == "numpy" else installed(library))
     other = Validity(undecidable=(f"computed with other libraries: numpy {kept} (here 9.9)",))
     assert validity(figure, sidecar) == other
+    assert elsewhere(figure, sidecar) == other.undecidable[0]
     runs = {series: tuple(run and f"0{run[1:]}" for run in runs) for series, runs in sidecar.runs.items()}
     edited = dataclasses.replace(sidecar, plan="other", runs=runs)
     assert validity(figure, edited) == Validity(("the code that computes it changed",))
+    assert elsewhere(figure, edited) == ""
+
+
+def test_plan_says_that_results_of_other_libraries_are_not_reused(
+    monkeypatch: pytest.MonkeyPatch, fedrepro: Callable[..., Result]
+) -> None:
+    words = ("plan", "gcca/fig5", "--tier", "paper", "--results", ROOT / "results")
+    assert "not reused" not in fedrepro(*words).output
+    installed = code.installed
+    monkeypatch.setattr(code, "installed", lambda library: "9.9" if library == "numpy" else installed(library))
+    assert "\n  stored results are not reused here: computed with other libraries: numpy " in fedrepro(*words).output
 
 
 def test_an_accelerator_is_one_of_the_libraries() -> None:

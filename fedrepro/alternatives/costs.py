@@ -11,13 +11,14 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.reuse import in_results
 from fedrepro.claims import judge
 from fedrepro.results.read import read_sidecar, stem
+from fedrepro.results.schema import Sidecar
 from fedrepro.runs.compute.run import Run
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.calibrate import machine_for
 from fedrepro.runs.predict.timings import Timings
 from fedrepro.runs.runner import Folders
 from fedrepro.runs.storage.store import Store
-from fedrepro.runs.storage.validity import finished
+from fedrepro.runs.storage.validity import elsewhere, finished
 from fedrepro.spec.model import Claim, Figure
 
 HOUR = 3600.0
@@ -76,11 +77,16 @@ def costs(
         else:
             trials = decided or _affordable(wanted, timings.total(not_there * MANY, 1))
         figure = dataclasses.replace(available(first, missing), trials=trials, wanted_trials=trials)
-        done = kept is not None and finished(planning.make([figure], False), 0, root)
+        done = kept is not None and (finished(planning.make([figure], False), 0, root) or _elsewhere(figure, kept))
         left = [] if done else [run for run in not_there if not store.has(run.id)]
         claims = frozenset(claim.id for claim in case.claims if not set(_series(claim, case)) & set(missing))
         made.append(Cost(figure, trials, wanted, _shares(left, trials, timings), done, claims, absent))
     return made
+
+
+def _elsewhere(figure: Figure, kept: Sidecar) -> bool:
+    """Return whether all trials were computed with other libraries (on a GPU), by code that is the same today."""
+    return kept.complete and kept.trials_wanted == figure.trials and bool(elsewhere(figure, kept))
 
 
 def _affordable(wanted: int, seconds: float) -> int:

@@ -136,7 +136,7 @@ def plan(
     rows = [_figure_row(planned, number, chosen[number], missing_ids, timings) for number in range(len(figures))]
     if not as_json:
         for figure, row in zip(figures, rows, strict=True):
-            _print_figure(figure, row)
+            _print_figure(figure, row, results_dir)
     jobs = _fitting(todo, jobs or runner.default_jobs(), memory, machine)
     known = sum(timings.measured(run) for run in todo)
     seconds, bytes_ = timings.total(todo, jobs), predict.memory(todo, jobs, machine)
@@ -187,7 +187,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
+def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> None:
+    from fedrepro.results.read import read_sidecar, stem
+    from fedrepro.runs.storage.validity import elsewhere
+
     fewest, most = row["trials"], row["most_trials"]
     trials = _count(fewest, "trial") if fewest == most else f"{fewest} to {most} trials"
     runs = f"{_count(row['settings'], 'curve')} x {trials}"
@@ -198,6 +201,9 @@ def _print_figure(figure: Figure, row: Mapping[str, Any]) -> None:
     )
     for line in _data_lines(figure):
         click.echo(f"  {line}")
+    sidecar = read_sidecar(stem(results_dir, figure)) if row["todo"] else None
+    if sidecar is not None and (libraries := elsewhere(figure, sidecar)):
+        click.echo(f"  stored results are not reused here: {libraries}")
     missing = row["missing"]
     for why in dict.fromkeys(missing.values()):
         names = [name for name, reason in missing.items() if reason == why]

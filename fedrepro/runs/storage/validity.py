@@ -33,6 +33,10 @@ class Validity:
     undecidable: tuple[str, ...] = ()
 
 
+OTHER_LIBRARIES = "computed with other libraries"
+"""The beginning of the reason why results of the same code are not compared."""
+
+
 def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Validity:
     """Return whether a figure's results are valid today.
 
@@ -63,8 +67,16 @@ def validity(figure: Figure, sidecar: Sidecar, check: Check | None = None) -> Va
         )
         curves, other = _computed_by_other_code(there, sidecar, check)
         if curves and not other:
-            return Validity(undecidable=(f"computed with other libraries: {libraries}",))
+            return Validity(undecidable=(f"{OTHER_LIBRARIES}: {libraries}",))
     return Validity((f"the code that computes it changed{_which(plan, curves, other) if other < curves else ''}",))
+
+
+def elsewhere(figure: Figure, sidecar: Sidecar) -> str:
+    """Return in words with which other libraries results of today's code were computed (a GPU's); '' otherwise."""
+    if not _other_libraries(sidecar):
+        return ""
+    reasons = validity(figure, sidecar).undecidable
+    return next((reason for reason in reasons if reason.startswith(OTHER_LIBRARIES)), "")
 
 
 def _other_libraries(sidecar: Sidecar) -> str:
