@@ -308,15 +308,15 @@ def test_the_line_of_a_paper_is_counted() -> None:
     less = [row("holds", "quick"), row("fails", "stand-in")]
     assert (
         claim_index.count_sentence(full)
-        == "All 4 claims are decided at the published sizes: 3 reproduced, 1 within noise"
+        == "All 4 claims are tested at the published sizes: 3 reproduced, 1 within noise"
     )
     assert claim_index.count_sentence(full + less) == (
-        "4 of 6 claims are decided at the published sizes: 3 reproduced, 1 within noise; on less evidence 1 holds, "
+        "4 of 6 claims are tested at the published sizes: 3 reproduced, 1 within noise; on less evidence 1 holds, "
         "1 fails (1 on stand-ins, which say nothing about the paper)"
     )
     assert (
         claim_index.count_sentence(less[:1])
-        == "None of 1 claim is decided at the published sizes yet; on less evidence 1 holds"
+        == "None of 1 claim is tested at the published sizes yet; on less evidence 1 holds"
     )
 
 

@@ -145,9 +145,9 @@ def count_sentence(rows: Sequence[Row]) -> str:
     standing = sum(row.level == STAND_IN for row in rows)
     claims = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}"
     if not full:
-        sentence = f"None of {claims} is decided at the published sizes yet"
+        sentence = f"None of {claims} is tested at the published sizes yet"
     else:
         how_many = f"All {claims}" if not less else f"{len(full)} of {claims}"
-        sentence = f"{how_many} are decided at the published sizes: {counted(full)}"
+        sentence = f"{how_many} are tested at the published sizes: {counted(full)}"
     rest = f"; on less evidence {counted(less)}" if less else ""
     return sentence + rest + (f" ({standing} on stand-ins, which say nothing about the paper)" if standing else "")
