@@ -66,6 +66,8 @@ def test_an_empty_list_of_metrics_leaves_out_what_only_other_panels_draw(small: 
         "15:5: panel 'c' draws 'purity' of curves for which panel 'a' does not record it; remove `metrics: []` from "
         "panel 'a'  (in: title: \"left\")"
     ]
+    (on_the_x_axis,) = errors_of(small, same_runs.replace("c: {like: a, y: purity}", "c: {like: a, x: purity}"))
+    assert "panel 'c' draws 'purity' of curves" in on_the_x_axis
 
 
 def test_lists_are_crossed_and_zipped_lists_run_in_step(small: Path) -> None:

@@ -38,9 +38,9 @@ def _lines() -> Iterator[str]:
         "the same on every machine; `fedrepro plan FIGURE --tier paper` predicts the time that is left on yours. "
         "*Other settings* counts the stored sets of other values of [open settings](settings.md). Their hours do not "
         "include runs that are among the figure's own. `fedrepro settings plan` lists the sets that are not computed. "
-        "The budget for sets was 60 hours of one core; `perfedsi.2.rounds-600`, computed on a GPU, would take 34 of "
-        "them. `perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu): their hours "
-        "are those of runs of which up to 16 shared a GPU.\n"
+        "The budget for sets was 60 hours of one core. `perfedsi.2.rounds-600` would take 34 hours of one core. "
+        "`perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu), with up to 16 runs "
+        "on a GPU at a time; their hours are those of such runs.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
     yield table(

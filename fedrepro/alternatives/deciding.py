@@ -133,7 +133,7 @@ class Deciding:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if not self.turns:
             words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
-            words = words.replace("tried", "tried in several trials") if self.hints else words
+            words = words.format("tried in several trials" if self.hints else "tried")
             one = sum(each.single for each in tried)
             of_them = ", in one trial" if one == len(tried) else f", {one} of them in one trial" if one else ""
             return f"{words} ({len(tried)}{of_them}){certainty}"
@@ -175,11 +175,11 @@ AGAINST_ALL = "; with our values, these trials do not decide the claim, but all 
 """What is said of a case whose trials decide only with its values."""
 
 UNTURNED = {
-    HELD: "in every setting tried",
-    FAILED: "no setting tried turns it",
-    OPEN: "no setting tried decides it",
+    HELD: "in every setting {}",
+    FAILED: "no setting {} turns it",
+    OPEN: "no setting {} decides it",
 }
-"""What a verdict is called that no setting turns."""
+"""What a verdict is called that no setting turns; ``{}`` is which settings were tried."""
 
 
 def _alone(tried: Iterable[Tried]) -> list[Tried]:

@@ -113,11 +113,11 @@ def _check_recorded(collect: Collector, root: Node, read: Mapping[str, Panel]) -
     for name, panel in read.items():
         for curve in panel.curves:
             other, setting = first.setdefault(curve.setting.series, (name, curve.setting))
-            if panel.y not in setting.metrics:
-                error = f"panel '{name}' draws '{panel.y}' of curves for which panel '{other}' does not record it"
+            drawn = {panel.y, panel.x} & set(curve.setting.metrics)
+            for metric in sorted(drawn - set(setting.metrics)):
+                error = f"panel '{name}' draws '{metric}' of curves for which panel '{other}' does not record it"
                 node = dict(root.under("panels")).get(other)
                 collect.error(node or root, f"{error}; remove `metrics: []` from panel '{other}'")
-                break
 
 
 # -- tiers and options -------------------------------------------------------------------------------------------------
