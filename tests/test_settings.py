@@ -25,7 +25,7 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
 from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
-from fedrepro.claims import classes, judge
+from fedrepro.claims import classes, judge, robustness
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
@@ -250,6 +250,16 @@ def test_a_value_of_the_origin_that_it_replaces_is_not_among_those_of_that_origi
     assert cases.together(the_figure(), the_rows()) == []
 
 
+def test_a_claim_on_a_condition_has_no_other_values_of_what_it_is_about(project: Path) -> None:
+    figure, rows = the_figure(), the_rows()
+    check = "parameter('Q1', algorithm='fedcavg', Q2=1) >= 2"
+    for theorem, names in (("", {"beyond.1.q1-3", "beyond.2.outliers"}), ("condition", {"beyond.2.outliers"})):
+        claim = dataclasses.replace(figure.claims[0], theorem=theorem, check=check)
+        own = dataclasses.replace(figure, claims=(claim,))
+        assert names <= {case.name for case in cases.singles(own, rows)}
+        assert ("beyond.1.q1-3" in {case.name for case in cases.singles(own, rows)}) == (not theorem)
+
+
 def test_only_changed_curves_that_claims_read_are_computed(project: Path) -> None:
     case = next(case for case in cases.singles(the_figure(), the_rows()) if case.name == "beyond.2.outliers")
     figure = case.to_compute(2)
@@ -369,7 +379,7 @@ def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call)
     assert "  beyond/small.settings/beyond.2.outliers (quick): complete\n" in said
     folder = computed / "results" / "quick" / "beyond" / "small.settings"
     assert sorted(path.name for path in folder.iterdir() if "q1-3" in path.name and "+" not in path.name) == [
-        "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.effects.json.gz", "beyond.1.q1-3.json.xz",
+        "beyond.1.q1-3.answers.json.gz", "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz",
     ]  # fmt: skip
     shown = run(fedrepro, "show", "--only", "beyond.1.q1-3").splitlines()
     assert shown[0] == "beyond/small with beyond.1.q1-3: fedcavg with Q1 = 3"
@@ -486,7 +496,7 @@ def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
     assert (files("quick"), files(".settings")) == ({}, {})
     assert fedrepro(*words).exit_code == 0
     kept = files("quick")
-    assert set(kept) == {f"beyond.1.q1-3{suffix}" for suffix in (".csv.xz", ".json.xz", kept_effects.SUFFIX)}
+    assert set(kept) == {f"beyond.1.q1-3{suffix}" for suffix in (".csv.xz", ".json.xz", robustness.SUFFIX)}
     monkeypatch.setattr(runner, "_here", interrupted)
     case, *_ = both("beyond.1.q1-3")
     more = execution.compute(case, case.to_compute(3), computed / "results", jobs=1, quiet=True)
@@ -689,7 +699,7 @@ def test_effects_are_kept_until_what_decides_them_changes(
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     case, own, _ = both("beyond.1.q1-3")
     path = kept_results.base(Path("results"), case)
-    kept = path.with_name(path.name + kept_effects.SUFFIX)
+    kept = path.with_name(path.name + robustness.SUFFIX)
     kept.unlink(missing_ok=True)
     claim = case.claims[0].id
     assert survey.effects(case, own, Path("results"), of=claim)
@@ -835,6 +845,13 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     assert decided("within noise", lower, higher) == (
         "turns: holds with (ours, beyond.3.q2-9); fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
+
+
+def test_what_decides_a_promise_says_that_its_conditions_are_not_met(project: Path) -> None:
+    claim = dataclasses.replace(the_figure().claims[0], outside="gamma2 is too small")
+    row = judge.untested(claim, the_figure(), "")
+    words = deciding.Deciding(row, (), untried=2).words
+    assert words == "none of 2 other settings has been run; outside the theorem's conditions: gamma2 is too small"
 
 
 def test_sets_with_the_same_readings_are_named_together_or_counted(project: Path) -> None:

@@ -155,7 +155,7 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
     own = dataclasses.replace(own, claims=(claim,))
     first = robustness.kept(tmp_path / "small", own, lambda: results, "hash")
     kept = list(tmp_path.glob("*.gz"))
-    assert [path.name for path in kept] == ["small.readings.json.gz"]
+    assert [path.name for path in kept] == ["small.answers.json.gz"]
     before = kept[0].read_bytes()
     monkeypatch.setattr(robustness, "of_figure", lambda *_: pytest.fail("judged again"))
     again = robustness.kept(tmp_path / "small", own, lambda: results, "hash")
@@ -167,6 +167,18 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
     assert robustness.kept(tmp_path / "small", own, lambda: results, "another table") == {}
     kept[0].write_bytes(b"damaged")
     assert robustness.kept(tmp_path / "small", own, lambda: results, "hash") == {}
+
+
+def test_parts_of_one_file_of_answers_are_kept_apart(tmp_path: Any) -> None:
+    path = tmp_path / "small.answers.json.gz"
+    robustness.store(path, "readings", {"key": "one"})
+    robustness.store(path, "effects", {"key": "two"})
+    written = path.read_bytes()
+    robustness.store(path, "readings", {"key": "one"})
+    assert path.read_bytes() == written
+    assert [robustness.stored(path, part) for part in ("readings", "effects", "other")] == [
+        {"key": "one"}, {"key": "two"}, {},
+    ]  # fmt: skip
 
 
 def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Result], small: Any) -> None:

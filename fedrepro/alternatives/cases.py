@@ -21,6 +21,9 @@ from fedrepro.spec.model import Claim, Figure, Panel
 TOGETHER = ("printed", "released")
 """Origins whose values are also applied all together."""
 
+CONDITION = "condition"
+"""What a claim's key ``theorem`` says of a claim on a theorem's condition."""
+
 SUFFIX = ".settings"
 """The end of the folder of a figure's cases, beside its results."""
 
@@ -81,13 +84,24 @@ def _axes(panel: Panel) -> tuple[str, str]:
 
 
 def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case | None:
-    """Return a case, or None if no claim of the figure reads a curve that changes."""
+    """Return a case, or None if no claim of the figure reads a curve that changes.
+
+    A claim on a theorem's condition says whether certain values satisfy it: other values of these are another claim.
+    """
     other = changed(figure, alternatives)
     own = {setting.series for setting in figure.settings()}
+    values = {value for alternative in alternatives for change in alternative.changes for value in change.values}
     claims = tuple(
-        claim for claim in figure.claims if any(c.setting.series not in own for c in judge.curves(claim, other))
+        claim
+        for claim in figure.claims
+        if any(c.setting.series not in own for c in judge.curves(claim, other)) and not values & _conditions(claim)
     )
     return Case(name, tuple(alternatives), figure, other, claims) if claims else None
+
+
+def _conditions(claim: Claim) -> set[str]:
+    """Return the parameters whose values a claim on a theorem's condition is about; none for another claim."""
+    return set(re.findall(r"\bparameter\('(\w+)'", claim.check)) if claim.theorem == CONDITION else set()
 
 
 def singles(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:

@@ -123,11 +123,12 @@ class Deciding:
     @property
     def words(self) -> str:
         """What decides the verdict, in words."""
+        outside = f"outside the theorem's conditions: {self.row.claim.outside}" if self.row.claim.outside else ""
         if not self.tried:
-            return untried_in_words(self.untried)
+            return "; ".join(filter(None, (untried_in_words(self.untried), outside)))
         hint = f"in the one trial run so far it {_by_outcome(self.hints)}" if self.hints else ""
         several = [tried for tried in self.tried if tried not in self.hints]
-        return "; ".join(part for part in (self._without_hints(several) if several else "", hint) if part)
+        return "; ".join(filter(None, (self._without_hints(several) if several else "", hint, outside)))
 
     def _without_hints(self, tried: Sequence[Tried]) -> str:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""

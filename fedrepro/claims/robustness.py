@@ -1,6 +1,6 @@
 """Judge a claim under every reading of its words (``classes``), and keep the answers beside the results.
 
-Judging all readings of a figure takes seconds; ``kept`` reads them from ``<figure>.readings.json.gz`` if the results,
+Judging all readings of a figure takes seconds; ``kept`` reads them from ``<figure>.answers.json.gz`` if the results,
 the claims, the lexicon and the code that judges are the same as when they were written.
 """
 
@@ -26,7 +26,9 @@ from fedrepro.spec import readings
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.readings import Reading
 
-SUFFIX = ".readings.json.gz"
+SUFFIX = ".answers.json.gz"
+READINGS = "readings"
+"""The part of the file with the answers of all readings."""
 _JUDGES = (
     "claims/classes.py", "claims/intervals.py", "claims/judge.py", "claims/robustness.py", "lexicon/vocabulary.py",
     "results/by_run.py", "spec/claim_grammar.py", "spec/readings.py", "spec/references.py", "spec/words.py",
@@ -76,11 +78,11 @@ def kept(base: Path, figure: Figure, known: Callable[[], judge.Known], results: 
     results : the hash of their table.
     """
     path, key = base.with_name(base.name + SUFFIX), _key(figure, results)
-    content = stored(path)
+    content = stored(path, READINGS)
     if content.get("key") == key:
         return {name: _loaded(entry) for name, entry in content["claims"].items()}
     judged = of_figure(figure, known())
-    store(path, {"key": key, "claims": {name: _stored(robustness) for name, robustness in judged.items()}})
+    store(path, READINGS, {"key": key, "claims": {name: _stored(robustness) for name, robustness in judged.items()}})
     return judged
 
 
@@ -100,20 +102,29 @@ def program(names: tuple[str, ...]) -> str:
     return hashlib.sha256(b"".join((package / name).read_bytes() for name in names)).hexdigest()
 
 
-def stored(path: Path) -> dict[str, Any]:
-    """Return what was stored, nothing where it cannot be read."""
+def stored(path: Path, part: str) -> dict[str, Any]:
+    """Return what was stored in a part of the file, nothing if it cannot be read."""
+    found = _parts(path).get(part)
+    return found if isinstance(found, dict) else {}
+
+
+def store(path: Path, part: str, content: Mapping[str, Any]) -> None:
+    """Write a part of the file, and leave the others, if the folder can be written.
+
+    Otherwise, and if another process has written at the same time, what is missing is computed again.
+    """
+    parts = dict(sorted({**_parts(path), part: content}.items()))
+    body = gzip.compress(json.dumps(parts, separators=(",", ":")).encode(), mtime=0)
+    with contextlib.suppress(OSError, UserError):
+        atomically(path, body)
+
+
+def _parts(path: Path) -> dict[str, Any]:
     try:
         loaded = json.loads(gzip.decompress(path.read_bytes()))
     except (OSError, ValueError, EOFError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
-
-
-def store(path: Path, content: Mapping[str, Any]) -> None:
-    """Write answers if the folder can be written; they are computed again otherwise."""
-    body = gzip.compress(json.dumps(content, separators=(",", ":")).encode(), mtime=0)
-    with contextlib.suppress(OSError, UserError):
-        atomically(path, body)
 
 
 def _stored(robustness: Robustness) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import hashlib
 import io
@@ -82,8 +83,8 @@ def with_suffix(base: Path, suffix: str) -> Path:
 PACKED: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
 """Suffixes of compressed files; the repository's are ``.xz``, half the size of ``.gz``."""
 
-_NO_SIDECARS = (".check", ".readings", ".effects")
-"""What is stored beside results in files that end like sidecars: checks, answers of readings, effects of settings."""
+_NO_SIDECARS = (".check", ".answers", ".readings", ".effects")
+"""What is stored beside results in files that end like sidecars: checks and answers (until 0.1: the last two)."""
 
 STATES = ("ok", "diverged", "failed")
 """The possible outcomes of a run."""
@@ -273,6 +274,17 @@ def with_results(
             continue
         figure = load(path, tier, sets)
         sidecar = read_sidecar(base) or Sidecar()
-        if sidecar.sets != tuple(sets):
+        rows = frame(table, sidecar.csv_sha256)
+        if any(option.startswith("trials=") for option in sets):  # they extend the results, which can contain more
+            rows = rows[rows["trial"] <= figure.trials].reset_index(drop=True)
+            sidecar = _of_trials(sidecar, figure.trials)
+        elif sidecar.sets != tuple(sets):
             figure = build(node, str(path), tier, sidecar.sets)
-        yield figure, frame(table, sidecar.csv_sha256), sidecar
+        yield figure, rows, sidecar
+
+
+def _of_trials(sidecar: Sidecar, most: int) -> Sidecar:
+    """Return the facts about the first trials alone."""
+    runs, former = ({series: ids[:most] for series, ids in of.items()} for of in (sidecar.runs, sidecar.former_runs))
+    done = sidecar.trials_done if sidecar.trials_done is None else min(sidecar.trials_done, most)
+    return dataclasses.replace(sidecar, runs=runs, former_runs=former, trials_done=done)
