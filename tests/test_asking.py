@@ -470,6 +470,38 @@ def test_claims_about_a_method_or_a_dataset_are_those_that_read_its_curves(small
     assert "fedcavgs: is neither a method nor a dataset, did you mean 'fedcavg'?" in unknown.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("verdict", "--only", "reproducd"), "did you mean 'reproduced'?"),
+        (("show", "fedc/fig5", "--tier", "papr"), "did you mean 'paper'?"),
+        (("list", "figurse"), "did you mean 'figures'?"),
+        (("explain", "fedmgs"), "'explain' is not a command, did you mean 'describe'? (commands: "),
+    ],
+)
+def test_a_word_that_is_none_of_several_gets_the_nearest(words: tuple[str, ...], near: str, fedrepro: Call) -> None:
+    missed = fedrepro(*words)
+    assert missed.exit_code == 2
+    assert near in missed.stderr
+
+
+def test_fewer_trials_than_the_results_have_are_read(small: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1)
+    both, first = (fedrepro("show", small, "--format", "csv", *more).stdout for more in ((), ("--set", "trials=1")))
+    assert both != first
+    trials = [line.split(",")[first.splitlines()[0].split(",").index("trials")] for line in first.splitlines()[1:]]
+    assert set(trials) == {"1"}
+    assert "2 trials" in fedrepro("show", small).stdout
+    assert "1 of 2 trials" in fedrepro("show", small, "--set", "trials=1").stdout
+
+
+@pytest.mark.parametrize("name", ["methods", "algorithm", "algorithms"])
+def test_tables_are_found_by_other_words(name: str, fedrepro: Call) -> None:
+    listed = fedrepro("list", name)
+    assert listed.exit_code == 0
+    assert listed.stdout.startswith("algorithms\n")
+
+
 def test_a_name_of_methods_includes_those_that_continue_it() -> None:
     from fedrepro.spec.claims_about import only_about
     from fedrepro.spec.find import select

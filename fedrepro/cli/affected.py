@@ -9,7 +9,7 @@ import click
 
 from fedrepro import registry
 from fedrepro.cli.listing import aligned
-from fedrepro.cli.options import json_option, results_option
+from fedrepro.cli.options import Choice, json_option, results_option
 from fedrepro.spec.find import experiments as folder_of_specs
 from fedrepro.spec.find import load_all, specs
 from fedrepro.spec.tiers import TIERS
@@ -23,7 +23,7 @@ def complete_code(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="METHOD|FILE...", shell_complete=complete_code)
-@click.option("--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Tier of the figures.")
+@click.option("--tier", type=Choice(TIERS), default="paper", show_default=True, help="Tier of the figures.")
 @json_option
 @results_option
 def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedrepro.cli.options import complete_spec, results_option
+from fedrepro.cli.options import Choice, complete_spec, results_option
 from fedrepro.errors import UserError, counted
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, find_some, is_study, stored_under
@@ -29,7 +29,7 @@ COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 @click.argument("specs", nargs=-1, metavar="[SPEC...]", shell_complete=complete_spec)
 @click.option(
     "--tier",
-    type=click.Choice(TIERS),
+    type=Choice(TIERS),
     help="Tier of the results to check.  [default: paper; for your own studies their only one]",
 )
 @click.option(

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fedrepro import registry
-from fedrepro.cli.options import json_option
+from fedrepro.cli.options import Choice, json_option
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, specs
@@ -62,9 +62,12 @@ TABLES: dict[str, Callable[[], Rows]] = {
 }
 """The rows of each table: the things that a spec can name, with explanations."""
 
+ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: name for name in TABLES}}
+"""Other words for the tables: the singular, and what the rest of the program calls algorithms."""
+
 
 @click.command("list")
-@click.argument("what", required=False, type=click.Choice(list(TABLES)))
+@click.argument("what", required=False, type=Choice(TABLES, ALSO_CALLED))
 @json_option
 def list_(what: str | None, as_json: bool) -> None:
     """List papers, figures, algorithms, datasets and other names.

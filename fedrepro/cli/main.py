@@ -41,6 +41,12 @@ COMMANDS = {
 }
 """The module of this folder and the name of each command, and what it does. Modules are imported when called."""
 
+OTHER_WORDS = {
+    "claims": "verdict", "compute": "run", "draw": "plot", "explain": "describe", "figure": "plot", "numbers": "show",
+    "results": "show", "search": "list", "sweep": "run", "table": "show", "verify": "check",
+}  # fmt: skip
+"""Words that are no commands, with the command that does it."""
+
 COMPUTING = (["check"], ["duel"], ["run"], ["settings", "run"])
 """Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""
 
@@ -93,7 +99,8 @@ class _Group(click.Group):
             args = [*args[1:], "--help"]
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             valid = self.list_commands(ctx)
-            raise UserError(f"'{args[0]}' is not a command{nearest(args[0], valid)} (commands: {', '.join(valid)})")
+            near = f", did you mean '{OTHER_WORDS[args[0]]}'?" if args[0] in OTHER_WORDS else nearest(args[0], valid)
+            raise UserError(f"'{args[0]}' is not a command{near} (commands: {', '.join(valid)})")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

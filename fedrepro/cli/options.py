@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
-from fedrepro.errors import UserError
+from fedrepro.errors import UserError, nearest
 from fedrepro.spec import nodes
 from fedrepro.spec.find import claim_ids, experiments, find_spec, names_of_specs, project, specs
 from fedrepro.spec.overrides import curve_items
@@ -69,6 +70,21 @@ def _keys(node: nodes.Node, before: str = "") -> list[str]:
     return keys
 
 
+class Choice(click.Choice[str]):
+    """One of several words; an error names the nearest one. also : other words for some of them."""
+
+    def __init__(self, choices: Iterable[str], also: Mapping[str, str] | None = None) -> None:
+        super().__init__(list(choices))
+        self.also = also or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word. Raises click.BadParameter for another one."""
+        try:
+            return super().convert(self.also.get(value, value), param, ctx)
+        except click.BadParameter as error:
+            self.fail(error.message.rstrip(".") + (nearest(value, self.choices) or "."), param, ctx)
+
+
 spec_arguments = click.argument(
     "specs", nargs=-1, required=True, metavar="FIGURE|PAPER...", shell_complete=complete_spec
 )
@@ -85,12 +101,12 @@ def largest_tier_option(what: str) -> Any:
 
 
 def _best_tier_option(of: str) -> Any:
-    choice = click.Choice(["best", *TIERS])
+    choice = Choice(["best", *TIERS])
     return click.option("--tier", type=choice, default="best", show_default=True, help=f"Tier of the {of}")
 
 
 tier_option = click.option(
-    "--tier", type=click.Choice(TIERS), default=DEFAULT, show_default=True, help="Size of the experiment."
+    "--tier", type=Choice(TIERS), default=DEFAULT, show_default=True, help="Size of the experiment."
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro.cli import colour
-from fedrepro.cli.options import complete_spec, json_option, results_option
+from fedrepro.cli.options import Choice, complete_spec, json_option, results_option
 from fedrepro.errors import UserError, counted, nearest
 from fedrepro.progress import duration
 from fedrepro.spec import nodes
@@ -36,9 +36,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the arguments and options of all commands of the group."""
     options = (
         click.argument("specs", nargs=-1, metavar="[FIGURE...]", shell_complete=complete_spec),
-        click.option(
-            "--tier", type=click.Choice(TIERS), default="paper", show_default=True, help="Size of the experiment."
-        ),
+        click.option("--tier", type=Choice(TIERS), default="paper", show_default=True, help="Size of the experiment."),
         click.option(
             "--only", default="", metavar="NAME", help="Only this set, or all of a row of discrepancies (fedmf.16)."
         ),

@@ -20,7 +20,7 @@ from fedrepro.claims.origin import STUDIES
 from fedrepro.claims.precedence import AFTER, LOCKED
 from fedrepro.cli import colour
 from fedrepro.cli.listing import aligned
-from fedrepro.cli.options import complete_spec, evidence_option, json_option, results_option, set_option
+from fedrepro.cli.options import Choice, complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError, counted
 from fedrepro.progress import Progress
 from fedrepro.spec.find import Selected, called, of_own_study, own_studies, select_distinct
@@ -40,7 +40,7 @@ ALONE = 8
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER|CLAIM...]", shell_complete=complete_spec)
 @evidence_option("judge")
-@click.option("--only", multiple=True, type=click.Choice(list(ONLY)), help="Print only the claims with this verdict.")
+@click.option("--only", multiple=True, type=Choice(ONLY), help="Print only the claims with this verdict.")
 @click.option("--fragile", is_flag=True, help="Print only claims that get the opposite verdict under another reading.")
 @click.option("--paper", "papers", multiple=True, metavar="PAPER", help="Print the claims of this paper.")
 @click.option(
