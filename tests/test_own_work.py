@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import Result
 
 from fedrepro.datasets.matrix_file import MatrixFile
 from fedrepro.errors import ParameterError
+from fedrepro.results import everything
 from fedrepro.results import load as load_results
 from fedrepro.results.read import with_results
 from fedrepro.runs.storage.validity import Validity, validity
@@ -98,6 +100,27 @@ def test_results_of_ones_own_study_lie_under_its_name(
     shutil.copy(small, small.with_name("again.yaml"))
     doubled = fedrepro("show", "mine/small")
     assert "mine/small: is the name of again.yaml and small.yaml; name the file" in doubled.stderr, doubled.output
+
+
+def test_without_a_name_ones_own_figures_with_results_are_among_all(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    small.with_name("unused.yaml").write_text(small.read_text().replace("figure: small", "figure: unused"))
+    small.with_name("broken.yaml").write_text("paper: mine\nfigure: broken\npanels: [")
+    fedrepro("run", small, "-j", 1)
+    monkeypatch.chdir(tmp_path)
+    assert [path.resolve() for path in everything.paths((), tmp_path / "results")[-1:]] == [small]
+    summary = fedrepro("verdict").output
+    assert re.search(r"^mine +1 +1$", summary, re.M), summary
+    assert re.search(r"^no results, and not counted: \d+ figures with \d+ claims$", summary, re.M), summary
+    assert "small.png" in fedrepro("plot", "--format", "png").output
+    exported = fedrepro("export", tmp_path / "out", "--results", tmp_path / "results")
+    assert exported.output == f"{tmp_path / 'out'}: 1 figure in 5 files\n"
+    written = fedrepro("report", "--no-pictures", "--results", tmp_path / "results", "--out", tmp_path / "pages")
+    assert written.exit_code == 0, written.output
+    start = (tmp_path / "pages" / "report" / "index.html").read_text()
+    assert re.search(r">mine</a>: None of 1 claim is tested at the published sizes yet; on less evidence 1 \w+", start)
 
 
 def test_results_in_the_older_folder_of_studies_are_taken_over(small: Path, fedrepro: Call, tmp_path: Path) -> None:

@@ -55,12 +55,13 @@ def export(
       fedrepro export for-r fedc/fig5 --data
     """
     from fedrepro.report import exported_files
+    from fedrepro.results import everything
     from fedrepro.runs.runner import default_jobs
 
     if not folder.exists() and _is_a_name(str(folder)):
         raise UserError(f"name a folder before the figures: fedrepro export DIR {folder}")
     options = exported_files.ExportOptions(tier, results_dir, formats, bold, not no_published, data)
-    files = list(exported_files.figures(find_some(specs), folder, options, jobs or default_jobs()))
+    files = list(exported_files.figures(everything.paths(specs, results_dir), folder, options, jobs or default_jobs()))
     if not files:
         raise UserError(f"none of the figures has results in {results_dir}; `fedrepro run FIGURE` makes them")
     count = sum(path.name.endswith(".caption.txt") for path in files)

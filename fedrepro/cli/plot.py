@@ -17,7 +17,7 @@ from fedrepro.cli.options import (
     set_option,
 )
 from fedrepro.errors import UserError
-from fedrepro.spec.find import Selected, panel_of_claim, select_distinct
+from fedrepro.spec.find import Selected, panel_of_claim
 
 COLUMN = (3.4, "3.4in")
 """Width of a column of text in two-column papers."""
@@ -86,11 +86,11 @@ def plot(
     """
     from fedrepro.plotting.batch import DrawOptions, draw_all
     from fedrepro.progress import echo
-    from fedrepro.results import missing
+    from fedrepro.results import everything, missing
     from fedrepro.runs.runner import default_jobs
 
     names = (*specs, *claims)
-    selected = select_distinct(names)
+    selected = everything.selected(names, results_dir)
     if width is not None and panel is None and not any(item.claims for item in selected):
         raise UserError("--width needs --panel: it is the width of one panel")
     if panel is not None and (len(selected) != 1 or not names):

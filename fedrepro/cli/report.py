@@ -18,7 +18,7 @@ from fedrepro.cli.options import (
     set_option,
 )
 from fedrepro.errors import UserError
-from fedrepro.spec.find import experiments, find_panel, find_some, project
+from fedrepro.spec.find import experiments, find_panel, project
 
 COLOURS = {"moved": "red", "differs": "yellow", "same": "green", "within noise": "green"}
 FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "undecided", "not-tested", "stale")
@@ -76,11 +76,13 @@ def report(
     from fedrepro.claims import distinct
     from fedrepro.files import atomically
     from fedrepro.report import gather_contents, markdown, page_data, single_file, site
+    from fedrepro.results import everything
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
+    paths = everything.paths(specs, results_dir)
     content, prepared = page_data.figures(
-        find_some(specs), tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
+        paths, tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
     pages = site.Site(content, prepared, experiments(), made())
     files = pages.build()

@@ -23,7 +23,7 @@ from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import Choice, complete_spec, evidence_option, json_option, results_option, set_option
 from fedrepro.errors import UserError, counted
 from fedrepro.progress import Progress
-from fedrepro.spec.find import Selected, called, of_own_study, own_studies, select_distinct
+from fedrepro.spec.find import Selected, called, of_own_study, own_studies
 from fedrepro.spec.tiers import BEST, DEFAULT
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 ONLY = {verdict.replace(" ", "-"): verdict for verdict in VERDICTS}
 """The verdicts as the option ``--only`` names them."""
+
+MOST_NAMES = 10
+"""Number of figures without results that are named; more of them are counted."""
 
 ALONE = 8
 """Number of figures that are judged in this process; more of them are worth starting others."""
@@ -82,8 +85,9 @@ def verdict(
       fedrepro verdict gcca/fig4 --json
     """
     from fedrepro.report import gather_contents
+    from fedrepro.results import everything
 
-    selected = select_distinct((*specs, *papers))
+    selected = everything.selected((*specs, *papers), results_dir)
     if about:
         selected = _about(selected, about)
     judged = _judged(selected, tier, results_dir, sets)
@@ -256,9 +260,12 @@ def _own_studies(results_dir: Path) -> str:
 
 def _print_missing(judged: Sequence[Verdicts]) -> None:
     """Name the figures without results, whose claims are not counted."""
-    names = [f"{figure.name} ({counted(figure.claims, 'claim')})" for figure in judged if not figure.has_results]
-    if names:
-        click.echo(f"no results, and not counted: {', '.join(names)}")
+    missing = [figure for figure in judged if not figure.has_results]
+    names = ", ".join(f"{figure.name} ({counted(figure.claims, 'claim')})" for figure in missing)
+    if len(missing) > MOST_NAMES:
+        names = f"{len(missing)} figures with {counted(sum(figure.claims for figure in missing), 'claim')}"
+    if missing:
+        click.echo(f"no results, and not counted: {names}")
 
 
 def _level(level: str) -> str:

@@ -17,7 +17,10 @@ from fedrepro.report.addresses import file_name
 from fedrepro.report.gather_contents import Report, Section
 from fedrepro.report.summaries import Sentence
 from fedrepro.spec import discrepancies
+from fedrepro.spec.find import is_study
 
+PAPERS = "papers"
+"""The group of all papers' claims."""
 OWN_STUDIES, OWN_TITLE = "own", "Our own studies"
 """The group of claims that are not from a paper, and its title."""
 
@@ -28,12 +31,17 @@ MARKS = (STALE, PARTIAL, VARIANT, UNKNOWN, STAND_IN)
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim in a list. group : the paper, or ``OWN_STUDIES``. page : the path of its page."""
+    """A claim in a list. group : the paper, ``OWN_STUDIES``, or a study of the user's. page : the path of its page."""
 
     row: Row
     section: Section
     group: str
     page: str
+
+    @property
+    def total(self) -> str:
+        """The group with which it is counted: that of all papers, ``OWN_STUDIES``, or the user's study."""
+        return self.group if self.group == OWN_STUDIES or is_study(self.group) else PAPERS
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -113,11 +121,11 @@ def _group(key: str, listing: Sequence[Entry], verdicts: Mapping[str, str], expe
 
 
 def totals(listing: Sequence[Entry]) -> list[Group]:
-    """Return the claims of all papers as one group, and ours as another, if there are any."""
-    papers = tuple(entry for entry in listing if entry.group != OWN_STUDIES)
-    own = tuple(entry for entry in listing if entry.group == OWN_STUDIES)
-    both = (Group("papers", "The papers' claims", papers), Group(OWN_STUDIES, OWN_TITLE, own))
-    return [group for group in both if group.entries]
+    """Return the claims of all papers as one group, ours as another, and those of each study of the user's."""
+    names = {PAPERS: "The papers' claims", OWN_STUDIES: OWN_TITLE}
+    keys = dict.fromkeys([*names, *(entry.total for entry in listing)])
+    of_each = {key: tuple(entry for entry in listing if entry.total == key) for key in keys}
+    return [Group(key, names.get(key, key), found) for key, found in of_each.items() if found]
 
 
 def counted(rows: Sequence[Row]) -> str:

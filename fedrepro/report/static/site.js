@@ -23,7 +23,7 @@
   function fits(item, name, value) {
     if (name === 'q') return value.toLowerCase().split(/\s+/).every(function (w) { return item.text.includes(w); });
     if (!item.claim) return false;
-    if (name === 'paper' && value === 'papers') return item.li.dataset.paper !== 'own';
+    if (name === 'paper' && value === 'papers') return item.li.dataset.total === 'papers';
     return (' ' + item.li.dataset[name] + ' ').includes(' ' + value + ' ');
   }
   function show() {
