@@ -476,6 +476,7 @@ def test_claims_about_a_method_or_a_dataset_are_those_that_read_its_curves(small
         (("verdict", "--only", "reproducd"), "did you mean 'reproduced'?"),
         (("show", "fedc/fig5", "--tier", "papr"), "did you mean 'paper'?"),
         (("list", "figurse"), "did you mean 'figures'?"),
+        (("run", "fedc/fig5", "--trials", "x"), "'x' is not a valid whole number."),
         (("explain", "fedmgs"), "'explain' is not a command, did you mean 'describe'? (commands: "),
     ],
 )

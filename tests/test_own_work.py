@@ -172,6 +172,7 @@ def test_near_misses_in_checks_and_options_suggest_what_to_write(small: Path, fe
         "end(algorithm='fedcavg', Q2=5) < 1": "end() needs a curve, as in end(A) with a curve named under names:, "
         "or write y(at='end', algorithm='fedcavg', Q2=5)",
         "final(Q2=5) < 1": "'final' is not a function of checks, write y(at='end', ...)",
+        "objective(Q2=5) < 1": "'objective' is not a function of checks, write y(at='end', metric='objective')",
     }.items():
         small.write_text(text.replace(check, f'    check: "{wrong}"'))
         assert right in fedrepro("validate", small).stderr.replace("\n", " ")

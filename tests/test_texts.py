@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from fedrepro.report import table_formats
+from fedrepro.report import end_values, table_formats
 
 from .conftest import ROOT
 
@@ -144,3 +144,23 @@ def test_show_takes_the_best_tier_there_is(small: Path, tmp_path: Path, fedrepro
         fedrepro("run", small, "-j", 1, "-q", "--tier", tier)
     assert "paper tier" in fedrepro("show", small, "--results", tmp_path / "results").output
     assert "smoke tier" in fedrepro("show", small, "--results", tmp_path / "results", "--tier", "smoke").output
+
+
+@pytest.mark.parametrize(
+    ("cell", "tex"),
+    [
+        ("1.5e-16", "$1.5 \\times 10^{-16}$"),
+        ("**-2e+07** (x)", "\\textbf{\\boldmath $-2 \\times 10^{7}$} (x)"),
+        ("rate1e-05", "rate1e-05"),
+        ("**0.5**", "\\textbf{0.5}"),
+    ],
+)
+def test_latex_has_powers_of_ten(cell: str, tex: str) -> None:
+    assert table_formats._tex_cell(cell) == tex
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(144.2, "140"), (99.6, "100"), (12_345.0, "12,000"), (1.2e7, "1.2e+07"), (0.0123, "0.012")]
+)
+def test_a_spread_has_two_digits(number: float, text: str) -> None:
+    assert end_values._two_digits(number) == text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedrepro.cli.options import Choice, complete_spec, results_option
+from fedrepro.cli.options import Choice, Whole, complete_spec, results_option
 from fedrepro.errors import UserError, counted
 from fedrepro.spec import nodes
 from fedrepro.spec.find import experiments, find_some, is_study, stored_under
@@ -38,7 +38,7 @@ COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 @click.option(
     "--whole", is_flag=True, help="Compute one run of every curve to its last round instead, however long it takes."
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the sample (default: a new one each time).")
+@click.option("--seed", type=Whole(min=0), help="Seed of the sample (default: a new one each time).")
 @click.option(
     "--receipt", type=click.Path(dir_okay=False, path_type=Path), help="Also write a record of the runs compared here."
 )

@@ -15,6 +15,7 @@ import click
 from fedrepro import cpu, registry
 from fedrepro.cli.options import (
     PartOf,
+    Whole,
     complete_panel,
     complete_spec,
     curve_option,
@@ -87,7 +88,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @set_option
 @stand_in_option
 @click.option("--fresh", is_flag=True, help="Plan as if nothing had been computed before.")
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Workers to predict the time for (default: all cores).")
+@click.option("--jobs", "-j", type=Whole(min=1), help="Workers to predict the time for (default: all cores).")
 @memory_option
 @json_option
 @results_option
@@ -217,7 +218,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
 @click.option(
     "--jobs",
     "-j",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Parallel workers (default: all cores, or all of the scheduler; less than two seconds of work starts none).",
 )
 @click.option(

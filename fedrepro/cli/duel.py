@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from fedrepro import own_modules, registry
-from fedrepro.cli.options import results_option, set_option, stand_in_option
+from fedrepro.cli.options import Whole, results_option, set_option, stand_in_option
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import atomically
 from fedrepro.registry import MethodEntry, ProblemEntry
@@ -69,17 +69,15 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
     metavar="PARTITION",
     help="Distribution to clients (default: the clients that your file names, else the usual one of the data).",
 )
-@click.option(
-    "--clients", type=click.IntRange(min=1), help="Number of clients to draw, also if your file names its own.  [10]"
-)
-@click.option("--rounds", type=click.IntRange(min=1), default=50, show_default=True, help="Number of rounds.")
-@click.option("--trials", type=click.IntRange(min=1), default=5, show_default=True, help="Number of paired trials.")
+@click.option("--clients", type=Whole(min=1), help="Number of clients to draw, also if your file names its own.  [10]")
+@click.option("--rounds", type=Whole(min=1), default=50, show_default=True, help="Number of rounds.")
+@click.option("--trials", type=Whole(min=1), default=5, show_default=True, help="Number of paired trials.")
 @click.option(
     "--metric",
     help="The metric that decides (default: the error on held-back data, `mse` or `rmse`, if the problem has it, else "
     "its first metric: `objective` for clustering, test accuracy for images).",
 )
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@click.option("--jobs", "-j", type=Whole(min=1), help="Parallel workers (default: all cores).")
 @set_option
 @stand_in_option
 @results_option

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fedrepro.cli.options import complete_spec, largest_tier_option, results_option
+from fedrepro.cli.options import Whole, complete_spec, largest_tier_option, results_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import find_some
 
@@ -30,7 +30,7 @@ from fedrepro.spec.find import find_some
     "--data", is_flag=True, help="Also write every measurement, a column per parameter, and the meaning of the columns."
 )
 @results_option
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Number of figures at a time (default: all cores).")
+@click.option("--jobs", "-j", type=Whole(min=1), help="Number of figures at a time (default: all cores).")
 def export(
     folder: Path,
     specs: tuple[str, ...],

@@ -85,6 +85,12 @@ class Choice(click.Choice[str]):
             self.fail(error.message.rstrip(".") + (nearest(value, self.choices) or "."), param, ctx)
 
 
+class Whole(click.IntRange):
+    """A whole number in a range; errors call it so."""
+
+    name = "whole number"
+
+
 spec_arguments = click.argument(
     "specs", nargs=-1, required=True, metavar="FIGURE|PAPER...", shell_complete=complete_spec
 )
@@ -126,12 +132,8 @@ set_option = click.option(
     shell_complete=complete_set,
     help="Override a key of the spec or a parameter by its name, e.g. --set rounds=50 --set P=30.",
 )
-trials_option = click.option(
-    "--trials", type=click.IntRange(min=1), help="Number of trials; the same as --set trials=N."
-)
-rounds_option = click.option(
-    "--rounds", type=click.IntRange(min=0), help="Number of rounds; the same as --set rounds=N."
-)
+trials_option = click.option("--trials", type=Whole(min=1), help="Number of trials; the same as --set trials=N.")
+rounds_option = click.option("--rounds", type=Whole(min=0), help="Number of rounds; the same as --set rounds=N.")
 curve_option = click.option(
     "--curve",
     "curves",

@@ -8,6 +8,7 @@ import click
 
 from fedrepro.cli.options import (
     Length,
+    Whole,
     complete_claim,
     complete_panel,
     complete_spec,
@@ -52,9 +53,7 @@ COLUMN = (3.4, "3.4in")
 )
 @results_option
 @plots_option
-@click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), help="Number of figures drawn at a time (default: all cores)."
-)
+@click.option("--jobs", "-j", type=Whole(min=1), help="Number of figures drawn at a time (default: all cores).")
 def plot(
     specs: tuple[str, ...],
     tier: str,

@@ -10,6 +10,7 @@ import click
 
 from fedrepro.cli import colour, listing
 from fedrepro.cli.options import (
+    Whole,
     complete_panel,
     complete_spec,
     evidence_option,
@@ -47,7 +48,7 @@ FAILURES = ("not-reproduced", "text-against-figure", "within-noise", "fails", "u
     help="Exit with code 1 if a claim has this verdict, or if a result is stale.",
 )
 @click.option("--no-pictures", is_flag=True, help="Leave out the pictures, which saves time.")
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes that draw (default: all cores).")
+@click.option("--jobs", "-j", type=Whole(min=1), help="Processes that draw (default: all cores).")
 def report(
     specs: tuple[str, ...],
     tier: str,
@@ -164,7 +165,7 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
 @click.argument("figure", metavar="FIGURE|CLAIM", shell_complete=complete_spec)
 @largest_tier_option("results")
 @click.option("--panel", shell_complete=complete_panel, help="Show only one panel.")
-@click.option("--at", type=click.IntRange(min=0), metavar="ROUND", help="Read the curves at this round.")
+@click.option("--at", type=Whole(min=0), metavar="ROUND", help="Read the curves at this round.")
 @click.option(
     "--format",
     "form",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedrepro.cli import colour
-from fedrepro.cli.options import Choice, complete_spec, json_option, results_option
+from fedrepro.cli.options import Choice, Whole, complete_spec, json_option, results_option
 from fedrepro.errors import UserError, counted, nearest
 from fedrepro.progress import duration
 from fedrepro.spec import nodes
@@ -56,7 +56,7 @@ hours_option = click.option(
 
 trials_option = click.option(
     "--trials",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Trials to run, at most the figure's (default: by the predicted time). Stored results keep theirs.",
 )
 
@@ -114,7 +114,7 @@ def plan(
 @_shared
 @hours_option
 @trials_option
-@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Parallel workers (default: all cores).")
+@click.option("--jobs", "-j", type=Whole(min=1), help="Parallel workers (default: all cores).")
 @click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 def run(
     specs: tuple[str, ...],

@@ -193,7 +193,7 @@ def _end(source: FigureData, panel: Panel, curve: Curve, at: int | None) -> End:
 def _row(end: End, mean: str, bits: bool) -> list[str]:
     if not end.values.size:
         return [end.curve.label, "", "", "0", "", "", *[""] * bits, end.note]
-    sd = f"{end.values.std(ddof=1):.2g}" if end.values.size > 1 else ""
+    sd = _two_digits(float(end.values.std(ddof=1))) if end.values.size > 1 else ""
     first, last = end.rounds.min(), end.rounds.max()
     rounds = f"{first:g}" if first == last else f"{first:g} to {last:g}"
     sent = [f"{end.uplink_scalars:,.0f}", *[f"{end.uplink_bits:,.0f}"] * bits]
@@ -214,3 +214,9 @@ def _cost(source: FigureData, curve: Curve, trial: int, at: int | None, axis: st
     rows = source.runs.all_rows(curve.setting.series, trial)
     sent = rows[axis]
     return float(sent[-1] if at is None else sent[rows["round"] <= at][-1])
+
+
+def _two_digits(number: float) -> str:
+    """Return a number with two significant digits, without a power of ten from 100 up to a million."""
+    text = f"{number:.2g}"
+    return f"{float(text):,.0f}" if 100 <= float(text) < 1e6 else text

@@ -107,9 +107,17 @@ _TEX = str.maketrans(
 
 
 def _tex_cell(text: str) -> str:
-    """Return a cell for LaTeX; text between double asterisks is bold."""
+    """Return a cell for LaTeX; text between double asterisks is bold, and 1.5e-16 has its power of ten."""
+    text = re.sub(r"(?<![\w.])(-?[\d.]+)e([+-]?)0*(\d+)\b", _power_of_ten, text)
     bold = re.fullmatch(r"\*\*(.*)\*\*(.*)", text)
-    return f"\\textbf{{{_tex(bold[1])}}}{_tex(bold[2])}" if bold else _tex(text)
+    if bold is None:
+        return _tex(text)
+    mathematics = "\\boldmath " if "$" in bold[1] else ""
+    return f"\\textbf{{{mathematics}{_tex(bold[1])}}}{_tex(bold[2])}"
+
+
+def _power_of_ten(found: re.Match[str]) -> str:
+    return f"${found[1]} \\times 10^{{{found[2].removeprefix('+')}{found[3]}}}$"
 
 
 def _tex(text: str) -> str:

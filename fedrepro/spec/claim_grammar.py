@@ -345,10 +345,13 @@ def problems(claim: Claim, panels: Mapping[str, Panel], axes: Sequence[str]) -> 
     nodes = list(parts(tree))
     names = {name for node in nodes if (name := called(node))}
     known = (*READERS, *PLAIN, *ALONE)
-    for name in sorted({n.id for n in nodes if isinstance(n, ast.Name)} - set(known)):
-        near = f", write {SYNONYMS[name]}" if name in SYNONYMS else nearest(name, known)
+    metrics = {metric for panel in panels.values() for curve in panel.curves for metric in curve.setting.metrics}
+    written_for = {**{metric: f"y(at='end', metric='{metric}')" for metric in metrics}, **SYNONYMS}
+    unknown = sorted({n.id for n in nodes if isinstance(n, ast.Name)} - set(known))
+    for name in unknown:
+        near = f", write {written_for[name]}" if name in written_for else nearest(name, known)
         yield f"'{name}' is not a function of checks{near} (functions: {', '.join(known)})"
-    if not names & set(READERS):
+    if not unknown and not names & set(READERS):
         yield f"the check reads no curve; use {', '.join(f'{name}()' for name in READERS)}"
     errors = []
     for node, function, keywords in readers(tree):
