@@ -370,6 +370,27 @@ def test_a_check_without_words_has_one_reading(known: Callable[..., Any]) -> Non
 # -- robustness --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("check", "first_rounds"),
+    [
+        ("mean(y(since=20, Q2=1)) < mean(y(since=20, Q2=5))", ["since=20", "since=10", "since=25"]),
+        ("slope(since=10, Q2=1) < -1 and slope(since=100, Q2=5) < 0", ["since=10", "since=5", "since=12"]),
+        ("y(since=1, Q2=1) < y(since=1, Q2=5)", ["since=1"]),
+        ("y(at='end', Q2=1) < 1", [""]),
+    ],
+)
+def test_a_check_without_words_is_read_from_earlier_and_later_rounds_on(
+    figure: Figure, check: str, first_rounds: list[str]
+) -> None:
+    claim = dataclasses.replace(figure.claims[0], check=check, words="", or_read="", earlier="")
+    found, total = readings.of(claim, {panel.id: panel for panel in figure.panels}, 10)
+    assert total == len(found) == len(first_rounds)
+    assert found[0].check == check
+    assert [first in reading.check for first, reading in zip(first_rounds, found, strict=True)] == [True] * total
+    names = [classes.value_in_words(*item) for reading in found for item in reading.values.items()]
+    assert names == list(readings.WINDOWS)[: len(names)]
+
+
 def test_a_planted_claim_turns_with_the_level_and_says_where(known: Callable[..., Any]) -> None:
     # A is first to half a percent and to one; B is first to everything above: A is slow at the start, B at the end.
     rounds = np.arange(101)

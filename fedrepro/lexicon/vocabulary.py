@@ -95,8 +95,9 @@ def lexicon() -> Lexicon:
 
 
 def value_in_words(dimension: str, value: Any) -> str:
-    """Return a value of a dimension with its unit."""
-    unit = lexicon().dimensions[dimension].unit
+    """Return a value of a dimension with its unit; of a dimension that is not in the lexicon, as it is."""
+    known = lexicon().dimensions.get(dimension)
+    unit = known.unit if known is not None else ""
     if isinstance(value, str) or not unit:
         return str(value)
     if unit.startswith(("share", "relative")):

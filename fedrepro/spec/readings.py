@@ -24,6 +24,13 @@ AGGREGATE, MEDIAN_FROM = "aggregate", 10
 """The dimension of how trials are summarized, and the fewest trials whose median has a useful interval."""
 
 
+WINDOW = "window of rounds"
+"""The dimension of a check without words that reads the curves from a round on."""
+WINDOWS = {"as written": 1.0, "from half of its first round on": 0.5, "from 1.25 times its first round on": 1.25}
+"""The values of this dimension, with the factor of the first round."""
+_SINCE = re.compile(r"\bsince=([1-9]\d+)\b")
+"""The first round of a window. Rounds below 10 leave out the initial point or a single step."""
+
 _ALONE = re.compile(rf"\b({'|'.join(claim_grammar.ALONE)})\(")
 
 
@@ -80,14 +87,27 @@ def leading(dimension: str) -> Any:
 def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Reading], int]:
     """Return the readings of a claim, the leading one first, and how many there are in all.
 
-    trials : the number of trials, which decides whether their median is a reading too. A check without words has one.
+    trials : the number of trials, which decides whether their median is a reading too. A check without words has one,
+    or one for each window of rounds.
     """
     if not claim.words and len(_by_reader(claim)) == 1:
-        return [Reading({}, (claim.check,))], 1
+        windows = _windows(claim.check)
+        return windows, len(windows)
     distinct: dict[str, Reading] = {}
     for reading in _every(claim, panels, trials):
         distinct.setdefault(reading.check, reading)
     return _sampled(list(distinct.values())), len(distinct)
+
+
+def _windows(check: str) -> list[Reading]:
+    """Return a check without words as it is written, and with earlier and later windows of the rounds that it reads."""
+    if not _SINCE.search(check):
+        return [Reading({}, (check,))]
+
+    def moved(factor: float) -> str:
+        return _SINCE.sub(lambda since: f"since={round(factor * int(since[1]))}", check)
+
+    return [Reading({WINDOW: value}, (moved(factor),)) for value, factor in WINDOWS.items()]
 
 
 def _every(claim: Claim, panels: Mapping[str, Panel], trials: int) -> Iterator[Reading]:
