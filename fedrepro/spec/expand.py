@@ -163,6 +163,12 @@ class Expander:
                 )
         return entries
 
+    def _other_problem(self, name: str) -> str:
+        """Return how a series' name ends if its problem is another one than the spec's."""
+        node = self.root.get("problem")
+        usual = self.resolve.problem_name(node.named()) if node is not None else name
+        return f" problem={name}" if name != usual else ""
+
     def _point(self, panel: Node, item: Node, entry: registry.MethodEntry, point: Point, y: str) -> _Draft | None:
         """Return the curve at one point of a sweep; None on errors."""
         problem, problem_params = self.resolve.problem(panel, point)
@@ -199,8 +205,9 @@ class Expander:
         params = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
         explicit = {k: values[k] for k in params if k in values}
         usual = problem_values(self.root.get("problem"), parts.problem)
+        series = _series(entry.name, explicit, parts.names, parts.problem_params, usual, own_rounds, own_every)
         setting = Setting(
-            series=_series(entry.name, explicit, parts.names, parts.problem_params, usual, own_rounds, own_every),
+            series=series + self._other_problem(parts.problem.name),
             problem=parts.problem.name,
             problem_params=parts.problem_params,
             dataset=parts.dataset.entry.name,
