@@ -18,11 +18,11 @@ def ratings(users=23, items=17, count=160, seed=0, values=(1.0, 2.0, 3.0, 4.0, 5
     return Ratings(user[order], item[order], rng.choice(np.array(values), size=count), users, items)
 
 
-def small(p=4, seed=0, data=None, **parameters):
+def small(p=4, seed=0, data=None, kind=Completion, **parameters):
     """A problem of p clients on ``ratings``."""
     data = ratings(seed=seed) if data is None else data
     client = np.random.default_rng(seed + 1).permutation(np.arange(data.users) % p)
-    return Completion(data, client, **{"r": 3, "lam": 0.03, "gam": 0.02, **parameters})
+    return kind(data, client, **{"r": 3, "lam": 0.03, "gam": 0.02, **parameters})
 
 
 def dense(problem, test=False):

@@ -40,6 +40,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "dataset": registry.datasets(),
     "partition": registry.partitions(),
 }
+COMPLETION = ("completion", "completion-split", "completion-steps")
+"""The problems with the metrics of matrix completion."""
 REGISTERED = [(kind, name) for kind, table in TABLES.items() for name in table]
 
 Call = Callable[..., Result]
@@ -363,9 +365,9 @@ def test_panels_and_axes_are_explained(experiments: Path, monkeypatch: pytest.Mo
         ("shift", ["problem shift", "dataset shift", "parameter shift"]),
         ("Shift", ["problem shift"]),
         ("TwoDigits", ["partition two_digits"]),
-        ("objective", [f"metric {problem}.objective" for problem in ("clustering", "completion", "completion-split")]),
+        ("objective", [f"metric {problem}.objective" for problem in ("clustering", *COMPLETION)]),
         ("completion.objective", ["metric completion.objective"]),
-        ("users", ["partition users", "metric completion.users", "metric completion-split.users", "parameter users"]),
+        ("users", ["partition users", *(f"metric {problem}.users" for problem in COMPLETION), "parameter users"]),
         ("columns", ["panel option columns", "panel option columns", "spec key columns"]),
         ("table.columns", ["panel option columns"]),
         ("bars.lines", ["panel option lines"]),

@@ -249,7 +249,8 @@ def test_the_error_on_held_back_data_decides_where_the_problem_has_it(duel: Duel
     assert " in mse_train (one trial" in duel(*words, "--set", "test=0").output.splitlines()[-1]
     problems = registry.problems()
     metrics = {name: dueling._metric(problem, None, {}) for name, problem in problems.items()}
-    decide = {"completion": "rmse", "completion-split": "rmse", "imc-observed": "rmse", "regression": "mse"}
+    by_error = ("completion", "completion-split", "completion-steps", "imc-observed")
+    decide = {**dict.fromkeys(by_error, "rmse"), "regression": "mse"}
     assert metrics == {name: decide.get(name, problem.default_metrics[0]) for name, problem in problems.items()}
     assert {metrics["personal"], metrics["personal-side"], metrics["gcca-deep"]} == {"accuracy"}, "test accuracy"
 

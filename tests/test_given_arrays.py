@@ -240,8 +240,14 @@ OWN = {
 """By problem on data of the user's own, the arrays of its data."""
 
 
+DERIVED = {"completion-steps": "completion"}
+"""Problems that read their data as another one does."""
+
+
 def test_the_arrays_of_every_problem_are_known() -> None:
-    assert set(MASKED) | set(OWN) == set(registry.problems())
+    problems = registry.problems()
+    assert set(MASKED) | set(OWN) | set(DERIVED) == set(problems)
+    assert all(problems[name].cls.__mro__[1] is problems[of].cls for name, of in DERIVED.items())
 
 
 @pytest.mark.parametrize(("problem", "field"), [(p, field) for p in OWN for field in OWN[p]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedrepro
-from fedrepro import registry
+from fedrepro import Ratings, registry
 from fedrepro.datasets.own_types import ClientImages, Entries, Measured, SplitRatings
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.partitions.given import Given
@@ -31,6 +31,9 @@ def arrays(name: str):
     if name == "completion-split":
         user, item, rating, test, region = module("ratings").arrays()
         return SplitRatings(user, item, rating, 120, 40, test=test, client=region), region
+    if name == "completion-steps":
+        user, item, rating, _, region = module("ratings").arrays()
+        return Ratings(user, item, rating, 120, 40), region
     if name == "imc-observed":
         client, item, value, Z = module("entries").arrays()
         return Entries(client, item, value, Z, 25), None
@@ -43,12 +46,14 @@ def arrays(name: str):
 
 PARAMETERS = {
     "completion-split": {"r": 2, "lam": 0.1, "gam": 0.1},
+    "completion-steps": {"r": 2, "lam": 0.1, "gam": 0.1, "inner": 3},
     "imc-observed": {"r": 2, "test": 0.25},
     "regression": {"test": 0.3},
     "personal-side": {"widths": [2, 2, 4, 2]},
 }
 METHODS = {
     "completion-split": ("fedmc-admm", {"m": 2}),
+    "completion-steps": ("fedmc-admm", {"m": 2, "N": 3}),
     "imc-observed": ("imc-perfedsi", {"eta": 0.2, "m": 5}),
     "regression": ("shift-perfedsi", {"m": 5}),
 }
@@ -90,9 +95,8 @@ def test_written_and_read_it_is_the_one_in_memory_and_the_caller_keeps_his_array
         return
     algorithm, chosen = METHODS[name]
     method = registry.methods()[algorithm].make(**chosen)
-    metrics = [
-        m for m in cls.metrics if m in ("rmse", "rmse_train", "objective", "mse", "mse_train", "variance", "error")
-    ]
+    known = ("rmse", "rmse_train", "objective", "mse", "mse_train", "variance", "error", "moves_u")
+    metrics = [metric for metric in cls.metrics if metric in known]
     in_memory, read_back = (fedrepro.run(method, problem, 3, metrics=metrics) for problem in (made, stored))
     for metric in metrics:
         assert in_memory[metric].tobytes() == read_back[metric].tobytes()

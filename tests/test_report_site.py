@@ -135,7 +135,8 @@ def test_every_link_leads_to_a_page_and_a_place_in_it(computed: Path, pages: dic
 
 def test_links_to_lists_of_claims_name_what_can_be_chosen_and_list_as_many_as_they_say(pages: dict[str, Any]) -> None:
     options = re.findall(r'<option value="([^"]*)"', pages["find.html"].text)
-    claim = r'<li data-paper="(.*?)" data-total=".*?" data-verdict="(.*?)" data-evidence="(.*?)" data-mark="(.*?)" data-figure=".*?">'
+    data = ('paper="(.*?)"', 'total=".*?"', 'verdict="(.*?)"', 'evidence="(.*?)"', 'mark="(.*?)"', 'figure=".*?"')
+    claim = f"<li {' '.join(f'data-{part}' for part in data)}>"
     items = re.findall(claim, pages["find.html"].text)
     assert len(items) == 3
     parts = re.findall(r'href="find\.html#(.*?)" title="(\d+) ', pages["index.html"].text)

@@ -12,6 +12,7 @@ import fedrepro
 from fedrepro.problems.clustering.problem import Clustering
 from fedrepro.problems.clustering.state import State
 from fedrepro.problems.completion.problem import Completion
+from fedrepro.problems.completion.problem_steps import STEPS, StepCompletion
 from fedrepro.problems.completion.state import State as Factors
 from fedrepro.runs.compute.drive import run
 
@@ -173,3 +174,39 @@ def test_the_scale_of_beta_is_the_largest_curvature_squared_over_the_smallest() 
     assert problem.measure(state, ("beta_scale",))["beta_scale"] == pytest.approx(max(L) ** 2 / min(L), rel=1e-12)
     state.U[problem.client(1)] = 0.0
     assert problem.measure(state, ("beta_scale",))["beta_scale"] == pytest.approx(1e12 * max(L[0], *L[2:]) ** 2)
+
+
+@pytest.mark.parametrize("reg", ["l2", "l1"])
+@pytest.mark.parametrize("inner", [1, 4])
+def test_the_steps_of_completion_are_those_of_the_next_round(reg: str, inner: int) -> None:
+    problem = small(kind=StepCompletion, reg=reg, lam=0.3, gam=0.1, inner=inner)
+    method, names = fedrepro.FedMCADMM(m=problem.p, N=inner, beta=2.0), tuple(STEPS)
+    before: Factors | None = None
+    seen: dict[str, float] = {}
+    for number, state in enumerate(method.rounds(problem, np.random.default_rng(0))):
+        assert state.W is not None
+        if before is not None and before.W is not None:
+            assert seen["moves_v"] == pytest.approx(np.sum((state.V - before.V) ** 2), rel=1e-9)
+            moved = {"moves_u": np.sum((state.U - before.U) ** 2), "moves_w": np.sum((state.W - before.W) ** 2)}
+            for name, length in moved.items():  # one step from here to there is the shortest way
+                assert seen[name] == pytest.approx(length, rel=1e-9) if inner == 1 else seen[name] > length / inner
+        assert problem.measure(state, ("apart",))["apart"] == pytest.approx(np.sum((state.W - state.V) ** 2), rel=1e-12)
+        kept = state.U.copy(), state.V.copy(), state.W.copy()
+        seen = problem.measure(state, names)
+        assert all(map(np.array_equal, kept, (state.U, state.V, state.W)))
+        before = Factors(*kept[:2], W=kept[2])
+        if number == 6:
+            break
+    assert seen["apart"] > 0.0
+
+
+def test_steps_need_local_copies_and_leave_the_other_metrics_as_they_are() -> None:
+    problem, usual = small(kind=StepCompletion), small()
+    state = point(problem, 3)
+    state.Y, state.beta = np.zeros_like(state.W), 1.0
+    others = ("objective", "gap", "nnz")
+    assert {n: v for n, v in problem.measure(state, (*others, "apart")).items() if n in others} == usual.measure(
+        state, others
+    )
+    state.W = None
+    assert np.isnan(problem.measure(state, ("moves_u",))["moves_u"])
