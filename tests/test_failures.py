@@ -90,7 +90,12 @@ def test_the_shell_completes_figures_methods_panels_and_keys(small: Path) -> Non
     assert "fedc/fig5" in completed("plot", "fedc/")
     assert "fedc/fig5" in completed("failures", "fedc/")
     assert completed("describe", "fedcg") == ["fedcgds", "fedcgds-sncp"]
-    for words in (("plot", spec, "--panel"), ("run", spec, "--only"), ("show", spec, "--panel")):
+    for words in (
+        ("plot", spec, "--panel"),
+        ("run", spec, "--only"),
+        ("run", spec, "--panel"),
+        ("show", spec, "--panel"),
+    ):
         assert completed(*words, "") == ["a", "b"]
     assert completed("plot", spec, "--panel", "b") == ["b"]
     assert completed("run", spec, "--set", "ro") == ["rounds"]

@@ -132,7 +132,7 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     )
     small.write_text(text)
     planned = json.loads(fedrepro("plan", small, "--only", "b", "--json").output)
-    part = fedrepro("run", small, "--jobs", 1, "--only", "b")
+    part = fedrepro("run", small, "--jobs", 1, "--panel", "b")
     assert f"{planned['in_all']['todo']} runs computed, 0 reused" in part.output
     assert json.loads(fedrepro("plan", small, "--only", "b", "--json").output)["in_all"]["todo"] == 0
     assert part.exit_code == 0, part.output

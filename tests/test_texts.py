@@ -36,6 +36,7 @@ def test_every_format_has_the_same_numbers(shown: Callable[..., str]) -> None:
     facts = json.loads(shown("json"))
     assert [facts[key] for key in ("figure", "tier", "stale")] == ["beyond/small", "quick", []]
     panels = facts["panels"]
+    assert [panel["scale"] for panel in panels] == [1, 1]
     rows = list(csv.DictReader(io.StringIO(shown("csv"))))
     assert [row["panel"] for row in rows] == ["a"] * 4 + ["b"] * 4
     listed = [{"panel": panel["panel"], **row} for panel in panels for row in panel["rows"]]

@@ -81,7 +81,9 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
-@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel.")
+@click.option(
+    "--only", "--panel", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel."
+)
 @curve_option
 @trials_option
 @rounds_option
@@ -233,7 +235,9 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
     help="Compute the I-th of N parts of the runs and write no results: for job arrays (docs/many-machines.md).",
 )
 @memory_option
-@click.option("--only", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel.")
+@click.option(
+    "--only", "--panel", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel."
+)
 @curve_option
 @trials_option
 @rounds_option

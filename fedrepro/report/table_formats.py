@@ -45,11 +45,15 @@ def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
 
 
 def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], facts: Mapping[str, Any]) -> str:
-    """Return the facts and ``"panels": [{"panel", "title", "rows"}]``, with rows of numbers; null for none."""
+    """Return the facts and ``"panels": [{"panel", "title", "scale", "rows"}]``, with rows of numbers; null for none.
+
+    scale : the factor of the numbers in a table, 100 for percent.
+    """
     listed = [
         {
             "panel": panel.id,
             "title": panel.title,
+            "scale": panel.options.get("scale", 1),
             "rows": [{name: _finite(value) for name, value in row.items() if name != "panel"} for row in rows],
         }
         for panel, rows in panels
