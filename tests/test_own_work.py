@@ -120,7 +120,7 @@ def test_without_a_name_ones_own_figures_with_results_are_among_all(
     written = fedrepro("report", "--no-pictures", "--results", tmp_path / "results", "--out", tmp_path / "pages")
     assert written.exit_code == 0, written.output
     start = (tmp_path / "pages" / "report" / "index.html").read_text()
-    assert re.search(r">mine</a>: None of 1 claim is tested at the published sizes yet; on less evidence 1 \w+", start)
+    assert re.search(r">mine</a>: 1 claim: 1 \w+", start)
 
 
 def test_results_in_the_older_folder_of_studies_are_taken_over(small: Path, fedrepro: Call, tmp_path: Path) -> None:

@@ -302,8 +302,10 @@ def test_files_beside_a_panel_hold_its_numbers(computed: Path) -> None:
 
 
 def test_the_line_of_a_paper_is_counted() -> None:
-    def row(verdict: str, level: str) -> Any:
-        return SimpleNamespace(verdict=verdict, level=level)
+    def row(verdict: str, level: str, figure: str = "fedc/fig5") -> Any:
+        return SimpleNamespace(verdict=verdict, level=level, figure=figure, tier="quick")
+
+    assert claim_index.count_sentence([row("holds", "quick", "mine/x")] * 2) == "2 claims: 2 holds"
 
     full = [row("reproduced", "paper")] * 3 + [row("within noise", "paper")]
     less = [row("holds", "quick"), row("fails", "stand-in")]

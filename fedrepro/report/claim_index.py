@@ -17,7 +17,7 @@ from fedrepro.report.addresses import file_name
 from fedrepro.report.gather_contents import Report, Section
 from fedrepro.report.summaries import Sentence
 from fedrepro.spec import discrepancies
-from fedrepro.spec.find import is_study
+from fedrepro.spec.find import is_study, of_own_study
 
 PAPERS = "papers"
 """The group of all papers' claims."""
@@ -147,11 +147,13 @@ def class_table(rows: Sequence[Row]) -> list[tuple[str, list[int]]]:
 
 
 def count_sentence(rows: Sequence[Row]) -> str:
-    """Return one sentence with the counts of verdicts, without its full stop."""
+    """Return one sentence with the counts of verdicts, without its full stop. A user's own study has no other sizes."""
     full = [row for row in rows if row.level == PAPER]
     less = [row for row in rows if row.level != PAPER]
     standing = sum(row.level == STAND_IN for row in rows)
     claims = f"{len(rows)} claim{'s' if len(rows) != 1 else ''}"
+    if rows and all(of_own_study(row.figure, row.tier) for row in rows):
+        return f"{claims}: {counted(rows)}"
     if not full:
         sentence = f"None of {claims} is tested at the published sizes yet"
     else:

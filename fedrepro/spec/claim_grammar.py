@@ -295,9 +295,15 @@ def value(keywords: Mapping[str, ast.expr], name: str, default: Any) -> Any:
     return constant(keywords[name]) if name in keywords else default
 
 
+_NO_VALUE = object()
+"""What is equal to no value of a selector."""
+
+
 def pick(curves: tuple[Curve, ...], selectors: Mapping[str, Any]) -> Curve:
     """Return the only curve whose values agree with every selector. Raises UserError if there is none or several."""
-    matching = [c for c in curves if all(k in c.select and c.select[k] == v for k, v in selectors.items())]
+    matching: Sequence[Curve] = curves
+    for name, wanted in selectors.items():  # the first one leaves few for the others
+        matching = [curve for curve in matching if curve.select.get(name, _NO_VALUE) == wanted]
     if len(matching) != 1:
         valid = {k for c in curves for k in c.select}
         for key in selectors:
