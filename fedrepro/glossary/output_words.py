@@ -14,6 +14,9 @@ MEANINGS: Mapping[str, str] = {
         "interval is over trials"
     ),
     "reading": "one way to understand the vague words of a claim; a claim is judged under all of them",
+    "window of rounds": (
+        "from which round on a check without words reads the curves: the one that it has, half of it, or 1.25 times it"
+    ),
     "evidence": "what a verdict rests on: paper tier, fewer trials, a variant of the data, a smaller tier, a stand-in",
     "stale": "not computed by today's code, or from another version of the spec or the data",
     "stand-in": "generated data in place of a dataset that is absent; its results never count for a claim",
@@ -34,6 +37,7 @@ MEANINGS: Mapping[str, str] = {
 """What each word means."""
 
 ALSO: Mapping[str, tuple[str, ...]] = {
+    "window of rounds": ("window",),
     "numbers sent up": ("uplink",),
     "bits sent up": ("bits",),
     "seed": ("seeds",),
