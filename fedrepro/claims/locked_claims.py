@@ -176,9 +176,13 @@ def words_used(claim: Claim, texts: Mapping[str, str], figure: Figure) -> set[st
 
 
 def definitions(names: Iterable[str]) -> dict[str, Any]:
-    """Return the definitions of words and dimensions of today's lexicon, without their explanations."""
+    """Return the definitions of words and dimensions of today's lexicon, without their explanations.
+
+    The windows of rounds of checks without words are among them.
+    """
     entries: dict[str, Word | Dimension] = {**lexicon().words, **lexicon().dimensions}
-    return {name: definition(entries[name]) for name in names if name in entries}
+    known = {name: definition(entry) for name, entry in entries.items()} | {readings.WINDOW: readings.WINDOWS}
+    return {name: known[name] for name in names if name in known}
 
 
 def settings_hash(claim: Claim, figure: Figure) -> str:

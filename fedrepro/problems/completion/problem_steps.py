@@ -29,6 +29,7 @@ STEPS = by_name(
     Metric("moves_w", "Σ ‖W steps‖²", "lower", "squared lengths of the W steps of the next round with all clients"),
     Metric("moves_v", "‖V step‖²", "lower", "squared change of V in the next round with all clients"),
 )
+ARTIFACTS = completion.ARTIFACTS
 METRICS = {**completion.METRICS, **STEPS}
 PARAMETERS = {**completion.PARAMETERS, "inner": 10}
 
@@ -141,5 +142,5 @@ add_problem(
     StepCompletion,
     "Matrix completion that also measures the steps of a round (fedmc Theorem 4.7)",
     data_kind="ratings",
-    artifacts=completion.ARTIFACTS,
+    artifacts=ARTIFACTS,
 )
