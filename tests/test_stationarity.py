@@ -188,7 +188,7 @@ def test_the_steps_of_completion_are_those_of_the_next_round(reg: str, inner: in
         if before is not None and before.W is not None:
             assert seen["moves_v"] == pytest.approx(np.sum((state.V - before.V) ** 2), rel=1e-9)
             moved = {"moves_u": np.sum((state.U - before.U) ** 2), "moves_w": np.sum((state.W - before.W) ** 2)}
-            for name, length in moved.items():  # one step from here to there is the shortest way
+            for name, length in moved.items():  # N steps move at most N times the sum of their squared lengths
                 assert seen[name] == pytest.approx(length, rel=1e-9) if inner == 1 else seen[name] > length / inner
         assert problem.measure(state, ("apart",))["apart"] == pytest.approx(np.sum((state.W - state.V) ** 2), rel=1e-12)
         kept = state.U.copy(), state.V.copy(), state.W.copy()

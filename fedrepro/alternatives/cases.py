@@ -22,7 +22,7 @@ TOGETHER = ("printed", "released")
 """Origins whose values are also applied all together."""
 
 CONDITION = "condition"
-"""What a claim's key ``theorem`` says of a claim on a theorem's condition."""
+"""The value of a claim's key ``theorem`` if the claim is about a theorem's condition."""
 
 SUFFIX = ".settings"
 """The end of the folder of a figure's cases, beside its results."""
@@ -86,7 +86,7 @@ def _axes(panel: Panel) -> tuple[str, str]:
 def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case | None:
     """Return a case, or None if no claim of the figure reads a curve that changes.
 
-    A claim on a theorem's condition says whether certain values satisfy it: other values of these are another claim.
+    Claims that certain values meet a theorem's condition are left out if the case changes these values.
     """
     other = changed(figure, alternatives)
     own = {setting.series for setting in figure.settings()}
@@ -100,7 +100,7 @@ def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case
 
 
 def _conditions(claim: Claim) -> set[str]:
-    """Return the parameters whose values a claim on a theorem's condition is about; none for another claim."""
+    """Return the parameters that a claim about a theorem's condition reads; none for other claims."""
     return set(re.findall(r"\bparameter\('(\w+)'", claim.check)) if claim.theorem == CONDITION else set()
 
 

@@ -8,7 +8,7 @@ The class of a claim says how the answer at the leading reading compares with th
 - *turns round*: some readings give the opposite answer.
 
 Within noise is no opposite answer. Readings that these results cannot answer, for example because too few rounds were
-computed, are counted apart. A check without words of the lexicon has *one reading*, unless it reads a window of rounds.
+computed, are counted separately. A check without words has *one reading*, unless it starts at a certain round.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
 """The rows of each table: the things that a spec can name, with explanations."""
 
 ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: name for name in TABLES}}
-"""Other words for the tables: the singular, and what the rest of the program calls algorithms."""
+"""Other words for the tables: singulars, and ``methods`` for algorithms."""
 
 
 @click.command("list")

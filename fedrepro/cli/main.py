@@ -45,7 +45,7 @@ OTHER_WORDS = {
     "claims": "verdict", "compute": "run", "draw": "plot", "explain": "describe", "figure": "plot", "numbers": "show",
     "results": "show", "search": "list", "sweep": "run", "table": "show", "verify": "check",
 }  # fmt: skip
-"""Words that are no commands, with the command that does it."""
+"""Words that users may type instead of a command, with the command."""
 
 COMPUTING = (["check"], ["duel"], ["run"], ["settings", "run"])
 """Commands that run from a snapshot of the program (``fedrepro.snapshot``)."""

@@ -71,7 +71,7 @@ def _keys(node: nodes.Node, before: str = "") -> list[str]:
 
 
 class Choice(click.Choice[str]):
-    """One of several words; an error names the nearest one. also : other words for some of them."""
+    """One of several words; an error names the nearest one. also : synonyms, with the word for each."""
 
     def __init__(self, choices: Iterable[str], also: Mapping[str, str] | None = None) -> None:
         super().__init__(list(choices))
@@ -86,7 +86,7 @@ class Choice(click.Choice[str]):
 
 
 class Whole(click.IntRange):
-    """A whole number in a range; errors call it so."""
+    """A whole number in a range; errors contain this name instead of "integer range"."""
 
     name = "whole number"
 

@@ -15,7 +15,7 @@ MEANINGS: Mapping[str, str] = {
     ),
     "reading": "one way to understand the vague words of a claim; a claim is judged under all of them",
     "window of rounds": (
-        "from which round on a check without words reads the curves: the one that it has, half of it, or 1.25 times it"
+        "the round at which a check without words of the lexicon starts: as written, half of it, or 1.25 times it"
     ),
     "evidence": "what a verdict rests on: paper tier, fewer trials, a variant of the data, a smaller tier, a stand-in",
     "stale": "not computed by today's code, or from another version of the spec or the data",

@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def total(self) -> str:
-        """The group with which it is counted: that of all papers, ``OWN_STUDIES``, or the user's study."""
+        """The group in which it is counted: all papers, ``OWN_STUDIES``, or the user's study."""
         return self.group if self.group == OWN_STUDIES or is_study(self.group) else PAPERS
 
     @property
@@ -147,7 +147,7 @@ def class_table(rows: Sequence[Row]) -> list[tuple[str, list[int]]]:
 
 
 def count_sentence(rows: Sequence[Row]) -> str:
-    """Return one sentence with the counts of verdicts, without its full stop. A user's own study has no other sizes."""
+    """Return one sentence with the counts of verdicts, without its full stop; for a user's own study without sizes."""
     full = [row for row in rows if row.level == PAPER]
     less = [row for row in rows if row.level != PAPER]
     standing = sum(row.level == STAND_IN for row in rows)

@@ -84,7 +84,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gz
 """Suffixes of compressed files; the repository's are ``.xz``, half the size of ``.gz``."""
 
 _NO_SIDECARS = (".check", ".answers", ".readings", ".effects")
-"""What is stored beside results in files that end like sidecars: checks and answers (until 0.1: the last two)."""
+"""Suffixes of other files beside results that end like sidecars. Only earlier versions wrote the last two."""
 
 STATES = ("ok", "diverged", "failed")
 """The possible outcomes of a run."""

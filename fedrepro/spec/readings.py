@@ -25,11 +25,11 @@ AGGREGATE, MEDIAN_FROM = "aggregate", 10
 
 
 WINDOW = "window of rounds"
-"""The dimension of a check without words that reads the curves from a round on."""
+"""The dimension of checks without words that start at a certain round."""
 WINDOWS = {"as written": 1.0, "from half of its first round on": 0.5, "from 1.25 times its first round on": 1.25}
-"""The values of this dimension, with the factor of the first round."""
+"""The values of this dimension, and the factor by which each multiplies the first round."""
 _SINCE = re.compile(r"\bsince=([1-9]\d+)\b")
-"""The first round of a window. Rounds below 10 leave out the initial point or a single step."""
+"""The first round that a check reads. Rounds below 10 are not varied: they only leave out the initial point."""
 
 _ALONE = re.compile(rf"\b({'|'.join(claim_grammar.ALONE)})\(")
 
@@ -87,8 +87,8 @@ def leading(dimension: str) -> Any:
 def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Reading], int]:
     """Return the readings of a claim, the leading one first, and how many there are in all.
 
-    trials : the number of trials, which decides whether their median is a reading too. A check without words has one,
-    or one for each window of rounds.
+    trials : the number of trials, which decides whether their median is a reading too. A check without words has one
+    reading, or one for each value of ``WINDOWS`` if it starts at a certain round.
     """
     if not claim.words and len(_by_reader(claim)) == 1:
         windows = _windows(claim.check)
@@ -100,7 +100,7 @@ def of(claim: Claim, panels: Mapping[str, Panel], trials: int) -> tuple[list[Rea
 
 
 def _windows(check: str) -> list[Reading]:
-    """Return a check without words as it is written, and with earlier and later windows of the rounds that it reads."""
+    """Return a check without words as it is written, and with an earlier and a later first round if it has one."""
     if not _SINCE.search(check):
         return [Reading({}, (check,))]
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from fedrepro.parameters import Range, Whole
 from fedrepro.problems.completion import problem as completion
+from fedrepro.problems.completion import stationarity
 from fedrepro.problems.completion.problem import Completion
 from fedrepro.problems.completion.state import State
-from fedrepro.problems.completion.stationarity import LEAST
 from fedrepro.protocols import Cost, Metric, Work, by_name
 from fedrepro.registry import add_problem
 
@@ -112,17 +112,12 @@ class StepCompletion(Completion):
         """Take the steps (14) and (15) of client i in place; return the sums of their squared lengths."""
         from fedrepro.problems.completion.kernels import gram, steps
 
-        L = max(float(np.linalg.norm(gram(W))), LEAST)
-        if self.reg == "l2":
-            shrink = {"alpha": L, "scale": 1.0 / (L + self.lam)}  # (66)
-        else:
-            shrink = {"delta": 1.0 / L, "tau": self.lam / L}  # (71)
         moved = np.zeros(2)
         for _ in range(self.inner):
-            before = U.copy()
-            steps(U, W, *self.by_user(self.client(i)), N=1, **shrink)
-            moved[0] += np.sum((U - before) ** 2)
-        ell = max(float(np.linalg.norm(gram(U))), LEAST) / self.p  # (12)
+            stepped = stationarity.stepped(self, i, U, W)
+            moved[0] += np.sum((stepped - U) ** 2)
+            U[:] = stepped
+        ell = max(float(np.linalg.norm(gram(U))), stationarity.LEAST) / self.p  # (12)
         of_W = {"alpha": ell, "scale": 1.0 / (ell + beta), "delta": 1.0 / self.p, "Q": pull}
         for _ in range(self.inner):
             before = W.copy()
