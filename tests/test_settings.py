@@ -12,11 +12,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 from click.testing import Result
 
 from fedrepro.alternatives import cases, costs, deciding, execution, kept_effects, kept_results, paired, ranking, survey
@@ -1056,3 +1058,20 @@ def test_a_margin_that_is_infinite_has_no_change() -> None:
     assert lost.words == "margin 12 rounds -> -infinite (never reached)"
     late = paired.Shift(0, "rounds", some, unknown, unknown, unknown, strict=True)
     assert late.words.startswith("margin 12 rounds -> open (not reached before the run ends)")
+
+
+def test_where_a_margin_is_infinite_the_trials_that_turn_are_counted() -> None:
+    margins = {"own": [[3.0, 5.0], [1.0, 2.0], [-1.0, 4.0], [2.0, np.nan]], "other": [[-np.inf, 1.0]] * 4}
+    readers: list[Any] = [SimpleNamespace(trials=4, values=np.array(values)) for values in margins.values()]
+    comparison: Any = SimpleNamespace(margin=lambda reader: reader.values[reader.chosen].mean(axis=0))
+    assert paired._turned(comparison, *readers) == 2  # the third fails before, and the fourth is open
+    some, never = (Interval(value, value, value) for value in (12.0, -np.inf))
+    lost = paired.Shift(0, "rounds", some, never, never, never, strict=True, turned=(9, 10))
+    assert lost.words == "margin 12 rounds -> -infinite (never reached); 9 of 10 trials turn [55 %, 100 %]"
+    assert dataclasses.replace(lost, turned=(1, 1)).words.endswith("; the only trial turns")  # one has no interval
+
+
+@pytest.mark.parametrize(("turned", "trials"), [(0, 3), (3, 3), (9, 10), (1, 76)])
+def test_the_interval_of_a_share_is_exact(turned: int, trials: int) -> None:
+    exact = scipy.stats.binomtest(turned, trials).proportion_ci(0.95, "exact")
+    assert paired.share_interval(turned, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)

@@ -74,6 +74,6 @@ def _loaded(claim: Any, entry: list[Any]) -> Effect:
 
 
 def _shift(entry: list[Any]) -> Shift:
-    number, unit, *margins, strict = entry
+    number, unit, *margins, strict, turned = entry
     before, after, change, decides = (Interval(*margin) for margin in margins)
-    return Shift(number, unit, before, after, change, decides, strict)
+    return Shift(number, unit, before, after, change, decides, strict, None if turned is None else tuple(turned))

@@ -24,7 +24,8 @@ class Shift:
     """The margin of one comparison of a claim before and after, and its change, over the same trials.
 
     before, after, change : at the place on the curves (of several rounds) that decides with our values. decides : the
-    margin after at the place that decides then, which can be another one.
+    margin after at the place that decides then, which can be another one. turned : how many of the trials, each by
+    itself, give the opposite answer after, and how many there are; None if the change is a number.
     """
 
     comparison: int
@@ -34,17 +35,21 @@ class Shift:
     change: Interval
     decides: Interval
     strict: bool
+    turned: tuple[int, int] | None = None
 
     @property
     def words(self) -> str:
         """The margin before and after, and its change with the interval, which one trial does not have.
 
-        A margin is infinite if a curve never reaches the level, or diverges; then there is no change to measure.
+        A margin is infinite if a curve never reaches the level, or diverges. Its change is no number then, and the
+        trials that turn are counted instead, with the exact interval of their share.
         """
         unit = f" {self.unit}" if self.unit else ""
         if not np.isfinite(self.change.value):
             before, after = (_value(margin.value, unit) for margin in (self.before, self.after))
             text = f"margin {before}, before and after" if before == after else f"margin {before} -> {after}"
+            if self.turned is not None:
+                text += f"; {share_in_words(*self.turned)}"
         else:
             change = f"{self.change.value:+.3g}"
             if self.change.low < self.change.high:
@@ -125,6 +130,24 @@ class Effect:
         return any(shift.moves for shift in self.shifts)
 
 
+def share_in_words(turned: int, trials: int) -> str:
+    """Return how many trials turn, with the interval of their share if there are several trials."""
+    if trials == 1:
+        return "the only trial turns" if turned else "the only trial does not turn"
+    low, high = share_interval(turned, trials)
+    return f"{turned} of {trials} trials turn{'s' if turned == 1 else ''} [{100 * low:.0f} %, {100 * high:.0f} %]"
+
+
+def share_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share (Clopper and Pearson, Biometrika 26, 1934)."""
+    from scipy.special import betaincinv
+
+    rest, tail = trials - successes, 0.025
+    low = float(betaincinv(successes, rest + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, rest, 1 - tail)) if rest else 1.0
+    return low, high
+
+
 def _value(margin: float, unit: str) -> str:
     """Return a margin in words, also of a curve that never reaches the level."""
     if np.isnan(margin):
@@ -188,7 +211,19 @@ def _shift(
     last = place if len(after) == len(before) else decides
     unit = judge.unit_of(comparison, own)
     change_there = changes[min(place, len(changes) - 1)]
-    return Shift(number, unit, before[place], after[last], change_there, after[decides], strict)
+    turned = None if np.isfinite(change_there.value) else (_turned(comparison, own, other), trials)
+    return Shift(number, unit, before[place], after[last], change_there, after[decides], strict, turned)
+
+
+def _turned(comparison: Comparison, own: Reader, other: Reader) -> int:
+    """Return how many trials, each by itself, give the opposite answer with the other values."""
+
+    def margin(reader: Reader, trial: int) -> float:
+        return float(_margin(comparison, reader, np.array([trial])).min())  # NaN if any is
+
+    pairs = [(margin(own, trial), margin(other, trial)) for trial in range(own.trials)]
+    known = [pair for pair in pairs if not np.isnan(pair).any()]
+    return sum(before * after < 0 for before, after in known)
 
 
 def _margin(comparison: Comparison, reader: Reader, chosen: np.ndarray) -> np.ndarray:
