@@ -135,13 +135,18 @@ def test_one_trial_of_a_stand_in_has_no_interval(duel: Duel, tmp_path: Path) -> 
 def test_columns_that_are_all_read_as_features_are_named(duel: Duel, tmp_path: Path) -> None:
     rows = [f"{k / 7},{k % 5},{k % 2},{k % 3}" for k in range(30)]
     (tmp_path / "my.csv").write_text("\n".join(["length,width,kind,client", *rows]))
-    words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "dataset.orientation=rows", "--set", "problem.K=2")
+    words = ("fedcgds", "fedcavg", "--data", "my.csv", "--set", "problem.K=2")
     few = ("--clients", 3, "--rounds", 1, "--trials", 1)
     assert (
         "features: 4 columns of my.csv (length, width, kind, client)\nIf a column contains labels or clients, say so "
         "with --set dataset.labels=COLUMN or --set dataset.client=COLUMN\n"
     ) in duel(*words, *few).output
-    (tmp_path / "fedcgds-fedcavg-my.yaml").unlink()
+    spec = tmp_path / "fedcgds-fedcavg-my.yaml"
+    assert "orientation: rows" in spec.read_text()
+    spec.unlink()
+    turned = duel(*words, *few, "--set", "dataset.orientation=columns")
+    assert "data file: M = 30, N = 4" in turned.output
+    spec.unlink()
     named = duel(*words, *few, "--set", "dataset.labels=kind").output
     assert "features: 3 columns of my.csv (length, width, client); labels: kind\n" in named
     assert "If a column" not in named

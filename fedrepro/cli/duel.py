@@ -63,7 +63,12 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
 @click.command()
 @click.argument("a", metavar="A", shell_complete=complete_method)
 @click.argument("b", metavar="B", shell_complete=complete_method)
-@click.option("--data", required=True, metavar="DATASET|FILE", help="A dataset, or a file of your own.")
+@click.option(
+    "--data",
+    required=True,
+    metavar="DATASET|FILE",
+    help="A dataset, or a file of your own (a CSV with one sample per row).",
+)
 @click.option(
     "--partition",
     metavar="PARTITION",
@@ -246,6 +251,8 @@ def _spec(
         if kind not in FILES:
             raise UserError(f"--data {data}: the problem {problem.name} reads no files of your own")
         dataset = {"name": FILES[kind], "path": data}
+        if kind == "samples" and Path(data).suffix == ".csv":
+            dataset["orientation"] = "rows"  # as nearly every CSV is written
     spread = partition or PARTITIONS.get(kind)
     files = dict.fromkeys(side.file for side in sides if side.file)
     if len(files) > 1:
