@@ -131,10 +131,10 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
         "  b: {like: a, x: uplink_scalars}", "  b: {like: a, curves: [{algorithm: fedcpalm, Q: 2}]}"
     )
     small.write_text(text)
-    planned = json.loads(fedrepro("plan", small, "--only", "b", "--json").output)
+    planned = json.loads(fedrepro("plan", small, "--panel", "b", "--json").output)
     part = fedrepro("run", small, "--jobs", 1, "--panel", "b")
     assert f"{planned['in_all']['todo']} runs computed, 0 reused" in part.output
-    assert json.loads(fedrepro("plan", small, "--only", "b", "--json").output)["in_all"]["todo"] == 0
+    assert json.loads(fedrepro("plan", small, "--panel", "b", "--json").output)["in_all"]["todo"] == 0
     assert part.exit_code == 0, part.output
     assert "2 runs computed" in part.output
     assert "(quick): 1 of 5 curves" in part.output
@@ -142,7 +142,7 @@ def test_only_one_panel_then_the_rest(fedrepro: Call, small: Path, tmp_path: Pat
     assert sidecar["complete"] is False
     assert sidecar["missing"] == ["4 curves: 0 of 2 trials"]
     assert "8 runs computed, 2 reused" in fedrepro("run", small, "--jobs", 1).output
-    wrong = fedrepro("run", small, "--only", "c")
+    wrong = fedrepro("run", small, "--panel", "c")
     assert wrong.exit_code == 2
     assert "there is no panel 'c'" in wrong.stderr
 

@@ -82,7 +82,7 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
 @click.option(
-    "--only", "--panel", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel."
+    "--panel", "--only", "only", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel."
 )
 @curve_option
 @trials_option
@@ -119,7 +119,7 @@ def plan(
       fedrepro plan --tier paper --fresh
       fedrepro plan experiments/fedc/fig5.yaml
       fedrepro plan experiments/fedc/*.yaml --tier paper
-      fedrepro plan fedc/fig1 --only b --tier paper
+      fedrepro plan fedc/fig1 --panel b --tier paper
       fedrepro plan gcca/fig9 --tier paper --memory 8G
     """
     from fedrepro.runs import runner
@@ -236,7 +236,12 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
 )
 @memory_option
 @click.option(
-    "--only", "--panel", metavar="PANEL", shell_complete=complete_panel, help="Compute only the runs of one panel."
+    "--panel",
+    "--only",
+    "only",
+    metavar="PANEL",
+    shell_complete=complete_panel,
+    help="Compute only the runs of one panel.",
 )
 @curve_option
 @trials_option
@@ -273,7 +278,7 @@ def run(
     Examples:
       fedrepro run experiments/fedc/fig5.yaml
       fedrepro run fedc/fig5 --tier paper --jobs 2
-      fedrepro run fedc/fig1 --only b --set rounds=50
+      fedrepro run fedc/fig1 --panel b --set rounds=50
       fedrepro run fedc/fig5 --curve "fedcgds m=10" --curve fedcavg --trials 20
       fedrepro run experiments/*/*.yaml --stand-in --plot
       fedrepro run gcca/fig9 --tier paper --memory 8G
@@ -448,7 +453,7 @@ def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = 
     known = {p.id for f in figures for p in f.panels}
     if panel is not None and panel not in known:
         raise UserError(
-            f"--only {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
+            f"--panel {panel}: there is no panel '{panel}'{nearest(panel, known)} (panels: {', '.join(sorted(known))})"
         )
     drawn = [curve for figure in figures for shown in figure.panels for curve in shown.curves]
     for name in curves:
