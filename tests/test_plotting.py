@@ -867,7 +867,7 @@ def test_an_absent_dataset_takes_a_line_and_no_axes():
     made_ = build(shown, frame, about)
     assert [ax.get_title(loc="left") for ax in made_.axes if ax.axison] == ["(c) digits"]
     said = absent_of(made_)
-    assert "(a) Netflix, objective; (b) Netflix, RMSE: no results: Netflix is absent" in said
+    assert "(a) Netflix, objective; (b) Netflix, RMSE: no results: computed without Netflix" in said
     assert "(d) Local: no results: failed" in said
     whole = build(dataclasses.replace(shown, panels=shown.panels[:2]), frame, about)
     assert whole.get_size_inches()[1] < 2, "no page of empty axes"

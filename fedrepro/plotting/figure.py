@@ -232,7 +232,7 @@ def lacking(panel: Panel, prepared: Prepared, source: FigureData) -> str:
     states = {d.dataset: d.state for d in source.sidecar.datasets}
     names = dict.fromkeys(c.setting.dataset for c in panel.curves)
     gone = [naming.dataset(name) for name in names if states.get(name) == "absent"]
-    why = f"{' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} absent" if gone else prepared.absent
+    why = f"computed without {' and '.join(gone)}" if gone else prepared.absent  # the data may be here now
     return (why if why.startswith("no ") else f"no results: {why}") if prepared.absent else ""
 
 

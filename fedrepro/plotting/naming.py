@@ -42,7 +42,7 @@ SYMBOLS: dict[str, tuple[str, str]] = {
 
 PHRASES: dict[str, tuple[str, str]] = {
     "per_alphabet": ("1 client an alphabet", "{} clients an alphabet"),
-    "per_client": ("1 item a client", "{} items a client"),
+    "per_client": ("1 item per client", "{} items per client"),
     "train": ("1 to train with", "{} to train with"),
     "test": ("1 to test with", "{} to test with"),
 }
@@ -93,7 +93,7 @@ PARTITIONS: dict[str, str] = {
     "given": "clients as given",
     "iid_images": "i.i.d.",
     "similarity": "non-i.i.d.",
-    "two_digits": "two digits a client",
+    "two_digits": "two digits per client",
     "uniform": "i.i.d.",
     "users": "by user",
 }
