@@ -496,6 +496,18 @@ def test_fewer_trials_than_the_results_have_are_read(small: Path, fedrepro: Call
     assert "1 of 2 trials" in fedrepro("show", small, "--set", "trials=1").stdout
 
 
+def test_claims_are_listed_with_their_figures_and_what_they_say(fedrepro: Call) -> None:
+    title, *lines = fedrepro("list", "claims").stdout.splitlines()
+    assert title == "claims"
+    assert {line.split()[0] for line in lines} == set(find.claim_ids())
+    listed = json.loads(fedrepro("list", "claims", "--json").stdout)
+    (optimal,) = (claim for claim in listed if claim["name"] == "gcca.3d.optimal")
+    assert optimal["figure"] == "gcca/fig3"
+    (figure,) = find.load_all(["gcca/fig3"], "paper")
+    assert optimal["says"] in {claim.says for claim in figure.claims if claim.id == optimal["name"]}
+    assert "gcca.3d.optimal" not in fedrepro("list").stdout
+
+
 @pytest.mark.parametrize("name", ["methods", "algorithm", "algorithms"])
 def test_tables_are_found_by_other_words(name: str, fedrepro: Call) -> None:
     listed = fedrepro("list", name)

@@ -210,7 +210,7 @@ def test_a_value_with_a_point_is_of_the_same_discrepancy() -> None:
 def test_why_asks_for_one_claim(fedrepro: Callable[..., Result]) -> None:
     result = fedrepro("why", "fedc/fig4")
     assert result.exit_code == 2
-    assert "'fedc/fig4' is not the id of one claim; `fedrepro verdict PAPER` prints the ids" in result.output
+    assert "'fedc/fig4' is not the id of one claim; `fedrepro verdict fedc/fig4` prints the ids" in result.output
 
 
 def test_describe_explains_words_and_dimensions(fedrepro: Callable[..., Result]) -> None:

@@ -34,6 +34,25 @@ def _title(path: Path) -> str:
     return str(title.value) if title else ""
 
 
+def _claims() -> Rows:
+    return [
+        {"name": str(claim["id"]), "figure": f"{path.parent.name}/{path.stem}", "says": str(claim.get("says", ""))}
+        for path in specs(experiments())
+        for claim in _items(path, "claims")
+        if "id" in claim
+    ]
+
+
+def _items(path: Path, key: str) -> list[dict[str, Any]]:
+    """Return the mappings below a key of a spec; none if the spec cannot be read."""
+    try:
+        found = nodes.read(path).get(key)
+    except UserError:
+        return []
+    items = found.value if found is not None and isinstance(found.value, list) else []
+    return [plain for item in items if isinstance(plain := item.plain(), dict)]
+
+
 def _entries(entries: Mapping[str, Any], *columns: str) -> Rows:
     return [{name: getattr(entry, name) for name in columns} for _, entry in sorted(entries.items())]
 
@@ -54,13 +73,17 @@ def _metrics() -> Rows:
 TABLES: dict[str, Callable[[], Rows]] = {
     "papers": lambda: [{"name": name, "title": title} for name, title in registry.PAPERS.items()],
     "figures": _figures,
+    "claims": _claims,
     "problems": _problems,
     "algorithms": lambda: _entries(registry.methods(), "name", "label", "problem", "summary"),
     "partitions": lambda: _entries(registry.partitions(), "name", "summary"),
     "datasets": lambda: _entries(registry.datasets(), "name", "kind", "summary"),
     "metrics": _metrics,
 }
-"""The rows of each table: the things that a spec can name, with explanations."""
+"""The rows of each table: papers with their figures and claims, and the things that a spec can name."""
+
+LONG = {"claims"}
+"""The tables that are printed only if they are asked for."""
 
 ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: name for name in TABLES}}
 """Other words for the tables: singulars, and ``methods`` for algorithms."""
@@ -70,21 +93,23 @@ ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: na
 @click.argument("what", required=False, type=Choice(TABLES, ALSO_CALLED))
 @json_option
 def list_(what: str | None, as_json: bool) -> None:
-    """List papers, figures, algorithms, datasets and other names.
+    """List papers, figures, claims, algorithms, datasets and other names.
 
-    `fedrepro describe NAME` explains one of them.
+    `fedrepro describe NAME` explains one of them. Claims are listed only if they are asked for.
 
     \b
     Examples:
       fedrepro list
       fedrepro list algorithms
+      fedrepro list claims
       fedrepro list figures --json
     """
+    names = [what] if what else [name for name in TABLES if name not in LONG]
     if as_json:
-        tables = {name: TABLES[name]() for name in ([what] if what else TABLES)}
+        tables = {name: TABLES[name]() for name in names}
         click.echo(json.dumps(tables[what] if what else tables, indent=1, ensure_ascii=False))
         return
-    for name in [what] if what else TABLES:
+    for name in names:
         click.secho(name, bold=True)
         for row in aligned(tuple(row[column] for column in row if column != "spec") for row in TABLES[name]()):
             click.echo(f"  {row}")

@@ -36,7 +36,7 @@ def why(claim: str, tier: str, results_dir: Path) -> None:
     """
     selected = select_distinct([claim])
     if len(selected) != 1 or list(selected[0].claims) != [claim]:
-        raise UserError(f"'{claim}' is not the id of one claim; `fedrepro verdict PAPER` prints the ids")
+        raise UserError(f"'{claim}' is not the id of one claim; `fedrepro verdict {claim}` prints the ids")
     for line in _explained(selected[0], tier, results_dir):
         click.echo(line)
 
