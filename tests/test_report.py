@@ -247,6 +247,10 @@ def test_missing_data_are_named_where_a_curve_has_none(computed: Path) -> None:
     assert row.why == (
         "'FedCAvg Q2=5' has no finished trials: 1 curve: the dataset x is absent: `fedrepro data fetch x`"
     )
+    both = [f"1 curve: the dataset {name} is absent: `fedrepro data fetch {name}`" for name in ("x", "synthetic")]
+    sidecar.write_text(json.dumps({**facts, "missing": both}))  # the claim reads no curve on the first one
+    (row,) = section().claims
+    assert row.why == f"'FedCAvg Q2=5' has no finished trials: {both[1]}"
 
 
 def test_figures_stand_in_their_order(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -205,6 +206,13 @@ def test_a_value_with_a_point_is_of_the_same_discrepancy() -> None:
     assert discrepancies.Alternative("gcca.1.nu-0.01", "printed", ()).row == "gcca.1"
     rows = discrepancies.load_all(ROOT / "experiments")
     assert all(alternative.row == row.id for row in rows for alternative in row.alternatives)
+
+
+def test_without_results_why_says_how_to_get_them(fedrepro: Callable[..., Result], tmp_path: Path) -> None:
+    result = fedrepro("why", "gcca.3d.optimal", "--results", tmp_path / "none")
+    assert result.exit_code == 0
+    assert f"\nnot tested: no results in {tmp_path / 'none'}; `fedrepro run gcca/fig3` makes them, " in result.output
+    assert "\ncheck: attains(" in result.output
 
 
 def test_why_asks_for_one_claim(fedrepro: Callable[..., Result]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fedrepro.claims.classes import ONE
+from fedrepro.claims.evidence import NONE
 from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, evidence_option, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import Selected, experiments, of_own_study, select_distinct
+from fedrepro.spec.find import Selected, called, experiments, of_own_study, select_distinct
 
 if TYPE_CHECKING:
     from fedrepro.alternatives.deciding import Deciding
@@ -44,6 +45,7 @@ def why(claim: str, tier: str, results_dir: Path) -> None:
 def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     from fedrepro.claims import sentences
     from fedrepro.report import gather_contents, next_steps
+    from fedrepro.results import missing
     from fedrepro.spec import discrepancies
 
     (name,) = selected.claims
@@ -51,10 +53,12 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
     (row,) = (row for row in section.claims if row.claim.id == name)
     source = section.read_from(row)
     found = sentences.sentence(row.claim, source.figure, source.known) if source is not None else ""
-    level = "" if of_own_study(row.figure, row.tier) else f" ({row.level} evidence)"
+    own = of_own_study(row.figure, row.tier)
+    level = "" if own or row.level == NONE else f" ({row.level} evidence)"
+    reason = row.why if section.source is not None else missing.in_words(called(selected.path), tier, root)
     lines = [
         f"{row.claim.id}: {row.claim.says} ({row.claim.where})",
-        f"{colour.word(row.verdict)}{level}: {row.why}",
+        f"{colour.word(row.verdict)}{level}: {reason}",
     ]
     if found:
         lines.append(f"numbers: {found}")

@@ -229,10 +229,13 @@ def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
 def _explained(row: judge.Row, source: FigureData) -> judge.Row:
     """Return the verdict with its cause: missing data of a curve without trials, or diverging trials."""
     why = row.why
-    missing = source.sidecar.missing
+    curves = judge.curves(row.claim, source.figure)
+    of_claim = {f"the dataset {curve.setting.dataset} is absent" for curve in curves}
+    every = source.sidecar.missing
+    missing = tuple(line for line in every if any(text in line for text in of_claim)) or every
     if row.verdict == evidence.NOT_TESTED and "no finished trials" in why and missing:
         why += f": {missing[0]}" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
-    for curve in judge.curves(row.claim, source.figure):
+    for curve in curves:
         runs, series = source.runs, curve.setting.series
         states = [runs.status(series, trial) for trial in runs.trials(series)]
         if count := states.count("diverged"):
