@@ -27,6 +27,8 @@ from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.readings import Reading
 
 SUFFIX = ".answers.json.gz"
+DIGITS = 6
+"""Significant digits of the margins of readings: twice those printed, and half the bytes of the kept files."""
 READINGS = "readings"
 """The part of the file with the answers of all readings."""
 _JUDGES = (
@@ -65,7 +67,9 @@ def _answer(reading: Reading, leading: judge.Reader, figure: Figure) -> Answer |
     except judge.NotTestable:
         return None
     worst = min(range(len(decision.margins)), key=lambda k: judge.rank(decision.margins[k], strict=True))
-    return Answer(reading, decision.outcome, decision.margins[worst], decision.units[worst])
+    margin = decision.margins[worst]
+    value, low, high = (float(f"{number:.{DIGITS}g}") for number in (margin.value, margin.low, margin.high))
+    return Answer(reading, decision.outcome, Interval(value, low, high), decision.units[worst])
 
 
 # -- kept beside the results -------------------------------------------------------------------------------------------
