@@ -849,6 +849,15 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     )
 
 
+def test_a_set_that_makes_a_claim_compare_a_curve_with_itself_leaves_it_out() -> None:
+    figure, rows = load(EXPERIMENTS / "beyond/compressors.yaml", "paper"), discrepancies.load_all(EXPERIMENTS)
+    (case,) = cases.named(figure, rows, ["gcca.28.divided"])
+    (scaled,) = (claim for claim in figure.claims if claim.id == "beyond.compressors.bound")
+    assert {curve.setting.params["u"] for curve in judge.curves(scaled, figure)} == {1.0, "bound"}
+    assert {curve.setting.params["u"] for curve in judge.curves(scaled, case.changed)} == {"bound"}
+    assert [claim.id for claim in case.claims] == ["beyond.compressors.topk"]
+
+
 def test_what_decides_a_promise_says_that_its_conditions_are_not_met(project: Path) -> None:
     claim = dataclasses.replace(the_figure().claims[0], outside="gamma2 is too small")
     row = judge.untested(claim, the_figure(), "")

@@ -86,7 +86,8 @@ def _axes(panel: Panel) -> tuple[str, str]:
 def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case | None:
     """Return a case, or None if no claim of the figure reads a curve that changes.
 
-    Claims that certain values meet a theorem's condition are left out if the case changes these values.
+    Claims that certain values meet a theorem's condition are left out if the case changes these values. So are claims
+    whose curves differ only in a value that becomes the same for all.
     """
     other = changed(figure, alternatives)
     own = {setting.series for setting in figure.settings()}
@@ -94,9 +95,17 @@ def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case
     claims = tuple(
         claim
         for claim in figure.claims
-        if any(c.setting.series not in own for c in judge.curves(claim, other)) and not values & _conditions(claim)
+        if any(c.setting.series not in own for c in judge.curves(claim, other))
+        and not values & _conditions(claim)
+        and not len(_settings(claim, other)) == 1 < len(_settings(claim, figure))
     )
     return Case(name, tuple(alternatives), figure, other, claims) if claims else None
+
+
+def _settings(claim: Claim, figure: Figure) -> set[str]:
+    """Return the settings of the curves that a claim reads, whatever the curves are called."""
+    settings = (curve.setting for curve in judge.curves(claim, figure))
+    return {repr(dataclasses.replace(setting, series="", explicit=())) for setting in settings}
 
 
 def _conditions(claim: Claim) -> set[str]:
