@@ -1073,7 +1073,9 @@ def test_where_a_margin_is_infinite_the_trials_that_turn_are_counted() -> None:
     margins = {"own": [[3.0, 5.0], [1.0, 2.0], [-1.0, 4.0], [2.0, np.nan]], "other": [[-np.inf, 1.0]] * 4}
     readers: list[Any] = [SimpleNamespace(trials=4, values=np.array(values)) for values in margins.values()]
     comparison: Any = SimpleNamespace(margin=lambda reader: reader.values[reader.chosen].mean(axis=0))
-    assert paired._turned(comparison, *readers) == 2  # the third fails before, and the fourth is open
+    assert paired._turned(comparison, *readers, falls=True) == 2  # the third fails before, and the fourth is open
+    assert paired._turned(comparison, *readers[::-1], falls=False) == 2
+    assert paired._turned(comparison, *readers, falls=False) == 0
     some, never = (Interval(value, value, value) for value in (12.0, -np.inf))
     lost = paired.Shift(0, "rounds", some, never, never, never, strict=True, turned=(9, 10))
     assert lost.words == "margin 12 rounds -> -infinite (never reached); 9 of 10 trials turn [55 %, 100 %]"

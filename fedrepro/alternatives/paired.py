@@ -24,8 +24,8 @@ class Shift:
     """The margin of one comparison of a claim before and after, and its change, over the same trials.
 
     before, after, change : at the place on the curves (of several rounds) that decides with our values. decides : the
-    margin after at the place that decides then, which can be another one. turned : how many of the trials, each by
-    itself, give the opposite answer after, and how many there are; None if the change is a number.
+    margin after at the place that decides then, which can be another one. turned : how many of the trials turn by
+    themselves in the same direction as the margin, and how many there are; None if the change is a finite number.
     """
 
     comparison: int
@@ -41,8 +41,8 @@ class Shift:
     def words(self) -> str:
         """The margin before and after, and its change with the interval, which one trial does not have.
 
-        A margin is infinite if a curve never reaches the level, or diverges. Its change is no number then, and the
-        trials that turn are counted instead, with the exact interval of their share.
+        A margin is infinite if a curve never reaches the level, or diverges. Then its change is not a number, and
+        the trials that turn are counted instead, with the exact interval of their share.
         """
         unit = f" {self.unit}" if self.unit else ""
         if not np.isfinite(self.change.value):
@@ -211,19 +211,23 @@ def _shift(
     last = place if len(after) == len(before) else decides
     unit = judge.unit_of(comparison, own)
     change_there = changes[min(place, len(changes) - 1)]
-    turned = None if np.isfinite(change_there.value) else (_turned(comparison, own, other), trials)
+    turned = None
+    if not np.isfinite(change_there.value):
+        turned = (_turned(comparison, own, other, falls=after[decides].value < before[place].value), trials)
     return Shift(number, unit, before[place], after[last], change_there, after[decides], strict, turned)
 
 
-def _turned(comparison: Comparison, own: Reader, other: Reader) -> int:
-    """Return how many trials, each by itself, give the opposite answer with the other values."""
+def _turned(comparison: Comparison, own: Reader, other: Reader, falls: bool) -> int:
+    """Return how many trials give one answer with our values and the opposite one with the other values.
+
+    falls : count those that hold with our values, otherwise those that fail.
+    """
 
     def margin(reader: Reader, trial: int) -> float:
         return float(_margin(comparison, reader, np.array([trial])).min())  # NaN if any is
 
     pairs = [(margin(own, trial), margin(other, trial)) for trial in range(own.trials)]
-    known = [pair for pair in pairs if not np.isnan(pair).any()]
-    return sum(before * after < 0 for before, after in known)
+    return sum(after < 0 < before if falls else before < 0 < after for before, after in pairs)
 
 
 def _margin(comparison: Comparison, reader: Reader, chosen: np.ndarray) -> np.ndarray:
