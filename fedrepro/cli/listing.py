@@ -83,7 +83,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
 """The rows of each table: papers with their figures and claims, and the things that a spec can name."""
 
 LONG = {"claims"}
-"""The tables that are printed only if they are asked for."""
+"""The tables that are printed as text only if they are asked for."""
 
 ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: name for name in TABLES}}
 """Other words for the tables: singulars, and ``methods`` for algorithms."""
@@ -104,12 +104,11 @@ def list_(what: str | None, as_json: bool) -> None:
       fedrepro list claims
       fedrepro list figures --json
     """
-    names = [what] if what else [name for name in TABLES if name not in LONG]
     if as_json:
-        tables = {name: TABLES[name]() for name in names}
+        tables = {name: TABLES[name]() for name in ([what] if what else TABLES)}
         click.echo(json.dumps(tables[what] if what else tables, indent=1, ensure_ascii=False))
         return
-    for name in names:
+    for name in [what] if what else [name for name in TABLES if name not in LONG]:
         click.secho(name, bold=True)
         for row in aligned(tuple(row[column] for column in row if column != "spec") for row in TABLES[name]()):
             click.echo(f"  {row}")
