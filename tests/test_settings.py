@@ -27,7 +27,7 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
 from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
-from fedrepro.claims import classes, judge, robustness
+from fedrepro.claims import classes, intervals, judge, robustness
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
@@ -1085,4 +1085,4 @@ def test_where_a_margin_is_infinite_the_trials_that_turn_are_counted() -> None:
 @pytest.mark.parametrize(("turned", "trials"), [(0, 3), (3, 3), (9, 10), (1, 76)])
 def test_the_interval_of_a_share_is_exact(turned: int, trials: int) -> None:
     exact = scipy.stats.binomtest(turned, trials).proportion_ci(0.95, "exact")
-    assert paired.share_interval(turned, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    assert intervals.of_share(turned, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)

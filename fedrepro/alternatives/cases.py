@@ -16,7 +16,7 @@ from fedrepro.alternatives.apply import changed
 from fedrepro.claims import judge
 from fedrepro.errors import UserError
 from fedrepro.spec.discrepancies import Alternative, Discrepancy
-from fedrepro.spec.model import Claim, Figure, Panel
+from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
 TOGETHER = ("printed", "released")
 """Origins whose values are also applied all together."""
@@ -92,20 +92,21 @@ def case(figure: Figure, name: str, alternatives: Sequence[Alternative]) -> Case
     other = changed(figure, alternatives)
     own = {setting.series for setting in figure.settings()}
     values = {value for alternative in alternatives for change in alternative.changes for value in change.values}
+    read = ((claim, judge.curves(claim, other)) for claim in figure.claims)
     claims = tuple(
         claim
-        for claim in figure.claims
-        if any(c.setting.series not in own for c in judge.curves(claim, other))
+        for claim, curves in read
+        if any(c.setting.series not in own for c in curves)
         and not values & _conditions(claim)
-        and not len(_settings(claim, other)) == 1 < len(_settings(claim, figure))
+        and not _all_the_same(curves)
     )
     return Case(name, tuple(alternatives), figure, other, claims) if claims else None
 
 
-def _settings(claim: Claim, figure: Figure) -> set[str]:
-    """Return the settings of the curves that a claim reads, whatever the curves are called."""
-    settings = (curve.setting for curve in judge.curves(claim, figure))
-    return {repr(dataclasses.replace(setting, series="", explicit=())) for setting in settings}
+def _all_the_same(curves: Sequence[Curve]) -> bool:
+    """Return whether several curves have the same setting under different names."""
+    first, *others = (dataclasses.replace(curve.setting, series="", explicit=()) for curve in curves)
+    return bool(others) and all(setting == first for setting in others)
 
 
 def _conditions(claim: Claim) -> set[str]:

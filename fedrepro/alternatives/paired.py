@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedrepro.alternatives.kept_results import Numbers
-from fedrepro.claims import judge
+from fedrepro.claims import intervals, judge
 from fedrepro.claims.classes import ONE, PLURAL, Robustness
 from fedrepro.claims.intervals import Interval, jackknife
 from fedrepro.claims.judge import Comparison, NotTestable, Reader, Row
@@ -134,18 +134,8 @@ def share_in_words(turned: int, trials: int) -> str:
     """Return how many trials turn, with the interval of their share if there are several trials."""
     if trials == 1:
         return "the only trial turns" if turned else "the only trial does not turn"
-    low, high = share_interval(turned, trials)
+    low, high = intervals.of_share(turned, trials)
     return f"{turned} of {trials} trials turn{'s' if turned == 1 else ''} [{100 * low:.0f} %, {100 * high:.0f} %]"
-
-
-def share_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of a share (Clopper and Pearson, Biometrika 26, 1934)."""
-    from scipy.special import betaincinv
-
-    rest, tail = trials - successes, 0.025
-    low = float(betaincinv(successes, rest + 1, tail)) if successes else 0.0
-    high = float(betaincinv(successes + 1, rest, 1 - tail)) if rest else 1.0
-    return low, high
 
 
 def _value(margin: float, unit: str) -> str:

@@ -182,3 +182,13 @@ def _tail(error: float, skewness: float, n: int) -> float:
 
     way = math.copysign(math.sqrt(n), error)
     return float(stdtr(n - 1, -min(error * way, _transformed(error, skewness, n) * way)))
+
+
+def of_share(successes: int, trials: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share (Clopper and Pearson, Biometrika 26, 1934)."""
+    from scipy.special import betaincinv
+
+    rest, tail = trials - successes, (1 - LEVEL) / 2
+    low = float(betaincinv(successes, rest + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, rest, 1 - tail)) if rest else 1.0
+    return low, high

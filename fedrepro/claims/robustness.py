@@ -28,7 +28,7 @@ from fedrepro.spec.readings import Reading
 
 SUFFIX = ".answers.json.gz"
 DIGITS = 6
-"""Significant digits of the margins of readings: twice those printed, and half the bytes of the kept files."""
+"""Significant digits of the margins of readings, twice those printed; more would only make the kept files larger."""
 READINGS = "readings"
 """The part of the file with the answers of all readings."""
 _JUDGES = (

@@ -13,7 +13,7 @@ from fedrepro import registry
 from fedrepro.cli.options import Choice, json_option
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
-from fedrepro.spec.find import experiments, specs
+from fedrepro.spec.find import experiments, specs, unchecked_claims
 
 Rows = list[dict[str, str]]
 """The rows of a table: each has a text for every column."""
@@ -38,19 +38,16 @@ def _claims() -> Rows:
     return [
         {"name": str(claim["id"]), "figure": f"{path.parent.name}/{path.stem}", "says": str(claim.get("says", ""))}
         for path in specs(experiments())
-        for claim in _items(path, "claims")
+        for claim in _claims_of(path)
         if "id" in claim
     ]
 
 
-def _items(path: Path, key: str) -> list[dict[str, Any]]:
-    """Return the mappings below a key of a spec; none if the spec cannot be read."""
+def _claims_of(path: Path) -> list[dict[str, Any]]:
     try:
-        found = nodes.read(path).get(key)
-    except UserError:
+        return unchecked_claims(path)
+    except UserError:  # `list figures` names it
         return []
-    items = found.value if found is not None and isinstance(found.value, list) else []
-    return [plain for item in items if isinstance(plain := item.plain(), dict)]
 
 
 def _entries(entries: Mapping[str, Any], *columns: str) -> Rows:

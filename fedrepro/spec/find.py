@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fedrepro import registry
 from fedrepro.errors import UserError, nearest
@@ -289,10 +290,15 @@ def find_panel(name: str, panel: str | None) -> tuple[Path, str | None]:
 
 def panel_of_claim(path: Path, claim: str) -> str | None:
     """Return the panel that a claim of a spec is about, None if the spec does not name it."""
+    items = unchecked_claims(path)
+    return next((str(item["panel"]) for item in items if item.get("id") == claim and "panel" in item), None)
+
+
+def unchecked_claims(path: Path) -> list[dict[str, Any]]:
+    """Return the claims of a spec as they are written. Raises UserError if the file is not valid YAML."""
     claims = read(path).get("claims")
     items = claims.value if claims is not None and isinstance(claims.value, list) else []
-    plain = [item.plain() for item in items]
-    return next((str(item["panel"]) for item in plain if item.get("id") == claim and "panel" in item), None)
+    return [plain for item in items if isinstance(plain := item.plain(), dict)]
 
 
 def stored_under(root: Node) -> tuple[str, str]:
