@@ -408,9 +408,24 @@ def test_what_raises_a_claim_depends_on_its_evidence(computed: Path, level: str,
     section = replace(small, figure=figure, source=replace(small.source, figure=figure, sidecar=sidecar))
     row = replace(section.claims[0], level=level)
     assert [step.command for step in next_steps.steps(section, row, 60.0)] == commands
+    if level == evidence.VARIANT:
+        few = replace(row, trials=row.trials - 1)
+        assert [step.command for step in next_steps.steps(section, few, 60.0)] == [commands[-1], *commands]
+        complete, lacking = (replace(section, claims=(claim,)) for claim in (row, few))
+        assert next_steps.seconds(complete, computed) == 0.0 < next_steps.seconds(lacking, computed)
     stale = replace(section, stale=("the spec changed",))
     assert next_steps.steps(stale, row, 0.0)[0].command == "fedrepro check beyond/small --tier quick"
     assert claim_index.entries(Report((stale,)))[0].marks[0] == "stale"
+
+
+def test_the_time_for_results_of_a_gpu_is_that_of_all_runs(computed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(next_steps, "_by_trials", lambda sidecar, figure: 1.0)
+    (small,) = (s for s in gathered().sections if s.name == "beyond/small")
+    claims = tuple(replace(row, level=evidence.PARTIAL) for row in small.claims)
+    part = replace(small, figure=replace(small.figure, tier="paper"), claims=claims)
+    assert next_steps.seconds(part, computed) == 1.0  # of the missing trials only
+    there = replace(part, unchecked=("computed with other libraries: jax 9 (here 8)",))
+    assert next_steps.seconds(there, computed) not in (0.0, 1.0)
 
 
 # -- data of curves ----------------------------------------------------------------------------------------------------

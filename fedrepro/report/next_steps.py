@@ -19,6 +19,7 @@ from fedrepro.report.contents import Section
 from fedrepro.results.schema import Sidecar
 from fedrepro.runs.identity import plan as planning
 from fedrepro.runs.predict.timings import Timings
+from fedrepro.runs.storage.validity import OTHER_LIBRARIES
 from fedrepro.spec.find import of_own_study
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import load
@@ -41,9 +42,10 @@ def seconds(section: Section, root: Path) -> float:
     Runs of which it is not certain how they were computed are lacking too.
     """
     levels = {row.level for row in section.claims}
-    if levels <= {evidence.PAPER, evidence.VARIANT}:
+    if levels <= {evidence.PAPER, evidence.VARIANT} and not any(_lacks_trials(section, row) for row in section.claims):
         return 0.0
-    if section.source is not None and section.figure.tier == PAPER and evidence.UNKNOWN not in levels:
+    elsewhere = any(reason.startswith(OTHER_LIBRARIES) for reason in section.unchecked)  # no run is reused here
+    if section.source is not None and section.figure.tier == PAPER and evidence.UNKNOWN not in levels and not elsewhere:
         known = _by_trials(section.source.sidecar, section.figure)
         if known is not None:
             return known
@@ -96,6 +98,8 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
             f"With the real data of {name}, from its source or from your own copy:",
             f"fedrepro data fetch {where}   # or: fedrepro data import {where} PATH",
         )
+    if _lacks_trials(section, row):
+        yield Step("To compute the missing trials on this variant of the data:", _run(section), took)
     if row.level == evidence.VARIANT:
         for name in (variant.dataset for variant in sidecar.variants if variant.dataset in used):
             yield Step(f"With the published files of {name} instead of a variant:",
@@ -109,6 +113,13 @@ def _steps(section: Section, row: Row, took: float) -> Iterator[Step]:
     purpose = purposes.get(row.level, "To compute the published sizes, with all rounds and trials:")
     fresh = " --fresh" if row.level == evidence.UNKNOWN else ""  # without it, `run` takes the results for finished
     yield Step(purpose, _run(section) + fresh, took)
+
+
+def _lacks_trials(section: Section, row: Row) -> bool:
+    """Return whether a claim on a variant of the data has fewer trials than its figure asks for."""
+    source = section.read_from(row)
+    wanted = source.sidecar.trials_wanted if source is not None else None
+    return row.level == evidence.VARIANT and row.trials < (wanted or 0)
 
 
 def _run(section: Section) -> str:
