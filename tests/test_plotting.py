@@ -26,7 +26,7 @@ from fedrepro import registry
 from fedrepro.errors import ParameterError, UserError
 from fedrepro.plotting import lines, naming, scatter, series, single_panel, style, tables, y_limits
 from fedrepro.plotting.figure import METADATA, prepare
-from fedrepro.plotting.header_footer import footer, footer_parts, tags
+from fedrepro.plotting.header_footer import footer, footer_parts, sidecar_of, tags
 from fedrepro.plotting.legend import _rows_of_kin, arrange
 from fedrepro.plotting.panel_axes import Entry, Prepared, Room
 from fedrepro.plotting.series import Average, FigureData, Trial
@@ -1404,6 +1404,23 @@ def test_trials_that_the_spec_asks_for_since_are_missing():
     about = Sidecar(trials_done=2, trials_wanted=2)
     assert tags(FigureData(figure(panel("a", line)), frame, about)) == ["PARTIAL: 2 of 3 trials"]
     assert tags(FigureData(figure(panel("a", line), wanted_trials=2), frame, about)) == []
+
+
+def test_a_panel_by_itself_says_how_many_trials_its_own_curves_have():
+    few, more = curve("fedcavg", "FedCAvg"), curve("fedcgds", "FedCGds", dataset="ml1m")
+    one, other = few.setting.series, more.setting.series
+    missing = ("1 curve: 1 of 3 trials", "1 curve: absent")
+    runs = {one: ("r", "", ""), other: ("s", "t", "u")}
+    whole = Sidecar(complete=False, trials_done=1, trials_wanted=3, missing=missing, runs=runs)
+    frame = pd.concat([rows(few, 1, [0], [1]), *(rows(more, t, [0], [1]) for t in (1, 2, 3))])
+    both = figure(a := panel("a", few), b := panel("b", more))
+    assert tags(FigureData(both, frame, whole)) == ["PARTIAL: 1 to 3 of 3 trials"]
+    assert sidecar_of(a, whole).missing == ("1 curve: absent", "1 curve: 1 of 3 trials")
+    assert tags(FigureData(figure(a), frame, sidecar_of(a, whole))) == ["PARTIAL: 1 of 3 trials"]
+    alone = dataclasses.replace(whole, missing=missing[:1])
+    assert sidecar_of(b, alone).missing == ()
+    assert tags(FigureData(figure(b), frame, sidecar_of(b, alone))) == []
+    assert footer(FigureData(figure(b), frame, sidecar_of(b, alone)), ()).endswith("3 trials")
 
 
 def test_data_of_another_size_than_the_papers_are_marked():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedrepro import registry
 from fedrepro.claims import evidence
 from fedrepro.plotting import naming, style
 from fedrepro.plotting.series import FigureData
+from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import is_study
-from fedrepro.spec.model import Figure
+from fedrepro.spec.model import Figure, Panel
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ MARGIN, TAG = 0.12, 0.32
 
 STATES = {"present": "real", "none needed": "generated"}
 """Names for readers of the states of a dataset."""
+
+LACKS_TRIALS = re.compile(r"(\d+) of (\d+) trials?$")
+"""The end of a sidecar's text on curves that lack trials."""
 
 OWN_FILE = "own file"
 """The state of a user's own file, which is shown by its name."""
@@ -49,6 +55,23 @@ def tags(source: FigureData) -> list[str]:
     return result
 
 
+def sidecar_of(panel: Panel, sidecar: Sidecar) -> Sidecar:
+    """Return the sidecar with the facts about a panel only: its data, the trials of its curves, and what they lack."""
+    series = {curve.setting.series for curve in panel.curves}
+    own = sidecar.only(curve.setting.dataset for curve in panel.curves)
+    counts = [(sum(map(bool, ids)), len(ids)) for name, ids in sidecar.runs.items() if name in series]
+    if not counts:
+        return own
+    lacking = sorted(Counter((done, all_) for done, all_ in counts if done < all_).items())
+    missing = (
+        *(text for text in sidecar.missing if not LACKS_TRIALS.search(text)),
+        *(f"{n} curve{'s' if n > 1 else ''}: {done} of {all_} trials" for (done, all_), n in lacking),
+    )
+    fewest = min(done for done, _ in counts)
+    complete = sidecar.complete or (not missing and fewest >= (sidecar.trials_wanted or 0))
+    return replace(own, missing=missing, trials_done=fewest, complete=complete)
+
+
 def _is_smaller(figure: Figure) -> bool:
     """Return whether results of a figure's tier are smaller than its experiment: not in a study of the user's own."""
     return figure.tier != "paper" and not (is_study(figure.paper) and figure.tier != TIERS[0])
@@ -73,7 +96,8 @@ def _with_results(source: FigureData) -> set[str]:
 def _trials(source: FigureData) -> tuple[int, int, int]:
     """Return the smallest and largest number of trials with results of a curve, and the number wanted."""
     done, wanted = source.sidecar.trials_done, source.sidecar.trials_wanted
-    most = max((len(source.runs.finished(series)) for series in source.runs.series()), default=0)
+    shown = {setting.series for setting in source.figure.settings()}
+    most = max((len(source.runs.finished(series)) for series in source.runs.series() if series in shown), default=0)
     fewest = most if done is None else done
     all_ = fewest if source.figure.more else most  # a claim can ask for more trials of some curves
     return fewest, max(fewest, most), max(source.figure.wanted_trials, wanted or 0, all_)
@@ -110,9 +134,7 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += _sizes(source)
     wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those
     missing = [
-        re.sub(
-            r"(\d+) of (\d+) trials?$", lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text)
-        )
+        LACKS_TRIALS.sub(lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text))
         for text in sidecar.missing
     ]
     if missing:

@@ -21,7 +21,7 @@ from fedrepro.plotting.figure import (
     save,
     settle,
 )
-from fedrepro.plotting.header_footer import footer_parts, tags
+from fedrepro.plotting.header_footer import footer_parts, sidecar_of, tags
 from fedrepro.plotting.legend import arrange, write
 from fedrepro.plotting.panel_axes import LABELS, Prepared, Room
 from fedrepro.plotting.provenance import record
@@ -144,7 +144,7 @@ def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
     own = dataclasses.replace(
         source,
         figure=dataclasses.replace(figure, panels=(shown,)),
-        sidecar=source.sidecar.only(curve.setting.dataset for curve in shown.curves),
+        sidecar=sidecar_of(shown, source.sidecar),
     )
     parts = [
         ": ".join(part for part in (figure.title, title) if part),

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from fedrepro.plotting import naming, style, tables
 from fedrepro.plotting.figure import METADATA, compose, lacking, prepare
+from fedrepro.plotting.header_footer import sidecar_of
 from fedrepro.plotting.series import FigureData
 from fedrepro.report.render import render
 from fedrepro.spec.model import Figure, Panel
@@ -63,7 +64,7 @@ def drawing(source: FigureData, panel: Panel, prefix: str, formats: Sequence[str
     """
     if panel.kind == "table":
         return Drawing(table(source, panel))
-    sidecar = source.sidecar.only(curve.setting.dataset for curve in panel.curves)  # only its own tags
+    sidecar = sidecar_of(panel, source.sidecar)  # only its own tags
     own = source.of(figure_of(source.figure, panel), sidecar)
     with style.context():
         prepared = prepare(own.figure.panels[0], own)
