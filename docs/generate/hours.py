@@ -39,7 +39,7 @@ def _lines() -> Iterator[str]:
         "*Other settings* counts the stored sets of other values of [open settings](settings.md). Their hours do not "
         "include runs that are among the figure's own. `fedrepro settings plan` lists the sets that are not computed. "
         "The budget for sets was 60 hours of one core. `perfedsi.2.rounds-600` would take 34 hours of one core. "
-        "`perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu), with up to 16 runs "
+        "`perfedsi/fig1` and `fig2` were computed [on GPUs](results.md#trained-networks-on-a-gpu), with up to 21 runs "
         "on a GPU at a time; their hours are those of such runs.\n"
     )
     rows = sorted(_rows(), key=lambda row: -row["predicted"])
@@ -81,7 +81,8 @@ def _rows() -> Iterator[dict[str, Any]]:
 def _other_settings(paper: str, figure: str, own: Mapping[str, float]) -> dict[str, Any]:
     """Return the number of stored sets of other values, and the hours of their runs that the figure does not have."""
     folder = ROOT / "results" / "paper" / paper / f"{figure}.settings"
-    sidecars = [json.loads(lzma.decompress(path.read_bytes())) for path in sorted(folder.glob("*.json.xz"))]
+    paths = [path for path in sorted(folder.glob("*.json.xz")) if not path.name.endswith(".check.json.xz")]
+    sidecars = [json.loads(lzma.decompress(path.read_bytes())) for path in paths]
     runs = {id_: seconds for sidecar in sidecars for id_, seconds in _seconds(sidecar).items() if id_ not in own}
     return {"sets": len(sidecars), "of_sets": sum(runs.values()) / 3600}
 
