@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from fedrepro import registry
 from fedrepro.claims import evidence
 from fedrepro.plotting import naming, style
 from fedrepro.plotting.series import FigureData
+from fedrepro.results import lacking_trials
 from fedrepro.results.schema import Sidecar
 from fedrepro.spec.find import is_study
 from fedrepro.spec.model import Figure, Panel
@@ -25,9 +25,6 @@ MARGIN, TAG = 0.12, 0.32
 
 STATES = {"present": "real", "none needed": "generated"}
 """Names for readers of the states of a dataset."""
-
-LACKS_TRIALS = re.compile(r"(\d+) of (\d+) trials?$")
-"""The end of a sidecar's text on curves that lack trials."""
 
 OWN_FILE = "own file"
 """The state of a user's own file, which is shown by its name."""
@@ -62,11 +59,8 @@ def sidecar_of(panel: Panel, sidecar: Sidecar) -> Sidecar:
     counts = [(sum(map(bool, ids)), len(ids)) for name, ids in sidecar.runs.items() if name in series]
     if not counts:
         return own
-    lacking = sorted(Counter((done, all_) for done, all_ in counts if done < all_).items())
-    missing = (
-        *(text for text in sidecar.missing if not LACKS_TRIALS.search(text)),
-        *(f"{n} curve{'s' if n > 1 else ''}: {done} of {all_} trials" for (done, all_), n in lacking),
-    )
+    others = (text for text in sidecar.missing if not lacking_trials.ENDING.search(text))
+    missing = (*others, *lacking_trials.in_words(counts))
     fewest = min(done for done, _ in counts)
     complete = sidecar.complete or (not missing and fewest >= (sidecar.trials_wanted or 0))
     return replace(own, missing=missing, trials_done=fewest, complete=complete)
@@ -134,7 +128,7 @@ def footer_parts(source: FigureData, notes: Iterable[str]) -> list[str]:
     parts += _sizes(source)
     wanted = _trials(source)[2]  # the tier's: results with fewer trials on purpose name those
     missing = [
-        LACKS_TRIALS.sub(lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text))
+        lacking_trials.ENDING.sub(lambda m: f"{m[1]} of {max(int(m[2]), wanted)} trials", without_command(text))
         for text in sidecar.missing
     ]
     if missing:

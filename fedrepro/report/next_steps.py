@@ -39,12 +39,13 @@ class Step:
 def seconds(section: Section, root: Path) -> float:
     """Return the predicted seconds, on one core, of what the figure lacks at the paper tier; 0 if complete.
 
-    Runs of which it is not certain how they were computed are lacking too.
+    Runs of which it is not certain how they were computed are lacking too, and so are those of a GPU, which are not
+    reused here.
     """
     levels = {row.level for row in section.claims}
     if levels <= {evidence.PAPER, evidence.VARIANT} and not any(_lacks_trials(section, row) for row in section.claims):
         return 0.0
-    elsewhere = any(reason.startswith(OTHER_LIBRARIES) for reason in section.unchecked)  # no run is reused here
+    elsewhere = any(reason.startswith(OTHER_LIBRARIES) for reason in section.unchecked)
     if section.source is not None and section.figure.tier == PAPER and evidence.UNKNOWN not in levels and not elsewhere:
         known = _by_trials(section.source.sidecar, section.figure)
         if known is not None:

@@ -26,7 +26,7 @@ from fedrepro.errors import counted
 from fedrepro.files import atomically, writing
 from fedrepro.ledger import COUNTS
 from fedrepro.lexicon.vocabulary import digest as lexicon_digest
-from fedrepro.results import data_dictionary, parameter_columns
+from fedrepro.results import data_dictionary, lacking_trials, parameter_columns
 from fedrepro.results.consistency import STAND_IN, recorded
 from fedrepro.results.read import (
     BESIDE,
@@ -218,11 +218,7 @@ def _sidecar(
         trials_wanted=figure.wanted_trials,
         missing=(
             *(f"{n} curve{'s' if n > 1 else ''}: {why}" for why, n in Counter(missing.values()).items()),
-            *(
-                f"{curves} curve{'s' if curves > 1 else ''}: {n} of {all_} trials"
-                for (n, all_), curves in sorted(Counter(zip(done, asked, strict=True)).items())
-                if n < all_
-            ),
+            *lacking_trials.in_words(zip(done, asked, strict=True)),
         ),
         failed=tuple(
             RunNote(run.setting.series, run.trial, note["why"])
