@@ -65,7 +65,16 @@ def _path(case: Case, root: Path) -> Path:
 
 def _stored(effect: Effect) -> list[Any]:
     verdicts = [dataclasses.astuple(verdict) for verdict in (effect.before, effect.after)]
-    return [*verdicts, effect.trials, [dataclasses.astuple(shift) for shift in effect.shifts]]
+    return [*verdicts, effect.trials, [_kept(shift) for shift in effect.shifts]]
+
+
+def _kept(shift: Shift) -> list[Any]:
+    """Return a shift as it is kept; the margin that decides is left out if it is the one after."""
+    before, after, change, decides = (
+        [margin.value, margin.low, margin.high] for margin in (shift.before, shift.after, shift.change, shift.decides)
+    )
+    other = None if shift.decides == shift.after else decides
+    return [shift.comparison, shift.unit, before, after, change, other, shift.strict, shift.turned]
 
 
 def _loaded(claim: Any, entry: list[Any]) -> Effect:
@@ -74,6 +83,7 @@ def _loaded(claim: Any, entry: list[Any]) -> Effect:
 
 
 def _shift(entry: list[Any]) -> Shift:
-    number, unit, *margins, strict, turned = entry
-    before, after, change, decides = (Interval(*margin) for margin in margins)
+    number, unit, *margins, other, strict, turned = entry
+    before, after, change = (Interval(*margin) for margin in margins)
+    decides = after if other is None else Interval(*other)
     return Shift(number, unit, before, after, change, decides, strict, None if turned is None else tuple(turned))

@@ -204,7 +204,9 @@ def _shift(
     turned = None
     if not np.isfinite(change_there.value):
         turned = (_turned(comparison, own, other, falls=after[decides].value < before[place].value), trials)
-    return Shift(number, unit, before[place], after[last], change_there, after[decides], strict, turned)
+    there = after[last].rounded()
+    deciding = there if last == decides else after[decides].rounded()
+    return Shift(number, unit, before[place].rounded(), there, change_there.rounded(), deciding, strict, turned)
 
 
 def _turned(comparison: Comparison, own: Reader, other: Reader, falls: bool) -> int:

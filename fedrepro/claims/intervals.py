@@ -39,6 +39,8 @@ SKEWED = 6
 """Trials count as skewed if there are fewer than SKEWED times the square of their skewness; three or four never do."""
 MOST_TRIALS = 1000
 """The largest number of trials that ``Interval.trials_to_decide`` returns."""
+DIGITS = 6
+"""Significant digits of the margins that are kept, twice those printed; more would only make the kept files larger."""
 _EPS = float(np.finfo(float).eps)
 
 
@@ -59,6 +61,10 @@ class Interval:
     tail: float = 0.0
     deviation: float = math.nan
     skewed: bool = False
+
+    def rounded(self) -> Interval:
+        """Return value and interval to ``DIGITS`` significant digits, without what they were computed from."""
+        return Interval(*(float(f"{number:.{DIGITS}g}") for number in (self.value, self.low, self.high)))
 
     def trials_to_decide(self) -> int | None:
         """Return how many trials would exclude zero at this value and deviation, by Student's interval.

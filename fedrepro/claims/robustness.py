@@ -27,8 +27,6 @@ from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.readings import Reading
 
 SUFFIX = ".answers.json.gz"
-DIGITS = 6
-"""Significant digits of the margins of readings, twice those printed; more would only make the kept files larger."""
 READINGS = "readings"
 """The part of the file with the answers of all readings."""
 _JUDGES = (
@@ -67,9 +65,7 @@ def _answer(reading: Reading, leading: judge.Reader, figure: Figure) -> Answer |
     except judge.NotTestable:
         return None
     worst = min(range(len(decision.margins)), key=lambda k: judge.rank(decision.margins[k], strict=True))
-    margin = decision.margins[worst]
-    value, low, high = (float(f"{number:.{DIGITS}g}") for number in (margin.value, margin.low, margin.high))
-    return Answer(reading, decision.outcome, Interval(value, low, high), decision.units[worst])
+    return Answer(reading, decision.outcome, decision.margins[worst].rounded(), decision.units[worst])
 
 
 # -- kept beside the results -------------------------------------------------------------------------------------------
