@@ -64,7 +64,8 @@ class Interval:
 
     def rounded(self) -> Interval:
         """Return value and interval to ``DIGITS`` significant digits, without what they were computed from."""
-        return Interval(*(float(f"{number:.{DIGITS}g}") for number in (self.value, self.low, self.high)))
+        value, low, high = (float(f"{number:.{DIGITS}g}") for number in (self.value, self.low, self.high))
+        return Interval(value, low, high)
 
     def trials_to_decide(self) -> int | None:
         """Return how many trials would exclude zero at this value and deviation, by Student's interval.
