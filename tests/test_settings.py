@@ -920,7 +920,27 @@ def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_ze
         ("within noise", None, False),
     ):
         case = tried("beyond.1.q1-3", "reproduced", "printed", before=before, change=change)
-        assert decided("within noise", case).startswith("turns" if turns else "no setting tried decides it")
+        words = decided("within noise", case)
+        assert words.startswith("turns" if turns else "no setting tried decides it with certainty (1)")
+        assert words.endswith("; holds with (printed, beyond.1.q1-3), but the change is within noise") == (not turns)
+
+
+def test_what_decides_by_an_uncertain_change_is_named_and_is_no_cause(project: Path) -> None:
+    kept = tried("beyond.1.q1-3", "reproduced", "printed", before="within noise", change=(-1.0, 3.0))
+    sure = tried("beyond.3.q2-9", "not reproduced", "ours", before="within noise", change=(-3.0, -1.0))
+    row = dataclasses.replace(judge.untested(the_figure().claims[0], the_figure(), ""), verdict="within noise")
+    one = deciding.deciding(row, [kept, sure], the_rows())
+    assert one.words == (
+        "turns: fails with (ours, beyond.3.q2-9) (of 2 tried); "
+        "holds with (printed, beyond.1.q1-3), but the change is within noise"
+    )
+    assert one.evidence == (
+        "cause: (ours, beyond.3.q2-9): not reproduced, 2 trials; margin 0 -> 0, change -2 [-3, -1]",
+        "uncertain: (printed, beyond.1.q1-3): reproduced, 2 trials; margin 0 -> 0, change +1 [-1, +3]",
+    )
+    alone = dataclasses.replace(kept, effect=dataclasses.replace(kept.effect, trials=1))
+    assert not deciding.deciding(row, [alone], the_rows()).uncertain  # one trial has no interval
+    assert not deciding.deciding(dataclasses.replace(row, verdict="reproduced"), [kept], the_rows()).uncertain
 
 
 def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
@@ -958,7 +978,10 @@ def test_what_few_trials_leave_open_turns_against_the_verdict_of_all(project: Pa
     alone = "turns: only with the figure's own value; fails with (printed, beyond.1.q1-3) (of 1 tried)"
     assert decided("reproduced", few) == alone
     assert decided("not reproduced", few) == "no setting tried turns it (1)"
-    assert decided("within noise", few) == "no setting tried decides it (1)"
+    assert decided("within noise", few) == (
+        "no setting tried decides it with certainty (1); "
+        "fails with (printed, beyond.1.q1-3), but the change is within noise"
+    )
     figure = the_figure()
     row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")
     (cause,) = deciding.deciding(row, [few], the_rows()).causes

@@ -113,6 +113,15 @@ class Deciding:
         return before == OPEN and {tried.outcome, self.outcome} == {HELD, FAILED}
 
     @property
+    def uncertain(self) -> list[Tried]:
+        """The cases that decide a claim within noise, while the change of its margin is within noise."""
+        if self.outcome != OPEN:
+            return []
+        decided = (tried for tried in self.tried if tried.outcome in (HELD, FAILED) and not tried.single)
+        open_before = (tried for tried in decided if OUTCOME.get(tried.effect.before.verdict) == OPEN)
+        return _alone(tried for tried in open_before if not tried.turns)
+
+    @property
     def loosens(self) -> list[Tried]:
         """The cases that leave a decided verdict within noise, which the same trials decide with our values."""
         if self.outcome == OPEN:
@@ -132,8 +141,11 @@ class Deciding:
 
     def _without_hints(self, tried: Sequence[Tried]) -> str:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
+        if self.uncertain:
+            certainty = f"; {_by_outcome(self.uncertain)}, but the change is within noise"
         if not self.turns:
-            words = UNTURNED[FAILED] if certainty else UNTURNED.get(self.outcome, UNTURNED[HELD])
+            words = UNTURNED[FAILED] if self.loosens else UNTURNED.get(self.outcome, UNTURNED[HELD])
+            words += " with certainty" if self.uncertain else ""
             words = words.format("tried in several trials" if self.hints else "tried")
             one = sum(each.single for each in tried)
             of_them = ", in one trial" if one == len(tried) else f", {one} of them in one trial" if one else ""
@@ -153,6 +165,15 @@ class Deciding:
     def in_one_trial(self) -> tuple[str, ...]:
         """Each setting that turns the verdict in its one trial, with the change of the margin."""
         return tuple(_with_change(tried) for tried in self.hints)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The causes, the hints and the uncertain settings, each with what it is and the change of the margin."""
+        return (
+            *(f"cause: {text}" for text in self.causes),
+            *(f"in one trial: {text}" for text in self.in_one_trial),
+            *(f"uncertain: {_with_change(tried)}" for tried in self.uncertain),
+        )
 
     @property
     def readings(self) -> list[tuple[str, str]]:

@@ -309,10 +309,8 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
         return
     for one in decided:
         click.echo(f"{colour.word(one.row.verdict, 16)} {one.row.claim.id:<24} {one.words}")
-        for cause in one.causes:
-            click.echo(f"{'':<41} cause: {cause}")
-        for hint in one.in_one_trial:
-            click.echo(f"{'':<41} in one trial: {hint}")
+        for line in one.evidence:
+            click.echo(f"{'':<41} {line}")
 
 
 def _nothing(specs: tuple[str, ...], only: str, tier: str, root: Path) -> UserError:
@@ -457,6 +455,7 @@ def _decision(one: Deciding) -> dict[str, Any]:
         "turns": [tried.case.name for tried in one.turns],
         "causes": list(one.causes),
         "in_one_trial": list(one.in_one_trial),
+        "uncertain": [tried.case.name for tried in one.uncertain],
         "not_printed": list(one.topics),
         "words": one.words,
     }

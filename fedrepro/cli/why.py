@@ -94,17 +94,16 @@ def _settings(decided: Deciding | None) -> list[str]:
         return []
     return [
         f"settings: {decided.words}",
-        *(f"cause: {text}" for text in decided.causes),
-        *(f"in one trial: {text}" for text in decided.in_one_trial),
+        *decided.evidence,
         *(f"readings with {sets}: {counts}" for sets, counts in decided.readings),
     ]
 
 
 def _discrepancies(claim: Claim, decided: Deciding | None, rows: Sequence[Discrepancy]) -> list[str]:
-    """Return which discrepancies the claim names, and those whose settings turn its verdict, if only in one trial."""
+    """Return which discrepancies the claim names, and those whose settings turn its verdict, for certain or not."""
     from fedrepro.spec.discrepancies import mentioned
 
-    turning = [*decided.turns, *decided.hints] if decided is not None else []
+    turning = [*decided.turns, *decided.hints, *decided.uncertain] if decided is not None else []
     settings = [alternative.row for tried in turning for alternative in tried.case.alternatives]
     found = mentioned([claim.says, claim.where, claim.reading, claim.note, *settings], rows)
     if not found:

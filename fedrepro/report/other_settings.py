@@ -38,15 +38,11 @@ class OtherSetting:
 
 @dataclass(frozen=True)
 class OtherSettings:
-    """What decides the verdict on a claim in words, its causes among settings, and every set of values that was run.
-
-    in_one_trial : sets that turn the verdict in the only trial that was run of them.
-    """
+    """What decides the verdict on a claim in words, every set of values that was run, and those that decide it."""
 
     words: str
     listed: tuple[OtherSetting, ...]
-    causes: tuple[str, ...] = ()
-    in_one_trial: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
 
 def of_figure(
@@ -63,7 +59,7 @@ def of_figure(
     cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
     claims = {
-        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.causes, one.in_one_trial)
+        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.evidence)
         for one in decided
         if one.tried
     }
