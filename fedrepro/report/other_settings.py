@@ -59,9 +59,7 @@ def of_figure(
     cases = named(source.figure, rows, names)
     decided = survey.decided([(own, cases)], rows, root, readings=True)
     claims = {
-        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.evidence)
-        for one in decided
-        if one.tried
+        one.row.claim.id: OtherSettings(one.words, tuple(_listed(one)), one.evidence) for one in decided if one.tried
     }
     return claims, published_numbers.beside(own, cases, root)
 
