@@ -247,8 +247,8 @@ def test_a_value_of_the_origin_that_it_replaces_is_not_among_those_of_that_origi
     path = Path("experiments/beyond/discrepancies.yaml")
     other = ROWS.replace("from: released, change: {dataset", "from: released, instead_of: released, change: {dataset")
     path.write_text(other)
-    (outliers,) = (a for row in the_rows() for a in row.alternatives if a.id == "beyond.2.outliers")
-    assert (outliers.replaces, outliers.unprinted) == ("released", True)
+    ((row, outliers),) = ((r, a) for r in the_rows() for a in r.alternatives if a.id == "beyond.2.outliers")
+    assert (outliers.replaces, row.leaves_open(outliers)) == ("released", True)
     assert cases.together(the_figure(), the_rows()) == []
 
 
@@ -860,6 +860,14 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     assert decided("within noise", lower, higher) == (
         "turns: holds with (ours, beyond.3.q2-9); fails with (printed, beyond.1.q1-3) (of 2 tried)"
     )
+
+
+def test_a_setting_of_which_the_paper_prints_a_value_is_not_left_open() -> None:
+    rows = discrepancies.load_all(EXPERIMENTS)
+    open_ = {a.id: row.leaves_open(a) for row in rows for a in row.alternatives}
+    assert [open_[f"fedc.1.{name}"] for name in ("gamma2-2", "printed-step")] == [False, False]
+    assert [open_[f"gcca.11.{name}"] for name in ("centred-data", "centred-estimates")] == [True, False]  # other methods
+    assert [open_[f"fedmf.16.{name}"] for name in ("qhat-10-tdt2", "qhat-1-syn")] == [True, False]
 
 
 def test_a_set_that_makes_a_claim_compare_a_curve_with_itself_leaves_it_out() -> None:

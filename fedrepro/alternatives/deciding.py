@@ -278,6 +278,6 @@ def deciding(row: Row, tried: Sequence[Tried], rows: Iterable[Discrepancy], untr
         discrepancy.topic
         for discrepancy in rows
         for alternative in discrepancy.alternatives
-        if alternative.id in turning and alternative.unprinted
+        if alternative.id in turning and discrepancy.leaves_open(alternative)
     ]
     return Deciding(row, tuple(tried), tuple(dict.fromkeys(topics)), untried)

@@ -118,6 +118,11 @@ class Change:
         """Each parameter with its other value: ``Qhat = 1``."""
         return [f"{name} = {_plain(value)}" for name, value in self.values.items()]
 
+    @property
+    def parameters(self) -> set[tuple[str, str]]:
+        """The parameters that it changes, each with the name of its method, problem, dataset or partition."""
+        return {(name, parameter) for name in self.names for parameter in self.values}
+
     def __str__(self) -> str:
         where = ", ".join(f"{k} = {_plain(v)}" for k, v in self.where.items())
         return f"{' and '.join(self.names)} with {', '.join(self.valued)}" + (f" where {where}" if where else "")
@@ -143,9 +148,9 @@ class Alternative:
         return ".".join(self.id.split(".")[:2])
 
     @property
-    def unprinted(self) -> bool:
-        """Whether the paper prints neither this value nor the one that is run."""
-        return "printed" not in (self.origin, self.replaces)
+    def parameters(self) -> set[tuple[str, str]]:
+        """The parameters that it changes (``Change.parameters``)."""
+        return set().union(*(change.parameters for change in self.changes))
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.changes))
@@ -194,6 +199,13 @@ class Discrepancy:
     figures: tuple[str, ...]
     effects: tuple[Effect, ...]
     note: str = ""
+
+    def leaves_open(self, alternative: Alternative) -> bool:
+        """Whether the paper prints no value of what one of its alternatives changes: not ours, this or another one."""
+        printed = (other for other in self.alternatives if other.origin == "printed")
+        return alternative.replaces != "printed" and all(
+            other is not alternative and other.parameters.isdisjoint(alternative.parameters) for other in printed
+        )
 
     @property
     def command(self) -> str:
