@@ -470,6 +470,7 @@ def test_a_discrepancy_is_described_with_its_other_values(fedrepro: Call) -> Non
     unknown = "gcca" + ".99"
     answer = fedrepro("describe", unknown)
     assert answer.stderr == f"error: there is no discrepancy '{unknown}', did you mean 'gcca.9'?\n"
+    assert "no such figure, paper or claim" in fedrepro("why", unknown).stderr
     found = fedrepro("why", "gcca.5")
     assert found.exit_code == 2
     assert (

@@ -325,6 +325,9 @@ def test_an_error_leaves_the_spec_of_an_earlier_duel(duel: Duel, tmp_path: Path)
     text = "x,y,z,kind\n" + "".join(f"{','.join(map(str, r))},{k}\n" for r, k in zip(rows, labels, strict=True))
     (tmp_path / "own.csv").write_text(text)
     data = ("--data", "own.csv", "--set", "dataset.orientation=rows")
+    first = duel("fedmgs", "fedmavg", *data, *BRIEF)
+    assert (first.exit_code, list(tmp_path.glob("*.yaml"))) == (2, [])
+    assert "The spec fedmgs-fedmavg-own.yaml was not kept. --set KEY=VALUE changes it" in first.stderr
     good = duel("fedmgs", "fedmavg", *data, "--set", "dataset.labels=kind", *BRIEF)
     assert good.exit_code == 0, good.output
     spec = (tmp_path / "fedmgs-fedmavg-own.yaml").read_text()

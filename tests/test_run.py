@@ -581,3 +581,10 @@ def test_shared_arrays_are_removed_when_the_runs_on_them_are_done(fedrepro: Call
     assert fedrepro("run", small, "--jobs", 1).exit_code == 0
     assert not list((tmp_path / "results" / ".scratch").glob("*/*.npy"))
     assert not list((tmp_path / "results" / ".scratch").glob("*/problem.json"))
+
+
+def test_two_panels_are_refused_instead_of_the_last_one_taken(small: Path, fedrepro: Call) -> None:
+    for command in ("run", "plan"):
+        refused = fedrepro(command, small, "--panel", "a", "--panel", "b")
+        said = "error: --panel a --panel b: name one panel, or leave it out for all\n"
+        assert (refused.exit_code, refused.stderr) == (2, said)

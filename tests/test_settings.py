@@ -866,7 +866,10 @@ def test_a_setting_of_which_the_paper_prints_a_value_is_not_left_open() -> None:
     rows = discrepancies.load_all(EXPERIMENTS)
     open_ = {a.id: row.leaves_open(a) for row in rows for a in row.alternatives}
     assert [open_[f"fedc.1.{name}"] for name in ("gamma2-2", "printed-step")] == [False, False]
-    assert [open_[f"gcca.11.{name}"] for name in ("centred-data", "centred-estimates")] == [True, False]  # other methods
+    assert [open_[f"gcca.11.{name}"] for name in ("centred-data", "centred-estimates")] == [
+        True,
+        False,
+    ]  # other methods
     assert [open_[f"fedmf.16.{name}"] for name in ("qhat-10-tdt2", "qhat-1-syn")] == [True, False]
 
 
@@ -1039,6 +1042,13 @@ def test_claims_are_listed_with_what_decides_them(computed: Path, fedrepro: Call
     (facts,) = json.loads(run(fedrepro, "claims", "--json"))
     assert facts["tried"] == ["beyond.1.q1-3", "beyond.1.q1-4"]
     assert facts["words"] in line
+    assert [one["claim"] for one in json.loads(run(fedrepro, "claims", "small.1", "--json"))] == ["small.1"]
+    figure = Path("experiments/beyond/small.yaml")
+    check = json.dumps(the_figure().claims[0].check)
+    second = f"  - id: small.9\n    says: the same\n    where: nowhere\n    panel: a\n    check: {check}\n"
+    figure.write_text(figure.read_text().replace("claims:\n", f"claims:\n{second}", 1))
+    asked = [json.loads(run(fedrepro, "claims", *name, "--json")) for name in ((), ("small.9",))]
+    assert [[one["claim"] for one in found] for found in asked] == [["small.9", "small.1"], ["small.9"]]
 
 
 def test_the_report_lists_other_settings_on_the_page_of_a_claim(computed: Path, fedrepro: Call) -> None:

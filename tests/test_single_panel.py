@@ -111,6 +111,7 @@ def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: s
         (("--panel", "t"), "panel 't' of beyond/small is a table"),
         (("--panel", "a", "--width", "1in"), "--width 1in: a panel with its labels needs at least 2in"),
         (("--panel", "a", "--width", "3.4"), "--width 3.4: must be a length with its unit"),
+        (("--panel", "a", "--width", "900in"), "--width 900in: must be at most 50 in"),
         (("--width", "3.4in"), "--width needs --panel: it is the width of one panel"),
     ],
 )

@@ -61,6 +61,26 @@ def test_the_caption_of_a_panel_without_a_title_begins_with_the_figure(small: Pa
     assert "\\caption{beyond/small: QUICK TIER." in fedrepro("show", small, "--format", "latex").output
 
 
+def test_a_round_that_was_not_recorded_shows_the_record_before_it(small: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace("rounds: 5\n", "rounds: 5\nrecord_every: 3\nrecord_dense: 0\n"))
+    fedrepro("run", small, "-j", 1, "-q")
+    shown = [fedrepro("show", small, "--panel", "a", "--format", "json", "--at", at).output for at in (3, 4)]
+    assert shown[0] == shown[1]
+    assert '"round_min": 3' in shown[1]
+
+
+def test_a_stand_in_is_one_without_the_sidecar_too(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    small.write_text(
+        small.read_text().replace("{name: synthetic, variant: clean, M: 12, N: 60, K: 3}", "{name: mnist}")
+    )
+    fedrepro("run", small, "-j", 1, "-q", "--tier", "smoke", "--stand-in")
+    (sidecar,) = (tmp_path / "results").rglob("small*.json")
+    sidecar.unlink()
+    shown = fedrepro("show", small, "--tier", "smoke").output
+    assert "MNIST (stand-in)" in shown
+    assert "(real)" not in shown
+
+
 def test_a_round_that_was_not_run_is_refused(small: Path, fedrepro: Call) -> None:
     fedrepro("run", small, "-j", 1, "-q")
     assert fedrepro("show", small, "--at", 5).exit_code == 0

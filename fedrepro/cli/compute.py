@@ -78,11 +78,25 @@ def validate(specs: tuple[str, ...], sets: tuple[str, ...]) -> None:
     click.echo(f"{number} spec{'s' if number > 1 else ''} valid at the tiers {', '.join(TIERS)}")
 
 
+def _one_panel(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """Return the panel. Raises UserError for several ones, of which click would take the last."""
+    if len(value) > 1:
+        raise UserError(f"--panel {' --panel '.join(value)}: name one panel, or leave it out for all")
+    return value[0] if value else None
+
+
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
 @click.option(
-    "--panel", "--only", "only", metavar="PANEL", shell_complete=complete_panel, help="Plan only the runs of one panel."
+    "--panel",
+    "--only",
+    "only",
+    metavar="PANEL",
+    multiple=True,
+    callback=_one_panel,
+    shell_complete=complete_panel,
+    help="Plan only the runs of one panel.",
 )
 @curve_option
 @trials_option
@@ -240,6 +254,8 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
     "--only",
     "only",
     metavar="PANEL",
+    multiple=True,
+    callback=_one_panel,
     shell_complete=complete_panel,
     help="Compute only the runs of one panel.",
 )

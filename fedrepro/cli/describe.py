@@ -26,6 +26,8 @@ PARAMETERS = {"panel kind": "options", "parameter": "of"}
 """What the list of parameters is called for some kinds of names."""
 
 MARKS = ("published", "lines")
+UNCOUNTED = ("paper", "parameter", "word of the output", "dimension of words")
+"""Kinds whose uses are not counted."""
 """Lists whose items have keys."""
 
 WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
@@ -89,7 +91,7 @@ def page(entry: Description, width: int) -> list[str]:
     }
     for key, figures in entry.figures.items():
         sections[_title(key)] = _wrapped(", ".join(figures), width - 4)
-    if not any(entry.figures.values()) and entry.kind not in ("paper", "parameter", "word of the output"):
+    if not any(entry.figures.values()) and entry.kind not in UNCOUNTED:
         sections["used by"] = ["no figure"]
     lines = _indented(head, "  ")
     for title, body in sections.items():

@@ -141,7 +141,16 @@ def duel(
         click.echo(line)
     plots = {} if plots_dir is None else {"plots_dir": plots_dir}
     with _written(spec) as file:
-        ctx.invoke(run, specs=(str(file),), jobs=jobs, draw=True, stand_in=stand_in, results_dir=results_dir, **plots)
+        ctx.invoke(
+            run,
+            specs=(str(file),),
+            only=None,
+            jobs=jobs,
+            draw=True,
+            stand_in=stand_in,
+            results_dir=results_dir,
+            **plots,
+        )
     with np.errstate(over="ignore", invalid="ignore"):  # a method may diverge
         ctx.invoke(show, figure=str(file), results_dir=results_dir)
         for label in _silent(file, results_dir, sides):
@@ -384,16 +393,20 @@ def _holders(spec: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _written(spec: dict[str, Any]) -> Iterator[Path]:
-    """Write the spec to the current folder; after an error of the user, the file that it replaced is there again."""
+    """Write the spec to the current folder; after an error of the user, the folder is as it was before."""
     before = Path(f"{spec['figure']}.yaml")
     former = before.read_bytes() if before.exists() else None
     file = _write(spec)
     try:
         yield file
-    except UserError:
+    except UserError as error:
         if former is not None:
             atomically(file, former)
-        raise
+            raise
+        file.unlink()
+        raise UserError(
+            f"{error}\nThe spec {file} was not kept. --set KEY=VALUE changes it, for instance --set problem.K=3"
+        ) from error
 
 
 def _write(spec: dict[str, Any]) -> Path:

@@ -203,6 +203,10 @@ class PartOf(click.ParamType):
         return number, of
 
 
+WIDEST = 50
+"""The largest width of a picture in inches; a much larger one does not fit into memory."""
+
+
 class Length(click.ParamType):
     """A length with its unit: 3.4in, 8.6cm, 86mm, 245pt (72 pt = 1 in)."""
 
@@ -214,7 +218,10 @@ class Length(click.ParamType):
         match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(in|cm|mm|pt)", str(value))
         if match is None:
             raise UserError(f"--width {value}: must be a length with its unit, such as 3.4in, 8.6cm, 86mm or 245pt")
-        return float(match[1]) * self.inches[match[2]], str(value)
+        inches = float(match[1]) * self.inches[match[2]]
+        if inches > WIDEST:
+            raise UserError(f"--width {value}: must be at most {WIDEST} in")
+        return inches, str(value)
 
 
 memory_option = click.option(

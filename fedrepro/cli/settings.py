@@ -16,7 +16,7 @@ from fedrepro.cli.options import Choice, Whole, complete_spec, json_option, resu
 from fedrepro.errors import UserError, counted, nearest
 from fedrepro.progress import duration
 from fedrepro.spec import nodes
-from fedrepro.spec.find import called, experiments, find_some, is_study, stored_under
+from fedrepro.spec.find import called, experiments, find_some, is_study, select, stored_under
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -294,12 +294,15 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
     \b
     Examples:
       fedrepro settings claims fedmf/figS2
+      fedrepro settings claims fedc.4d
       fedrepro settings claims --json
     """
     from fedrepro.alternatives import survey
 
     gathered = survey.computed(_paths(specs, only), _rows(), tier, results_dir, only)
     decided = survey.decided(gathered, _rows(), results_dir)
+    asked = {called(item.path): item.claims for item in select(specs)}  # no claims: the whole figure
+    decided = [one for one in decided if one.row.claim.id in (asked.get(one.row.figure) or {one.row.claim.id})]
     if only:  # other settings of the remaining claims were not looked at
         decided = [one for one in decided if one.tried]
     if not decided:

@@ -224,8 +224,9 @@ def _print_summary(judged: Sequence[Verdicts]) -> None:
     for figure in judged:
         paper = OURS if figure.name.startswith(f"{STUDIES}/") else figure.name.partition("/")[0]
         theirs, ours = origin.apart(figure.rows)
-        rows.setdefault(paper, []).extend(theirs)
-        rows[OURS] += ours
+        own = [row for row in ours if _own(row)]
+        rows.setdefault(paper, []).extend([*theirs, *own])
+        rows[OURS] += [row for row in ours if not _own(row)]
         stale[paper] += bool(figure.stale)
     shown = [verdict for verdict in VERDICTS if any(row.verdict == verdict for own in rows.values() for row in own)]
     lines = [("", "claims", *shown, "stale figures")]

@@ -21,7 +21,7 @@ from fedrepro.spec import claim_grammar
 from fedrepro.spec.axes import Axis
 from fedrepro.spec.discrepancies import KINDS as KINDS_OF_DISCREPANCIES
 from fedrepro.spec.discrepancies import ORIGINS, Discrepancy
-from fedrepro.spec.keys import PARTITION, Key
+from fedrepro.spec.keys import PARTITION, SECTIONS, Key
 from fedrepro.spec.panels import KINDS
 
 Uses = Mapping[Use, list[str]]
@@ -275,7 +275,8 @@ def axis(named: Axis, uses: Uses) -> Description:
 def spec_key(path: str, key: Key, uses: Uses) -> Description:
     """Describe a key of a spec by its path: ``rounds``, ``panels.curves.role``."""
     facts = {"takes": key.takes, "required": "yes" if key.required else "", "default": key.default or ""}
-    return _described("spec key", path, key.doc, facts, uses, keys={"values": key.values})
+    inside = {name: item.doc for name, item in SECTIONS.get(path, {}).items()}
+    return _described("spec key", path, key.doc, facts, uses, keys={"values": key.values, "keys of one": inside})
 
 
 def claim_word(name: str, uses: Uses) -> Description:

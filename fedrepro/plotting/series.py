@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import numpy as np
 from fedrepro import registry
 from fedrepro.claims.judge import Known
 from fedrepro.errors import UserError
-from fedrepro.results import staleness
+from fedrepro.results import consistency, staleness
 from fedrepro.results.by_run import Rows, Runs, at_rounds
 from fedrepro.results.read import points, stem, with_results
 from fedrepro.results.schema import Sidecar, Timing
@@ -56,8 +56,11 @@ class FigureData:
     def read(cls, path: Path, tier: str, root: Path, sets: Sequence[str] = ()) -> FigureData:
         """Return the results of a spec's figure below ``root``. Raises UserError if it has none."""
         ((figure, frame, sidecar),) = with_results([path], tier, root, True, sets)
-        arrays = points(stem(root, figure), sidecar)
-        return cls(figure, frame, sidecar, arrays, staleness.stale(figure, sidecar, root))
+        arrays, stale = points(stem(root, figure), sidecar), staleness.stale(figure, sidecar, root)
+        source = cls(figure, frame, sidecar, arrays, stale)
+        if stand_ins := consistency.stand_ins(sidecar, source.runs, figure.settings()):  # the CSV alone may say so
+            return source.of(figure, replace(sidecar, stand_ins=tuple(stand_ins)))
+        return source
 
     def of(self, figure: Figure, sidecar: Sidecar) -> FigureData:
         """Return the same results for another figure, with the values already computed."""

@@ -182,12 +182,12 @@ def _end(source: FigureData, panel: Panel, curve: Curve, at: int | None) -> End:
     note = ", ".join(series.lost(runs))
     if not healthy:
         return End(curve, np.array([]), np.array([]), float("nan"), float("nan"), note or "no results")
-    rounds = [float(t.x[-1]) if at is None else float(at) for t in healthy]
+    rounds = [float(t.x[_place(t, at)]) for t in healthy]
     numbers, bits = (
         float(np.mean([_cost(source, curve, t.number, at, axis) for t in healthy]))
         for axis in ("uplink_scalars", "uplink_bits")
     )
-    return End(curve, np.array([_read(t, at) for t in healthy]), np.array(rounds), numbers, bits, note)
+    return End(curve, np.array([t.y[_place(t, at)] for t in healthy]), np.array(rounds), numbers, bits, note)
 
 
 def _row(end: End, mean: str, bits: bool) -> list[str]:
@@ -200,14 +200,14 @@ def _row(end: End, mean: str, bits: bool) -> list[str]:
     return [end.curve.label, mean, sd, str(end.values.size), rounds, *sent, end.note]
 
 
-def _read(trial: Trial, at: int | None) -> float:
-    """Return the value of the last record at or before round ``at``."""
+def _place(trial: Trial, at: int | None) -> int:
+    """Return the place of the last record at or before round ``at``."""
     if at is None:
-        return float(trial.y[-1])
+        return -1
     before = np.flatnonzero(trial.x <= at)
     if not before.size:
         raise UserError(f"--at {at}: the first record is at round {trial.x[0]:g}")
-    return float(trial.y[before[-1]])
+    return int(before[-1])
 
 
 def _cost(source: FigureData, curve: Curve, trial: int, at: int | None, axis: str) -> float:

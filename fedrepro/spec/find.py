@@ -140,7 +140,7 @@ def _named(name: str) -> list[Selected]:
     own = _own_specs()
     if outside := _outside_of_experiments(short, own):
         return outside
-    if names_a_discrepancy(name):
+    if names_a_discrepancy(name) and name in _discrepancy_ids(name.partition(".")[0]):
         raise UserError(
             f"{name}: is a discrepancy, not a figure, paper or claim (`fedrepro describe {name}` explains it)"
         )
@@ -167,6 +167,12 @@ def names_a_discrepancy(name: str) -> bool:
     """Return whether a name has the form of the id of a paper's discrepancy."""
     found = DISCREPANCY.fullmatch(name)
     return found is not None and (experiments() / found[1] / DISCREPANCIES).is_file()
+
+
+def _discrepancy_ids(paper: str) -> list[str]:
+    """Return the ids of a paper's discrepancies, from the text of their file."""
+    text = (experiments() / paper / DISCREPANCIES).read_text(encoding="utf-8")
+    return re.findall(r"^\s*- id: *([\w.]+)", text, re.MULTILINE)
 
 
 _STORED_UNDER = re.compile(r"^(paper|figure): *[\"']?([\w.-]+)", re.MULTILINE)

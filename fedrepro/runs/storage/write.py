@@ -113,12 +113,12 @@ def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
         lost = kept - {run for runs in now.runs.values() for run in runs}
         if lost and not now.complete and holds < held:
             runs = counted(holds, "run") if holds else "no run"
-            return "incomplete", f"contain {runs} with changed code or parameters, and the existing ones {held:,}"
+            return "incomplete", f"contain {runs} and lack {len(lost):,} of the existing {held:,}"
     elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
         done = f"{now.trials_done} of {now.trials_wanted} trials"
         return (
             "incomplete",
-            f"contain {done} with changed code or parameters, and the old ones {before.trials_done}",
+            f"contain {done}, and the existing ones {before.trials_done}",
         )
     return "", ""
 
