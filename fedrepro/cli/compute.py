@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,19 +85,16 @@ def _one_panel(ctx: click.Context, param: click.Parameter, value: tuple[str, ...
     return value[0] if value else None
 
 
+def _panel_option(text: str) -> Callable[[Any], Any]:
+    """Return the option for one panel of a figure. text : its help."""
+    words: dict[str, Any] = {"metavar": "PANEL", "shell_complete": complete_panel, "help": text}
+    return click.option("--panel", "--only", "only", multiple=True, callback=_one_panel, **words)
+
+
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[FIGURE|PAPER...]", shell_complete=complete_spec)
 @tier_option
-@click.option(
-    "--panel",
-    "--only",
-    "only",
-    metavar="PANEL",
-    multiple=True,
-    callback=_one_panel,
-    shell_complete=complete_panel,
-    help="Plan only the runs of one panel.",
-)
+@_panel_option("Plan only the runs of one panel.")
 @curve_option
 @trials_option
 @rounds_option
@@ -249,16 +246,7 @@ def _print_figure(figure: Figure, row: Mapping[str, Any], results_dir: Path) -> 
     help="Compute the I-th of N parts of the runs and write no results: for job arrays (docs/many-machines.md).",
 )
 @memory_option
-@click.option(
-    "--panel",
-    "--only",
-    "only",
-    metavar="PANEL",
-    multiple=True,
-    callback=_one_panel,
-    shell_complete=complete_panel,
-    help="Compute only the runs of one panel.",
-)
+@_panel_option("Compute only the runs of one panel.")
 @curve_option
 @trials_option
 @rounds_option
