@@ -27,7 +27,7 @@ from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.costs import Cost
 from fedrepro.alternatives.kept_results import Numbers
 from fedrepro.alternatives.ranking import Entry
-from fedrepro.claims import classes, intervals, judge, robustness
+from fedrepro.claims import classes, intervals, judge, kept_answers
 from fedrepro.claims.evidence import NOT_TESTED, VERDICTS
 from fedrepro.claims.intervals import Interval
 from fedrepro.errors import UserError
@@ -381,8 +381,9 @@ def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call)
     assert "  beyond/small.settings/beyond.2.outliers (quick): complete\n" in said
     folder = computed / "results" / "quick" / "beyond" / "small.settings"
     assert sorted(path.name for path in folder.iterdir() if "q1-3" in path.name and "+" not in path.name) == [
-        "beyond.1.q1-3.answers.json.gz", "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz",
+        "beyond.1.q1-3.csv.xz", "beyond.1.q1-3.json.xz",
     ]  # fmt: skip
+    assert (folder.parent / "small.answers.json.gz").exists()
     shown = run(fedrepro, "show", "--only", "beyond.1.q1-3").splitlines()
     assert shown[0] == "beyond/small with beyond.1.q1-3: fedcavg with Q1 = 3"
     assert shown[1].startswith("  small.1                  ")
@@ -498,7 +499,7 @@ def test_an_interrupted_case_leaves_its_finished_runs_and_what_was_there(
     assert (files("quick"), files(".settings")) == ({}, {})
     assert fedrepro(*words).exit_code == 0
     kept = files("quick")
-    assert set(kept) == {f"beyond.1.q1-3{suffix}" for suffix in (".csv.xz", ".json.xz", robustness.SUFFIX)}
+    assert set(kept) == {f"beyond.1.q1-3{suffix}" for suffix in (".csv.xz", ".json.xz")}
     monkeypatch.setattr(runner, "_here", interrupted)
     case, *_ = both("beyond.1.q1-3")
     more = execution.compute(case, case.to_compute(3), computed / "results", jobs=1, quiet=True)
@@ -701,7 +702,7 @@ def test_effects_are_kept_until_what_decides_them_changes(
     run(fedrepro, "run", "--only", "beyond.1.q1-3", "--quiet", "--jobs", 1)
     case, own, _ = both("beyond.1.q1-3")
     path = kept_results.base(Path("results"), case)
-    kept = path.with_name(path.name + robustness.SUFFIX)
+    kept = kept_answers.path(path)
     kept.unlink(missing_ok=True)
     claim = case.claims[0].id
     assert survey.effects(case, own, Path("results"), of=claim)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from fedrepro.claims import classes, robustness, sentences
+from fedrepro.claims import classes, kept_answers, robustness, sentences
 from fedrepro.claims.evidence import FAILS, HOLDS, NOISE
 from fedrepro.claims.intervals import Interval
 from fedrepro.cli import why
@@ -170,16 +170,17 @@ def test_answers_are_kept_beside_the_results_until_something_changes(
     assert robustness.kept(tmp_path / "small", own, lambda: results, "hash") == {}
 
 
-def test_parts_of_one_file_of_answers_are_kept_apart(tmp_path: Any) -> None:
-    path = tmp_path / "small.answers.json.gz"
-    robustness.store(path, "readings", {"key": "one"})
-    robustness.store(path, "effects", {"key": "two"})
-    written = path.read_bytes()
-    robustness.store(path, "readings", {"key": "one"})
-    assert path.read_bytes() == written
-    assert [robustness.stored(path, part) for part in ("readings", "effects", "other")] == [
-        {"key": "one"}, {"key": "two"}, {},
-    ]  # fmt: skip
+def test_answers_about_a_figure_and_its_sets_are_parts_of_one_file(tmp_path: Any) -> None:
+    small, of_set = tmp_path / "small", tmp_path / "small.settings" / "a.1.q1-3"
+    kept = [(small, "readings"), (of_set, "readings"), (of_set, "effects")]
+    for number, (base, kind) in enumerate(kept):
+        kept_answers.write(base, kind, {"key": str(number)})
+    assert [path.name for path in tmp_path.iterdir()] == ["small.answers.json.gz"]
+    written = kept_answers.path(of_set).read_bytes()
+    kept_answers.write(small, "readings", {"key": "0"})
+    assert kept_answers.path(small).read_bytes() == written
+    assert [kept_answers.read(*one) for one in kept] == [{"key": "0"}, {"key": "1"}, {"key": "2"}]
+    assert [kept_answers.read(*one) for one in ((small, "effects"), (small.with_name("other"), "readings"))] == [{}, {}]
 
 
 def test_why_prints_numbers_readings_and_the_check(fedrepro: Callable[..., Result], small: Any) -> None:

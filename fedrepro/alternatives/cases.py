@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fedrepro.alternatives.apply import changed
 from fedrepro.claims import judge
 from fedrepro.errors import UserError
+from fedrepro.results.read import OTHER_VALUES
 from fedrepro.spec.discrepancies import Alternative, Discrepancy
 from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
@@ -23,9 +24,6 @@ TOGETHER = ("printed", "released")
 
 CONDITION = "condition"
 """The value of a claim's key ``theorem`` if the claim is about a theorem's condition."""
-
-SUFFIX = ".settings"
-"""The end of the folder of a figure's cases, beside its results."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Case:
         """Return a figure that contains only these curves, with its own name below that of the figure."""
         return dataclasses.replace(
             self.changed,
-            figure=f"{self.figure.figure}{SUFFIX}/{self.name}",
+            figure=f"{self.figure.figure}{OTHER_VALUES}/{self.name}",
             trials=trials,
             wanted_trials=trials,
             panels=self.changed.panels_with(self.series.__contains__),

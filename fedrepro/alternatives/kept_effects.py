@@ -1,4 +1,4 @@
-"""What a case changes for its claims, kept beside its results: ``<figure>.settings/<set>.answers.json.gz``.
+"""What a case changes for its claims, kept in the file of its figure (``claims.kept_answers``).
 
 Comparing the cases of all figures takes minutes. ``read`` returns what was found before if both results, the claims,
 the changed curves and the code that judges are the same as when it was written.
@@ -16,12 +16,12 @@ from fedrepro import registry
 from fedrepro.alternatives.cases import Case
 from fedrepro.alternatives.kept_results import Numbers, base
 from fedrepro.alternatives.paired import Effect, Shift, Verdict
-from fedrepro.claims import robustness
+from fedrepro.claims import kept_answers, robustness
 from fedrepro.claims.intervals import Interval
-from fedrepro.results.read import content_hash, read_sidecar, results_file, with_suffix
+from fedrepro.results.read import content_hash, read_sidecar, results_file
 
 EFFECTS = "effects"
-"""The part of the file; the other one contains the answers of all readings (``claims.robustness``)."""
+"""The kind of answers in the file; another kind is those of all readings (``claims.robustness``)."""
 _JUDGES = (
     "alternatives/cases.py", "alternatives/kept_effects.py", "alternatives/kept_results.py", "alternatives/paired.py",
     "claims/evidence.py", "claims/intervals.py", "claims/judge.py", "claims/units.py", "results/by_run.py",
@@ -46,7 +46,7 @@ def key(case: Case, own: Numbers, root: Path) -> str:
 
 def read(case: Case, root: Path, wanted: str) -> list[Effect] | None:
     """Return the kept effects of a case without readings, or None if there are none with the ``wanted`` key."""
-    stored = robustness.stored(_path(case, root), EFFECTS)
+    stored = kept_answers.read(base(root, case), EFFECTS)
     if stored.get("key") != wanted:
         return None
     by_id = {claim.id: claim for claim in case.claims}
@@ -56,11 +56,7 @@ def read(case: Case, root: Path, wanted: str) -> list[Effect] | None:
 def write(case: Case, root: Path, key: str, effects: Iterable[Effect]) -> None:
     """Keep the effects of a case if the folder can be written; they are computed again otherwise."""
     entries = {effect.claim.id: _stored(effect) for effect in effects}
-    robustness.store(_path(case, root), EFFECTS, {"key": key, "claims": entries})
-
-
-def _path(case: Case, root: Path) -> Path:
-    return with_suffix(base(root, case), robustness.SUFFIX)
+    kept_answers.write(base(root, case), EFFECTS, {"key": key, "claims": entries})
 
 
 def _stored(effect: Effect) -> list[Any]:

@@ -20,13 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from fedrepro.alternatives.cases import SUFFIX, Case, named
+from fedrepro.alternatives.cases import Case, named
 from fedrepro.claims import robustness
 from fedrepro.claims.classes import Robustness
 from fedrepro.claims.intervals import Interval
 from fedrepro.claims.judge import Known, Row
 from fedrepro.files import atomically, writing
-from fedrepro.results.read import content, content_hash, frame, place, read_sidecar, results_file, with_suffix
+from fedrepro.results.read import (
+    OTHER_VALUES,
+    content,
+    content_hash,
+    frame,
+    place,
+    read_sidecar,
+    results_file,
+    with_suffix,
+)
 from fedrepro.results.schema import Sidecar, rounded
 from fedrepro.spec.discrepancies import Discrepancy
 from fedrepro.spec.model import Figure
@@ -87,7 +96,7 @@ def base(root: Path, case: Case) -> Path:
 
 def names(figure: Figure, root: Path) -> list[str]:
     """Return the names of the sets with results of a figure."""
-    folder = with_suffix(place(root, figure.tier, figure.paper, figure.figure), SUFFIX)
+    folder = with_suffix(place(root, figure.tier, figure.paper, figure.figure), OTHER_VALUES)
     return sorted({path.name.removesuffix(ENDING) for path in folder.glob(f"*{ENDING}")})
 
 

@@ -1,34 +1,29 @@
 """Judge a claim under every reading of its words (``classes``), and keep the answers beside the results.
 
-Judging all readings of a figure takes seconds; ``kept`` reads them from ``<figure>.answers.json.gz`` if the results,
-the claims, the lexicon and the code that judges are the same as when they were written.
+Judging all readings of a figure takes seconds; ``kept`` reads them from the file of ``claims.kept_answers`` if the
+results, the claims, the lexicon and the code that judges are the same as when they were written.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import gzip
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fedrepro.claims import classes, judge
+from fedrepro.claims import classes, judge, kept_answers
 from fedrepro.claims.classes import Answer, Robustness
 from fedrepro.claims.intervals import Interval
-from fedrepro.errors import UserError
-from fedrepro.files import atomically
 from fedrepro.lexicon import vocabulary
 from fedrepro.spec import readings
 from fedrepro.spec.model import Claim, Figure
 from fedrepro.spec.readings import Reading
 
-SUFFIX = ".answers.json.gz"
 READINGS = "readings"
-"""The part of the file with the answers of all readings."""
+"""The kind of answers in the file: those of all readings."""
 _JUDGES = (
     "claims/classes.py", "claims/intervals.py", "claims/judge.py", "claims/robustness.py", "lexicon/vocabulary.py",
     "results/by_run.py", "spec/claim_grammar.py", "spec/readings.py", "spec/references.py", "spec/words.py",
@@ -77,12 +72,13 @@ def kept(base: Path, figure: Figure, known: Callable[[], judge.Known], results: 
     base : the path of the results without suffix. known : makes what the claims read, where they have to be judged.
     results : the hash of their table.
     """
-    path, key = base.with_name(base.name + SUFFIX), _key(figure, results)
-    content = stored(path, READINGS)
+    key = _key(figure, results)
+    content = kept_answers.read(base, READINGS)
     if content.get("key") == key:
         return {name: _loaded(entry) for name, entry in content["claims"].items()}
     judged = of_figure(figure, known())
-    store(path, READINGS, {"key": key, "claims": {name: _stored(robustness) for name, robustness in judged.items()}})
+    entries = {name: _stored(robustness) for name, robustness in judged.items()}
+    kept_answers.write(base, READINGS, {"key": key, "claims": entries})
     return judged
 
 
@@ -100,31 +96,6 @@ def program(names: tuple[str, ...]) -> str:
     """Return a hash of these files below the package."""
     package = Path(__file__).parent.parent
     return hashlib.sha256(b"".join((package / name).read_bytes() for name in names)).hexdigest()
-
-
-def stored(path: Path, part: str) -> dict[str, Any]:
-    """Return what was stored in a part of the file, nothing if it cannot be read."""
-    found = _parts(path).get(part)
-    return found if isinstance(found, dict) else {}
-
-
-def store(path: Path, part: str, content: Mapping[str, Any]) -> None:
-    """Write a part of the file, and leave the others, if the folder can be written.
-
-    Otherwise, and if another process has written at the same time, what is missing is computed again.
-    """
-    parts = dict(sorted({**_parts(path), part: content}.items()))
-    body = gzip.compress(json.dumps(parts, separators=(",", ":")).encode(), mtime=0)
-    with contextlib.suppress(OSError, UserError):
-        atomically(path, body)
-
-
-def _parts(path: Path) -> dict[str, Any]:
-    try:
-        loaded = json.loads(gzip.decompress(path.read_bytes()))
-    except (OSError, ValueError, EOFError):
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
 
 
 def _stored(robustness: Robustness) -> list[Any]:

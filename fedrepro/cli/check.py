@@ -187,9 +187,9 @@ def _print_cost(checkable: list[Kept], timings: Timings, seed: int, each: bool) 
 
 def _run_again(kept: Kept) -> str:
     """Return the command that computes results again: those of a figure, or of a set of other values."""
-    from fedrepro.alternatives.cases import SUFFIX
+    from fedrepro.results.read import OTHER_VALUES
 
-    name, _, of_set = kept.figure.name.partition(f"{SUFFIX}/")
+    name, _, of_set = kept.figure.name.partition(f"{OTHER_VALUES}/")
     tier = f"--tier {kept.figure.tier}"
     return f"fedrepro settings run {name} --only {of_set} {tier}" if of_set else f"fedrepro run {name} {tier}"
 

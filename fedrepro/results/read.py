@@ -33,6 +33,8 @@ class Damaged(UserError):
 
 SET_FOLDER = "set"
 """The folder of results of changed specs, and of copies of specs that kept a figure's name."""
+OTHER_VALUES = ".settings"
+"""The end of the folder of a figure's results with other values of open settings, beside its own results."""
 
 
 def stem(root: Path, figure: Figure) -> Path:
