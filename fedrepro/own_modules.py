@@ -172,14 +172,14 @@ def _executed(module: OwnModule) -> types.ModuleType:
     sys.modules[module.name] = loaded  # dataclasses look their module up
     try:
         exec(compile(module.source, module.file, "exec"), vars(loaded))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module.name]
         raise UserError(f"{module.file}{_line(error, module.file)}: {type(error).__name__}: {error}") from error
     _MODULES[module.name] = module
     return loaded
 
 
-def _line(error: Exception, path: str) -> str:
+def _line(error: BaseException, path: str) -> str:
     """Return ``:line`` of the last line of the file that an error passed through, or ''."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}" if error.filename == path else ""

@@ -250,6 +250,26 @@ def test_lists_of_figures_have_the_names_that_commands_take(project: Path, fedre
     assert first == {"name": "beyond/other", "title": "a small figure", "spec": "experiments/beyond/other.yaml"}
 
 
+def test_own_specs_are_known_to_list_describe_and_affected(
+    fedrepro: Call, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small.parent)
+    text = small.read_text()
+    small.write_text(text.replace("paper: beyond", "paper: mine"))
+    small.with_name("damaged.yaml").write_text("paper: mine\nfigure: damaged\nrounds: [")
+    small.with_name("copy.yaml").write_text(text)  # of a figure of the project
+    assert fedrepro("list", "figures").output.splitlines()[-2:] == [
+        "  mine/damaged                 (not a valid spec; `fedrepro validate` prints the errors)",
+        "  mine/small                   a small figure",
+    ]
+    assert fedrepro("list", "claims").output.splitlines()[-1].split()[:2] == ["small.1", "mine/small"]
+    for name, what in {"mine": "a set of figures", "mine/small": "a figure", "small.1": "a claim"}.items():
+        assert f"error: '{name}' is {what}: `fedrepro " in fedrepro("describe", name).stderr
+    *_, own, total = fedrepro("affected", "fedcavg").output.splitlines()
+    assert own.split()[:5] == ["mine/small", "2", "of", "4", "curves"]
+    assert " of 50 figures, " in total
+
+
 def test_stale_results_are_named_everywhere(
     project: Path, fedrepro: Call, tmp_path: Path, stale: Callable[[], None]
 ) -> None:
@@ -499,7 +519,8 @@ def test_fewer_trials_than_the_results_have_are_read(small: Path, fedrepro: Call
 def test_claims_are_listed_with_their_figures_and_what_they_say(fedrepro: Call) -> None:
     title, *lines = fedrepro("list", "claims").stdout.splitlines()
     assert title == "claims"
-    assert {line.split()[0] for line in lines} == set(find.claim_ids())
+    own = [claim for spec in find.of_own_studies() for claim in spec.claims]  # those of examples/
+    assert {line.split()[0] for line in lines} == {*find.claim_ids(), *own}
     listed = json.loads(fedrepro("list", "claims", "--json").stdout)
     (optimal,) = (claim for claim in listed if claim["name"] == "gcca.3d.optimal")
     assert optimal["figure"] == "gcca/fig3"

@@ -287,7 +287,8 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
             ("fedmgs", "fedpalm", "--data", "digit"),
             "--data digit: neither a dataset, did you mean 'digits'? nor a file",
         ),
-        (("mine.py:Other", "fedmgs"), "mine.py: defines twiceasmany; name one of them as mine.py:CLASS"),
+        (("mine.py:Other", "fedmgs"), "mine.py: defines TwiceAsMany; name one of them as mine.py:CLASS"),
+        (("mine.py:TwiceAsMeny", "fedmgs"), "mine.py: defines TwiceAsMany, did you mean 'TwiceAsMany'?"),
     ],
 )
 def test_what_cannot_be_compared(duel: Duel, tmp_path: Path, words: tuple[str, ...], message: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrepro.claims import locked_claims, written_before
-from fedrepro.claims.precedence import AFTER, CLASSES, FAMILIES, LOCKED, NO_LOCK, Precedence, counted
+from fedrepro.claims.precedence import AFTER, CLASSES, FAMILIES, LOCKED, Precedence, counted
 from fedrepro.lexicon import vocabulary
 from fedrepro.results import consistency
 from fedrepro.results.by_run import Runs
@@ -187,7 +187,10 @@ def test_a_spec_with_results_is_refused_or_locked_with_their_tiers(
     assert not lock_file.path_of(project).exists()
     after = lock("beyond/small", "--after-results")
     assert "2 claims locked, after results at the smoke tier, in" in after.output
-    assert set(states().values()) == {f"{NO_LOCK}: it may have been written or changed after the results"}
+    (state,) = set(states().values())
+    written = locked_claims.read(project)
+    assert written is not None
+    assert state == f"written or changed after: locked on {written.written[:10]}, after these results"
     fedrepro("run", project, "--tier", "quick", "-j", 1)
     (row, _) = json.loads(fedrepro("verdict", "beyond/small", "--tier", "quick", "--json").output)
     assert row["precedence"] == {
@@ -418,6 +421,9 @@ def test_results_keep_the_lock_of_their_first_run(
     sidecar = read_sidecar(base)
     assert sidecar is not None
     assert sidecar.lock == "", "results that existed before the lock"
+    (state,) = set(states().values())
+    assert state.startswith("written or changed after: locked on ")
+    lock_file.path_of(project).unlink()
     assert set(states().values()) == {"not locked: it may have been written or changed after the results"}
 
 

@@ -139,6 +139,21 @@ def test_a_failed_run_names_the_line_of_ones_own_file(own: Path, fedrepro: Call,
     assert ran.exit_code == 1
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_method_that_exits_fails_its_own_runs_only(own: Path, fedrepro: Call, jobs: int) -> None:
+    ends = METHOD.replace(
+        "        yield from", "        if self.extra == 3:\n            raise SystemExit(0)\n        yield from"
+    )
+    own.with_name("my_method.py").write_text(ends)
+    ran = fedrepro("run", own, "-j", jobs)
+    assert ran.exit_code == 1
+    assert "runs computed, 0 reused, 2 failed" in ran.output
+    why = "failed: SystemExit: it called sys.exit(0); let it raise an error instead"
+    assert [line.partition(": ")[2] for line in ran.stderr.splitlines() if why in line] == [
+        f"{why} ({own.with_name('my_method.py')}:22)"
+    ] * 2
+
+
 def test_the_text_travels_with_a_run_to_a_process_without_the_file(own: Path, tmp_path: Path) -> None:
     run = next(iter(plan.make([load_spec(own, "quick")], False).runs.values()))
     stored = tmp_path / "run.pickle"
@@ -183,6 +198,7 @@ def test_an_edit_makes_results_stale(own: Path, fedrepro: Call) -> None:
     [
         ("x = 1", "defines no method (a class that derives from fedrepro.Method)"),
         ("x = = 1", "my_method.py:1: SyntaxError: invalid syntax"),
+        ("import sys\nsys.exit('no licence')", "my_method.py:2: SystemExit: no licence"),
         ("\nimport nowhere_at_all", "my_method.py:2: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         (METHOD.replace("TwiceAsMany", "FedPALM"), "the class FedPALM has the name of the method 'fedpalm'; rename it"),
         (METHOD.replace("@dataclass(frozen=True)", ""), "the class TwiceAsMany needs the line @dataclass(frozen=True)"),

@@ -425,7 +425,7 @@ def test_addresses_where_nobody_answers(fedrepro: Call, small: Path, monkeypatch
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    for address in (closed, "ftp://127.0.0.1:1", "127.0.0.1"):
+    for address in (closed, "ftp://127.0.0.1:1", "127.0.0.1", "tcp://127.0.0.1"):
         ran = fedrepro("run", small, "--scheduler", address)
         assert ran.exit_code == 2, ran.output
         assert f"error: --scheduler {address}: no scheduler answers there (" in ran.stderr

@@ -65,7 +65,8 @@ def costs(
     made = []
     for case, first, series, missing in zip(cases, firsts, plan.by_figure, plan.missing, strict=True):
         runs = [run for trials in series.values() for run in trials]
-        wanted, absent = case.figure.trials, next(iter(missing.values()), "")
+        wanted = case.figure.trials
+        absent = next(iter(missing.values()), "").removesuffix(planning.OR_STAND_IN)  # sets are not run on one
         if not runs:
             made.append(Cost(None, 0, wanted, {}, False, absent=absent))
             continue

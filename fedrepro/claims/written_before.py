@@ -6,6 +6,7 @@ lock and results that were forged together cannot be told from others; docs/safe
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from fedrepro.claims import locked_claims
@@ -21,7 +22,7 @@ from fedrepro.spec.model import Claim, Figure
 def of_figure(figure: Figure, sidecar: Sidecar) -> dict[str, Precedence]:
     """Return the precedence of every claim of a figure with respect to these results, by its id."""
     if not sidecar.lock:
-        return dict.fromkeys(_ids(figure), _without_lock(sidecar))
+        return dict.fromkeys(_ids(figure), _without_lock(figure, sidecar))
     try:
         lock = locked_claims.read(figure.path)
     except UserError:
@@ -38,9 +39,12 @@ def _ids(figure: Figure) -> list[str]:
     return [claim.id for claim in figure.claims]
 
 
-def _without_lock(sidecar: Sidecar) -> Precedence:
+def _without_lock(figure: Figure, sidecar: Sidecar) -> Precedence:
     if sidecar == Sidecar():
         return Precedence(NO_LOCK, f"{NO_LOCK}: these results have no sidecar")
+    with contextlib.suppress(UserError):  # one that cannot be read proves as little
+        if (lock := locked_claims.read(figure.path)) is not None:
+            return Precedence(AFTER, f"{AFTER}: locked on {lock.written[:10]}, after these results")
     if not sidecar.lexicon:
         return Precedence(FAMILIES, FAMILIES)
     if sidecar.lexicon != lexicon_digest():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import click
 from fedrepro import registry
 from fedrepro.cli.listing import aligned
 from fedrepro.cli.options import Choice, json_option, results_option
+from fedrepro.errors import UserError
 from fedrepro.spec.find import experiments as folder_of_specs
-from fedrepro.spec.find import load_all, specs
+from fedrepro.spec.find import load_all, of_own_studies, specs
+from fedrepro.spec.model import Figure
+from fedrepro.spec.read import load
 from fedrepro.spec.tiers import TIERS
 
 
@@ -31,7 +35,7 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
 
     METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package. A figure is
     affected if the change would rename some of its runs, so that their results become stale. Comments, docstrings,
-    annotations and names of local variables can always be changed.
+    annotations and names of local variables can always be changed. Your own specs follow those of the papers.
 
     \b
     Examples:
@@ -43,7 +47,7 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
     from fedrepro.runs.identity import affected_figures as affecting
 
     targets = [affecting.target(name) for name in names]
-    figures = load_all(specs(folder_of_specs()), tier)
+    figures = [*load_all(specs(folder_of_specs()), tier), *_own_figures(tier)]
     changed = affecting.affected(figures, targets)
     kept = [has_results(Path(item.figure.path), tier, results_dir) for item in changed]
     if as_json:
@@ -71,3 +75,12 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
     for line in lines:
         click.echo(line)
     click.echo(f"{len(changed)} of {len(figures)} figures, {sum(kept)} with results at the {tier} tier")
+
+
+def _own_figures(tier: str) -> list[Figure]:
+    """Return the figures of a user's own specs outside ``experiments``, without the files that are no valid specs."""
+    figures = []
+    for own in of_own_studies():
+        with contextlib.suppress(UserError):
+            figures.append(load(own.path, tier))
+    return figures

@@ -26,9 +26,9 @@ PARAMETERS = {"panel kind": "options", "parameter": "of"}
 """What the list of parameters is called for some kinds of names."""
 
 MARKS = ("published", "lines")
+"""Lists whose items have keys."""
 UNCOUNTED = ("paper", "parameter", "word of the output", "dimension of words")
 """Kinds whose uses are not counted."""
-"""Lists whose items have keys."""
 
 WORDS = {"rounds": ("none: it yields one state", "yes"), "messages": ("none", "counted, up and down")}
 """The texts of a fact that is false, and of one that is true."""

@@ -83,6 +83,7 @@ def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: st
     "its first metric: `objective` for clustering, test accuracy for images).",
 )
 @click.option("--jobs", "-j", type=Whole(min=1), help="Parallel workers (default: all cores).")
+@click.option("--fresh", is_flag=True, help="Delete the finished runs and compute them again.")
 @set_option
 @stand_in_option
 @results_option
@@ -104,6 +105,7 @@ def duel(
     trials: int,
     metric: str | None,
     jobs: int | None,
+    fresh: bool,
     sets: tuple[str, ...],
     stand_in: bool,
     results_dir: Path,
@@ -147,6 +149,7 @@ def duel(
             only=None,
             jobs=jobs,
             draw=True,
+            fresh=fresh,
             stand_in=stand_in,
             results_dir=results_dir,
             **plots,
@@ -162,6 +165,7 @@ def duel(
                 f"note: {label} diverges: its {metric} is {start:.3g} at the start and {end:.3g} at the end; a smaller "
                 "step, or features of similar size, may help"
             )
+        click.echo(f"the spec, to be edited for more: {file}")
         if len(risen) < 2:
             click.echo(_outcome(file, results_dir, sides, metric))
 
@@ -216,7 +220,9 @@ def _side(name: str, problem: str) -> Side:
     defined = own_modules.register(own_modules.read(file, Path.cwd(), problem))
     chosen = [method for method in defined if not colon or method == wanted.lower()]
     if len(chosen) != 1:
-        raise UserError(f"{file}: defines {', '.join(defined)}; name one of them as {file}:CLASS")
+        classes = [registry.methods()[method].cls.__name__ for method in defined]
+        near = nearest(wanted, classes) if colon else ""
+        raise UserError(f"{file}: defines {', '.join(classes)}{near or f'; name one of them as {file}:CLASS'}")
     return Side(registry.methods()[chosen[0]], file)
 
 

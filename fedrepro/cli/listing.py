@@ -13,17 +13,20 @@ from fedrepro import registry
 from fedrepro.cli.options import Choice, json_option
 from fedrepro.errors import UserError
 from fedrepro.spec import nodes
-from fedrepro.spec.find import experiments, specs, unchecked_claims
+from fedrepro.spec.find import experiments, of_own_studies, specs, unchecked_claims
 
 Rows = list[dict[str, str]]
 """The rows of a table: each has a text for every column."""
 
 
 def _figures() -> Rows:
-    return [
-        {"name": f"{path.parent.name}/{path.stem}", "title": _title(path), "spec": str(path)}
-        for path in specs(experiments())
-    ]
+    return [{"name": name, "title": _title(path), "spec": str(path)} for name, path in _named()]
+
+
+def _named() -> list[tuple[str, Path]]:
+    """Return the names and files of the specs in ``experiments``, then those of a user's own specs elsewhere."""
+    listed = [(f"{path.parent.name}/{path.stem}", path) for path in specs(experiments())]
+    return listed + [(f"{own.study}/{own.figure}", own.path) for own in of_own_studies()]
 
 
 def _title(path: Path) -> str:
@@ -36,8 +39,8 @@ def _title(path: Path) -> str:
 
 def _claims() -> Rows:
     return [
-        {"name": str(claim["id"]), "figure": f"{path.parent.name}/{path.stem}", "says": str(claim.get("says", ""))}
-        for path in specs(experiments())
+        {"name": str(claim["id"]), "figure": name, "says": str(claim.get("says", ""))}
+        for name, path in _named()
         for claim in _claims_of(path)
         if "id" in claim
     ]
@@ -92,7 +95,8 @@ ALSO_CALLED = {"methods": "algorithms", "method": "algorithms", **{name[:-1]: na
 def list_(what: str | None, as_json: bool) -> None:
     """List papers, figures, claims, algorithms, datasets and other names.
 
-    `fedrepro describe NAME` explains one of them. Claims are listed only if they are asked for.
+    `fedrepro describe NAME` explains one of them. Claims are listed only if they are asked for. Your own specs in this
+    folder, or up to three folders below, follow those of the papers.
 
     \b
     Examples:

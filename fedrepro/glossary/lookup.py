@@ -18,7 +18,7 @@ from fedrepro.lexicon.vocabulary import lexicon
 from fedrepro.spec import discrepancies, keys
 from fedrepro.spec.axes import AXES
 from fedrepro.spec.claim_grammar import WORDS
-from fedrepro.spec.find import claim_ids, names_a_discrepancy, names_of_specs
+from fedrepro.spec.find import claim_ids, names_a_discrepancy, names_of_specs, own_specs
 from fedrepro.spec.panels import KINDS
 
 LISTED = "algorithms, problems, datasets, partitions and metrics"
@@ -125,9 +125,10 @@ def _papers(name: str, experiments: Path) -> list[_Named]:
 
 def _elsewhere(name: str) -> str:
     """Return which command explains a claim or a figure; '' for another name."""
-    if name in claim_ids():
+    own = own_specs()
+    if name in claim_ids() or any(name in spec.claims for spec in own):
         return f"'{name}' is a claim: `fedrepro why {name}` explains its verdict"
-    if name in names_of_specs():
+    if name in names_of_specs() or any(name in spec.names for spec in own):
         numbers = f"; `fedrepro show {name}` prints its numbers" if "/" in name else ""
         what = "figure" if numbers else "paper" if name in registry.PAPERS else "set of figures"
         return f"'{name}' is a {what}: `fedrepro verdict {name}` prints its claims{numbers}"

@@ -137,7 +137,7 @@ def _named(name: str) -> list[Selected]:
     of_claim = [Selected(path, frozenset([name])) for path in known if name in _claim_ids(path)]
     if of_paper or of_claim:
         return [Selected(path) for path in of_paper] or of_claim
-    own = _own_specs()
+    own = own_specs()
     if outside := _outside_of_experiments(short, own):
         return outside
     if names_a_discrepancy(name) and name in _discrepancy_ids(name.partition(".")[0]):
@@ -184,7 +184,7 @@ DEEPEST = 3
 
 
 @dataclass(frozen=True)
-class _OwnSpec:
+class OwnSpec:
     """A user's spec outside ``experiments``: its file, its study and figure, and the ids of its claims."""
 
     path: Path
@@ -198,25 +198,38 @@ class _OwnSpec:
         return (self.study, f"{self.study}/{self.figure}", *self.claims)
 
 
-def _own_specs() -> list[_OwnSpec]:
-    """Return the user's specs outside ``experiments``, in the current folder, in the project, and below these."""
-    found: dict[Path, _OwnSpec] = {}
+def own_specs() -> list[OwnSpec]:
+    """Return the user's specs outside ``experiments``, in the current folder, in the project, and below these.
+
+    The example that the package itself contains for new projects is none.
+    """
+    found: dict[Path, OwnSpec] = {}
+    package = origin().resolve()
     listed = {path.resolve() for path in specs(experiments())}
     for path in (path for folder in (Path(), project()) for path in _yaml_files(folder)):
         with contextlib.suppress(OSError, RuntimeError):  # Python 3.11 and 3.12 raise the latter for a loop of links
-            if (whole := path.resolve()) in found or whole in listed:
+            if (whole := path.resolve()) in found or whole in listed or whole.is_relative_to(package):
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
             keys = dict(_STORED_UNDER.findall(text))
             if len(keys) == 2:
-                found[whole] = _OwnSpec(path, keys["paper"], keys["figure"], tuple(_CLAIM_ID.findall(text)))
+                found[whole] = OwnSpec(path, keys["paper"], keys["figure"], tuple(_CLAIM_ID.findall(text)))
     return list(found.values())
+
+
+def of_own_studies() -> list[OwnSpec]:
+    """Return the user's specs outside ``experiments`` that are in a study of their own, in the order of their names.
+
+    A copy of the project's specs, as ``fedrepro init`` writes it, is none.
+    """
+    own = (spec for spec in own_specs() if is_study(spec.study))
+    return sorted(own, key=lambda spec: (spec.study, spec.figure, str(spec.path)))
 
 
 def own_studies() -> dict[str, list[Path]]:
     """Return the user's specs outside ``experiments``, by the name of their study."""
     studies: dict[str, list[Path]] = {}
-    for spec in _own_specs():
+    for spec in own_specs():
         studies.setdefault(spec.study, []).append(spec.path)
     return dict(sorted(studies.items()))
 
@@ -229,7 +242,7 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
         yield from (Path(where, name) for name in sorted(names) if name.endswith(".yaml"))
 
 
-def _outside_of_experiments(name: str, own: Iterable[_OwnSpec]) -> list[Selected]:
+def _outside_of_experiments(name: str, own: Iterable[OwnSpec]) -> list[Selected]:
     """Return which of the user's specs a name selects: ``study/figure``, ``study``, or the id of a claim.
 
     Raises UserError if two files have the name.

@@ -22,6 +22,8 @@ from fedrepro.spec.model import Figure, Setting
 
 LACKING = "needs a library that is not installed, "
 """The beginning of the reason why a setting cannot run without a library."""
+OR_STAND_IN = ", or run with --stand-in"
+"""The end of the reason why a setting cannot run without a dataset that has a stand-in."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ def _source(setting: Setting, stand_in: bool) -> DataSource:
         note = entry.stand_in_note or f"made to resemble {entry.source}"
         return DataSource(setting.dataset, "stand-in", "stand-in", note)
     how = f"`fedrepro data fetch {entry.source}` or `fedrepro data import {entry.source} PATH`"
-    more = ", or run with --stand-in" if entry.stand_in is not None else ""
+    more = OR_STAND_IN if entry.stand_in is not None else ""
     return DataSource(
         setting.dataset, "absent" if copy.state != "damaged" else "damaged", note=f"{lacking}: {how}{more}"
     )

@@ -52,10 +52,21 @@ def answers(groups: Sequence[list[Run]], store: Path, scratch: Path, jobs: int) 
 def attempt(runs: Sequence[Run], store_root: Path, scratch: Path) -> list[tuple[str, str]]:
     """Compute runs into the store in a folder; see ``execute.compute``.
 
-    Overflow is not worth a warning of numpy: the run ends as diverged, and every command says so.
+    Overflow is not worth a warning of numpy: the run ends as diverged, and every command says so. A method of a user
+    that ends its process fails its own run only.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return execute.compute(runs, Store(store_root), scratch)
+    store = Store(store_root)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return execute.compute(runs, store, scratch)
+    except SystemExit as error:
+        if len(runs) > 1:
+            return [outcome for run in runs for outcome in attempt([run], store_root, scratch)]
+        (run,) = runs
+        why = f"failed: SystemExit: it called sys.exit({error.code!r}); let it raise an error instead"
+        note = {"why": why, "traceback": traceback.format_exc()}
+        store.fail(run.id, note | {"series": run.setting.series, "trial": run.trial})
+        return [(run.id, why)]
 
 
 @dataclass
