@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fedrepro.claims import classes
 from fedrepro.claims.verdict_words import MEANING
 from fedrepro.spec.tiers import TIERS
+
+READINGS: Mapping[str, str] = {
+    classes.EVERY: "all readings of a claim give the same answer",
+    classes.ALL_BUT: "all readings of a claim give the same answer, without the named values of one dimension",
+    classes.CERTAINTY: "some readings of a claim are within noise, but none gives the opposite answer",
+    classes.TURNS: "some readings of a claim give the opposite answer; the dimension that decides is named",
+    classes.ONE: "the check of a claim has no word of the lexicon, so there is one way to understand it",
+}
+"""How the answers of all readings of a claim agree."""
 
 MEANINGS: Mapping[str, str] = {
     **MEANING,
@@ -13,7 +23,9 @@ MEANINGS: Mapping[str, str] = {
         "the distance of the two sides of a check, positive if it holds, in the unit of what is compared; its 95 % "
         "interval is over trials"
     ),
+    "interval": "the range that a mean over trials has with 95 % confidence; for two curves, that of their difference",
     "reading": "one way to understand the vague words of a claim; a claim is judged under all of them",
+    **READINGS,
     "window of rounds": (
         "the round at which a check without words of the lexicon starts: as written, half of it, or 1.25 times it"
     ),
@@ -23,6 +35,19 @@ MEANINGS: Mapping[str, str] = {
     "variant": "the paper's dataset in another size or version",
     "discrepancy": "a point in which the paper, its released program and this project differ",
     "setting": "a value that the paper leaves open, or prints otherwise than its program",
+    "set": "one setting, or several at once, under which the curves of a figure that change were computed again",
+    "printed": "the origin of a value that the paper, or the other version of the same work, prints",
+    "released": "the origin of a value that the authors' published program uses",
+    "ours": "the origin of a value that neither the paper nor its program has, or of a claim that we added",
+    "inferred": "the origin of a value that was found by fitting the paper's printed results; it never leads",
+    "cause": "a setting or a reading that turns a verdict over the same trials",
+    "uncertain": (
+        "a setting with which the same trials decide a claim that they do not decide with our value, although the "
+        "interval of the margin's change contains zero"
+    ),
+    "under-specified": "a verdict that a parameter turns of which the paper prints no value",
+    "locked": "recorded by `fedrepro lock` before the first run, so that the claim is known to be older than its results",
+    "receipt": "a record that results were computed again on some machine, and how far the numbers agreed",
     "tier": f"the size of an experiment: {', '.join(TIERS)}",
     "trial": "one run of every curve with its own random draws; its curves share data, start and the clients drawn",
     "client": "one of the P parties that hold the data; m of them take part in a round",
@@ -38,6 +63,13 @@ MEANINGS: Mapping[str, str] = {
 
 ALSO: Mapping[str, tuple[str, ...]] = {
     "window of rounds": ("window",),
+    "interval": ("intervals", "confidence interval"),
+    "in all but": ("all but",),
+    "only certainty changes": ("certainty",),
+    "turns round": ("turns",),
+    "under-specified": ("underspecified",),
+    "locked": ("lock",),
+    "receipt": ("receipts",),
     "numbers sent up": ("uplink",),
     "bits sent up": ("bits",),
     "seed": ("seeds",),
