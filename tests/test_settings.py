@@ -370,8 +370,8 @@ def test_settings_are_planned_computed_and_shown(computed: Path, fedrepro: Call)
     nothing = fedrepro("settings", "show", "--tier", "quick")
     assert nothing.exit_code == 2
     assert nothing.stderr == (
-        f"error: no results of other settings at the quick tier in {computed / 'results'}; `fedrepro settings run` "
-        "makes them\n"
+        f"error: no results of other settings at the quick tier in {computed / 'results'}; `fedrepro settings run "
+        "--tier quick` makes them\n"
     )
 
     said = run(fedrepro, "run", "--quiet", "--jobs", 1)
@@ -415,6 +415,16 @@ def test_what_is_computed_is_not_computed_again_and_only_names_sets(computed: Pa
     assert wrong.stderr == (
         "error: --only beyond.1.q1-33: there is no such setting, did you mean 'beyond.1.q1-3'? "
         "(`fedrepro settings plan`)\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "show", "claims"])
+def test_a_setting_of_other_figures_is_said_to_change_nothing(fedrepro: Call, command: str) -> None:
+    refused = fedrepro("settings", command, "gcca/fig4", "--only", "fedmf.16.q2-10")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "error: --only fedmf.16.q2-10: changes no curve that a claim of these figures reads (`fedrepro settings plan` "
+        "lists the settings of all figures)\n",
     )
 
 

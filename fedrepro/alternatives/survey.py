@@ -99,7 +99,11 @@ def chosen(
         found |= bool(matching)
         yield own, matching
     if only and not found:
-        raise UserError(f"--only {only}: there is no such setting{nearest(only, known)} (`fedrepro settings plan`)")
+        longer = [name for name in known if name.startswith(only)]
+        raise UserError(
+            f"--only {only}: changes no curve that a claim of these figures reads{nearest(only, longer)} "
+            "(`fedrepro settings plan` lists the settings of all figures)"
+        )
 
 
 def computed(

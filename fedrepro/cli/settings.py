@@ -317,9 +317,16 @@ def claims(specs: tuple[str, ...], tier: str, only: str, results_dir: Path, as_j
 
 
 def _nothing(specs: tuple[str, ...], only: str, tier: str, root: Path) -> UserError:
-    """Return the error that no set of other values has results."""
+    """Return the error that no set of other values has results, or that ``only`` does not concern the figures."""
+    from fedrepro.alternatives import survey
+
+    try:
+        list(survey.chosen(_paths(specs, only), _rows(), tier, root, only))
+    except UserError as error:
+        return error
     what = f"{f' ({only})' if only else ''}{' for ' if specs else ''}{' '.join(specs)}"
-    made = "`fedrepro settings run` makes them"
+    of_tier = f" --tier {tier}" if tier != "paper" else ""
+    made = f"`{' '.join(['fedrepro settings run', *specs])}{f' --only {only}' if only else ''}{of_tier}` makes them"
     return UserError(f"no results of other settings{what} at the {tier} tier in {root}; {made}")
 
 

@@ -46,7 +46,7 @@ MEANINGS: Mapping[str, str] = {
         "interval of the margin's change contains zero"
     ),
     "under-specified": "a verdict that a parameter turns of which the paper prints no value",
-    "locked": "recorded by `fedrepro lock` before the first run, so that the claim is known to be older than its results",
+    "locked": "recorded by `fedrepro lock` before the first run; the claim is then known to be older than its results",
     "receipt": "a record that results were computed again on some machine, and how far the numbers agreed",
     "tier": f"the size of an experiment: {', '.join(TIERS)}",
     "trial": "one run of every curve with its own random draws; its curves share data, start and the clients drawn",
