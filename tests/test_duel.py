@@ -287,6 +287,14 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
             ("fedmgs", "fedpalm", "--data", "digit"),
             "--data digit: neither a dataset, did you mean 'digits'? nor a file",
         ),
+        (
+            ("cutemaxvar", "altmaxvar", "--data", "gcca-toy", "--clients", "5"),
+            "--clients 5: the data of gcca decides the number of clients; leave the option out",
+        ),
+        (
+            ("fedmgs", "fedpalm", "--partition", "given", "--clients", "5"),
+            "--clients 5: the partition given decides the number of clients; leave the option out",
+        ),
         (("mine.py:Other", "fedmgs"), "mine.py: defines TwiceAsMany; name one of them as mine.py:CLASS"),
         (("mine.py:TwiceAsMeny", "fedmgs"), "mine.py: defines TwiceAsMany, did you mean 'TwiceAsMany'?"),
     ],
