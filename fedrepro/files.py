@@ -30,6 +30,14 @@ def atomically(path: Path, content: bytes | Callable[[IO[bytes]], object]) -> No
         _write(path, part, content)
 
 
+def require_writable(path: Path) -> None:
+    """Raise Unwritable if a file could not be written to ``path``, before its content is computed for minutes."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part"):
+            pass
+
+
 def _write(path: Path, part: Path, content: bytes | Callable[[IO[bytes]], object]) -> None:
     try:
         with open(part, "wb") as stream:

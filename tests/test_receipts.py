@@ -32,6 +32,24 @@ def run(id_: str, round_: int = 9, outcome: str = "same bits") -> Recomputed:
     return Recomputed(id_, round_, 9, outcome)
 
 
+def test_a_place_where_no_file_can_be_written_is_refused_first(
+    fedrepro: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fedrepro("run", small, "-j", 1)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("fedrepro.runs.check.check", lambda *_, **__: pytest.fail("computed"))
+    monkeypatch.setattr("fedrepro.report.page_data.figures", lambda *_: pytest.fail("computed"))
+    below = tmp_path / "file" / "below"
+    for words in (
+        ("check", small, "--tier", "quick", "--results", tmp_path / "results", "--receipt", below),
+        ("report", small, "--single", below),
+        ("report", "--out", below),
+    ):
+        refused = fedrepro(*words)
+        assert refused.exit_code == 2
+        assert re.match(f"error: {below}[^ ]*: cannot be written ", refused.stderr)
+
+
 def test_a_receipt_has_the_runs_and_the_kind_of_machine_and_nothing_else(
     small: Path, tmp_path: Path, fedrepro: Call
 ) -> None:

@@ -76,6 +76,7 @@ def check(
       fedrepro check --tier quick --seed 1
       fedrepro check --receipt receipt.json
     """
+    from fedrepro.files import require_writable
     from fedrepro.runs import check as checking
     from fedrepro.runs.predict.calibrate import machine_for
     from fedrepro.runs.predict.timings import Timings
@@ -84,6 +85,8 @@ def check(
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     checkable = _checkable(specs, tier or _usual_tier(specs), results_dir)
     timings = Timings(Folders(results_dir).store, machine_for([run for kept in checkable for run in kept.runs]))
+    if receipt is not None:
+        require_writable(receipt)
     comparisons: list[Compared] = []
 
     def print_comparison(kept: Kept, run: Run, compared: Compared) -> None:

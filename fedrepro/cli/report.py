@@ -75,13 +75,15 @@ def report(
       fedrepro report fedc/fig5 --no-pictures
     """
     from fedrepro.claims import distinct
-    from fedrepro.files import atomically
+    from fedrepro.files import atomically, require_writable
     from fedrepro.report import gather_contents, markdown, page_data, single_file, site
     from fedrepro.results import everything
     from fedrepro.runs.runner import default_jobs
     from fedrepro.runs.storage.write import made
 
     paths = everything.paths(specs, results_dir)
+    for place in (out / "REPORT.md", *([] if single is None else [single])):
+        require_writable(place)
     content, prepared = page_data.figures(
         paths, tier, results_dir, experiments(), not no_pictures, jobs or default_jobs()
     )
