@@ -685,7 +685,7 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     assert error.startswith("4:10: the problem 'clustering': give K: the dataset 'syn' has no labels")
     errors = errors_of(small, text.replace("orientation: rows", "orientation: rows, labels: kinds"))
     said = f"{table} has no column or variable 'kinds', did you mean 'kind'?"
-    assert f"the dataset 'file': labels {said}" in errors[0]
+    assert f"the dataset 'file': labels: {said}" in errors[0]
     small.write_text(text.replace("orientation: rows", "orientation: rows, labels: kind"))
     assert load(small, "quick").panels
     bare_with_K = text.replace("problem: {name: clustering}", "problem: {name: clustering, K: 2}").replace(*both)

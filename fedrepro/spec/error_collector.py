@@ -16,6 +16,8 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 LONGEST = 3000
 """Largest number of characters of a message; longer ones lose their middle."""
+VERBS = ("must ", "is ", "leaves ", "differs ", "yields ", "has ", "needs ", "contains ", "of ")
+"""How messages about a parameter begin that its name is the subject of. In others it is followed by a colon."""
 
 
 class Collector:
@@ -62,7 +64,8 @@ class Collector:
             return call()
         except ParameterError as error:
             named = error.message.startswith((f"{error.name} ", f"{error.name}="))
-            message = error.message if named else f"{error.name} {error.message}"
+            joint = " " if error.message.startswith(VERBS) else ": "
+            message = error.message if named else f"{error.name}{joint}{error.message}"
             self.error(given.get(error.name) or at, f"{what}: {message}")
         except TypeError as error:
             self.error(at, f"{what}: {error}")
