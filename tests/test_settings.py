@@ -229,6 +229,14 @@ def test_the_cases_are_each_value_alone_and_those_of_one_origin_together(project
     assert [case.name for case in cases.pairs(figure, together.alternatives)] == ["beyond.1.q1-4+beyond.2.outliers"]
 
 
+def test_the_same_value_in_two_rows_is_one_case(project: Path) -> None:
+    rows = the_rows()
+    again = dataclasses.replace(rows[0].alternatives[0], id="beyond.9.q1-3")
+    twice = [*rows, dataclasses.replace(rows[0], id="beyond.9", alternatives=(again,))]
+    names = [[case.name for case in cases.singles(the_figure(), given)] for given in (rows, twice)]
+    assert names[0] == names[1]
+
+
 def test_two_values_that_exclude_each_other_make_no_pair(project: Path) -> None:
     diminishing = an_alternative(Change("algorithm", ("fedcavg",), {"Q2": None, "Qhat": 10}, {}))
     constant = an_alternative(Change("algorithm", ("fedcavg",), {"Q2": 3}, {}), "x.2.y")

@@ -113,10 +113,16 @@ def _conditions(claim: Claim) -> set[str]:
 
 
 def singles(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
-    """Return the cases of each alternative alone that concerns a figure."""
-    return _cases(
-        figure, ((alternative.id, (alternative,)) for row in _of(figure, rows) for alternative in row.alternatives)
-    )
+    """Return the cases of each alternative alone that concerns a figure.
+
+    Of two that change the same curves in the same way, as rows of two papers can on a figure of our own, only the first
+    is one.
+    """
+    alone = ((alternative.id, (alternative,)) for row in _of(figure, rows) for alternative in row.alternatives)
+    first: dict[frozenset[str], Case] = {}
+    for one in _cases(figure, alone):
+        first.setdefault(frozenset(one.series), one)
+    return list(first.values())
 
 
 def together(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
