@@ -25,7 +25,7 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 # Libraries and collected tests are millions of objects, which the collector would look through hundreds of times.
-gc.set_threshold(20_000, 20, 20)
+gc.set_threshold(200_000, 50, 100)
 
 # Networks of the tests are small and compiled often: a compiler that optimises less takes three quarters of the time.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -74,6 +74,9 @@ tiers:
 """
 
 
+PROGRAMS = ".programs"
+"""The folder of a data home with copies of the program."""
+
 LONGEST = (
     "tutorial", "contracts", "snapshot", "run", "workers", "scheduler", "plotting", "report", "personal_net",
     "personal_methods", "asking", "examples", "identity", "docstrings", "settings", "lock",
@@ -98,18 +101,28 @@ def program_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Names of data homes of tests; ``mktemp`` would look at all that there are for each."""
+def homes(tmp_path_factory: pytest.TempPathFactory, program_copies: Path) -> Iterator[Path]:
+    """Data homes of tests. A home that contains no more than at first is that of the next test, too.
+
+    To make and remove one for each of thousands of tests would take seconds.
+    """
     folder = tmp_path_factory.mktemp("data-homes")
-    return (folder / str(number) for number in itertools.count())
+
+    def empty() -> Iterator[Path]:
+        for number in itertools.count():
+            home = folder / str(number)
+            home.mkdir()
+            (home / PROGRAMS).symlink_to(program_copies)
+            while os.listdir(home) == [PROGRAMS]:
+                yield home
+
+    return empty()
 
 
 @pytest.fixture(autouse=True)
-def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch, program_copies: Path) -> Path:
+def data_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test starts without any dataset, even if the machine has some."""
     home = next(homes)
-    home.mkdir()
-    (home / ".programs").symlink_to(program_copies)
     monkeypatch.setenv("FEDREPRO_DATA", str(home))
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))  # of the machine that runs the tests
     for name in ("NO_COLOR", "FORCE_COLOR"):  # of who runs the tests
