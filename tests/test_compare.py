@@ -119,6 +119,13 @@ def test_errors_name_the_file_and_what_is_wrong(tmp_path: Path) -> None:
         compare.compare(frame, frame, "objectve")
 
 
+def test_files_without_a_common_curve_are_refused(fedrepro: Call, tmp_path: Path) -> None:
+    for name, curves in (("x", {"a": noisy(0), "b": noisy(1)}), ("y", {"c": noisy(0)})):
+        tidy(curves).to_csv(tmp_path / f"{name}.csv", index=False)
+    refused = fedrepro("compare", tmp_path / "x.csv", tmp_path / "y.csv")
+    assert (refused.exit_code, "no curve is in both; compare results of one figure" in refused.stderr) == (2, True)
+
+
 def test_a_compressed_copy_is_read_in_place_of_the_csv(tmp_path: Path) -> None:
     frame = tidy({"x": noisy(0)})
     (tmp_path / "f.csv.gz").write_bytes(gzip.compress(frame.to_csv(index=False).encode()))

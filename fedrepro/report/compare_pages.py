@@ -67,7 +67,7 @@ class Comparison:
 def sets(a: Path, b: Path, metric: str | None = None) -> Comparison:
     """Return the comparison of two results files, or of the common figures of two folders.
 
-    Raises UserError if one is a file and the other a folder, or if they have no common figure.
+    Raises UserError if one is a file and the other a folder, or if they have no common figure, or no common curve.
     """
     if a.is_dir() != b.is_dir():
         raise UserError(f"{a} and {b}: two files of results, or two folders with such files")
@@ -83,6 +83,8 @@ def sets(a: Path, b: Path, metric: str | None = None) -> Comparison:
         )
     files = ((name, in_a[name], in_b[name]) for name in both)
     figures = tuple(Compared(name, a, b, tuple(compare.files(a, b, metric))) for name, a, b in files)
+    if not any(change.state not in (compare.ONLY_A, compare.ONLY_B) for one in figures for change in one.changes):
+        raise UserError(f"{a} and {b}: no curve is in both; compare results of one figure")
     only_a, only_b = (tuple(name for name in own if name not in both) for own in (in_a, in_b))
     return Comparison(figures, only_a, only_b)
 
