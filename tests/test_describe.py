@@ -274,8 +274,8 @@ def test_an_algorithm_shows_its_parameters_under_its_name_and_what_the_name_pres
     monkeypatch.chdir(experiments.parent)
     text = told("fedcavg-literal")
     assert text.startswith(
-        "algorithm fedcavg-literal\n  FedCAvg with d = L_W exactly as printed; unstable where clients differ\n\n"
-        "  label        FedCAvg (d as printed)\n"
+        "algorithm fedcavg-literal\n  FedCAvg with d = L_W, the printed lambda_max(H H^T) in our scaling; unstable "
+        "where clients differ\n\n  label        FedCAvg (d as printed)\n"
     )
     assert "  class        fedrepro.problems.clustering.methods.fedmavg.FedMAvg\n" in text
     assert "  other names  fedmavg, fedcavg\n" in text

@@ -1,11 +1,12 @@
 """Compressors of matrices, error feedback, and links that send a changing matrix as compressed changes.
 
 Any method can use them. A compressor turns a matrix D into a message. ``message.values`` is the matrix that the
-receiver uses, the same floats at both ends, and ``message.bits`` is the size of the message: q bits per quantized entry
-and ``FULL_BITS`` = 32 per other number. The content of a compressed message fits into these bits: steps and kept
-entries are numbers of single precision, and ``unpack`` of the packed message restores ``values`` to the last bit. Only
-an uncompressed matrix is computed in double precision and counted with 32 bits per entry, as the papers count.
-``pack(single=True)`` writes exactly ``bits`` bits, padded to a whole byte.
+receiver uses, the same floats at both ends, and ``message.bits`` is the size of the message: q bits per quantized
+entry, ``FULL_BITS`` = 32 per other number, and ceil(log2 size) per position of a kept entry. The content of a
+compressed message fits into these bits: steps and kept entries are numbers of single precision, and ``unpack`` of the
+packed message restores ``values`` to the last bit. Only an uncompressed matrix is computed in double precision and
+counted with 32 bits per entry, as the papers count. ``pack(single=True)`` writes exactly ``bits`` bits, padded to a
+whole byte.
 
 Source: Shrestha and Fu, Sec. III-B and III-C.2;
 docs/derivations/error-feedback.md.
@@ -101,8 +102,9 @@ class MaxNorm:
     """Stochastic quantizer by the largest entry, C_q (Sec. III-C.2, eq. (18)-(20); QSGD with the max norm).
 
     q : bits per entry; one bit is the sign, so there are S = 2^(q-1) - 1 levels above zero (q = 2: S = 1).
-    u : the scale 1/u of eq. (20); 1 leaves C unbiased (the paper's choice). ``"bound"`` uses for each matrix the value
-        of Fact 1, 1 + (size / 4 S^2) max^2 / ||D||_F^2, for which C is a delta-compressor.
+    u : the divisor u of eq. (20), at least 1; 1 leaves C unbiased (the paper's choice). ``"bound"`` uses for each
+        matrix the value of Fact 1, 1 + size max^2 / (4 S^2 ||D||_F^2), for which C is a delta-compressor; the second
+        term has the factor (1 + 2^-23)^2, because s is rounded.
 
     The entry d becomes sign(d) l s, where s is max|D| / (S u) rounded up to single precision, and l is |d| / (s u)
     rounded up or down at random without bias: the mean of l s is |d| / u for the step that is sent. Because s is never

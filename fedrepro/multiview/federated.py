@@ -46,7 +46,8 @@ class State:
     """The state after a round.
 
     theta : parameters of each node (linear: Q_i, (N_i, K)). M : the true M_i = Q(X_i; theta_i), (J, K) each.
-    G : the server's G, (J, K), G'G = I. near, far : estimates of M_i at the node and at the server, (J, K) each.
+    G : the server's G, (J, K); G'G = I, except for a start that was given or is ``randn-raw``. near, far : estimates of
+    M_i at the node and at the server, (J, K) each.
     G_near, G_far : the estimate of G at the server and at the nodes, (J, K).
     """
 

@@ -52,7 +52,7 @@ def clients_in_parallel() -> bool:
 
 @contextlib.contextmanager
 def computing(dtype: Any) -> Iterator[None]:
-    """A context in which JAX computes in this type; on an accelerator it would round the factors of products."""
+    """A context in which JAX computes in this type; without it, an accelerator would round the factors of products."""
     jax = load()
     with contextlib.ExitStack() as settings:
         if np.dtype(dtype) == np.float64:

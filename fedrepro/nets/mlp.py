@@ -6,7 +6,8 @@ The parameters of a network are one flat mapping from names to arrays, which det
 the paper's program used: kernels and biases uniform within 1/sqrt(inputs), batch norm with eps 1e-5, running statistics
 of momentum 0.1, the running variance from the unbiased estimate.
 
-Source: Shrestha and Fu, eq. (4), (5), Sec. V-B.2 and V-B.4.
+Source: Shrestha and Fu, eq. (4), (5), Sec. V-B.2 and V-B.4. Eq. (5) has the activation on the output too, and neither
+biases nor batch norm; Sec. V-B.4 excepts the output.
 """
 
 from __future__ import annotations

@@ -96,9 +96,10 @@ def update_all(problem: Clustering, state: State, gamma: float, Q1: int, *, shar
 def update_some(
     problem: Clustering, state: State, gamma: float, clients: np.ndarray, steps: int | Mapping[int, int]
 ) -> None:
-    """Take H steps of ``clients`` (increasing ids) and add their changes to HH and XH; other clients are not read.
+    """Take H steps of ``clients`` (increasing ids) and add their changes to HH and XH.
 
-    ``steps`` is one number for all clients, or a number for each. fedc, Algorithm 2: differences U_p and V_p.
+    Other clients are read only if HH and XH have to be computed anew. ``steps`` is one number for all clients, or a
+    number for each. fedc, Algorithm 2: differences U_p and V_p.
     """
     S, a = h_step(problem, state.W, state.rho, gamma)
     parts = [(part, count) for ids, count in _alike(problem, clients, steps) for part in problem.blocks(ids)]

@@ -103,8 +103,8 @@ def kmeans_seeds(points: Any, weights: np.ndarray, K: int, seed: int, seeding: s
 def _lloyd(points: Any, K: int, seed: int, weights: np.ndarray | None, start: Any, n_init: int) -> np.ndarray:
     """Lloyd's algorithm on one thread, so that the same input gives the same centres.
 
-    At most K points are their own centres; copies of the first point fill up the K rows (no sample is assigned to
-    them).
+    If there are at most K points, each is its own centre, and copies of the first fill up the K rows (no sample is
+    assigned to them).
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning

@@ -129,7 +129,7 @@ class Clustering(Problem):
     X : (M, N) real array or scipy.sparse matrix, one column per sample (in any units; nothing is scaled).
     client : (N,) integers 0 .. P-1, the client of each sample; None for a single client.
     K : number of clusters; None for the number of distinct labels. labels : (N,) class of each sample, or None.
-    rho : penalty that makes columns of H one-hot. nu : penalty on the size of H.
+    rho : penalty that leaves at most one positive entry in a column of H. nu : penalty on the size of H.
     relative : whether rho and nu are relative to ||X||_F^2 / N; false for the absolute values of the formula.
     w_min : lower bound of W: ``data_min`` (min X), ``zero``, or a number; the upper bound is max X.
 

@@ -5,10 +5,12 @@ With :math:`H_p^+ = [H_p - \nabla_{H_p} F_p / c_p]_+` and :math:`W^+ = [W - \nab
 .. math::
     G_H = \sum_p \omega_p c_p^2 \|H_p - H_p^+\|_F^2, \qquad G_W = d^2 \|W - W^+\|_F^2,
 
-fedmf (21), (22), and :math:`\sum_p \omega_p L_{H_p} \|H_p - H_p^+\|_F^2`, :math:`L_W \|W - W^+\|_F^2` in fedc (15),
-(75). Both are zero exactly at stationary points. Here ``c_p = GAMMA_H/2 lambda_max(A_p)``, and ``d`` is a multiple of
-``L_W = lambda_max((2/N) H H^T)``. The factors are those of the authors' program for every method, so that methods and
-step sizes can be compared (c ||H - H^+|| does not decrease with c, so a larger factor is a stricter measure).
+fedmf (21), (22), and :math:`\sum_p \omega_p L_{H_p} \|H_p - H_p^+\|_F^2` in fedc (15), (75),
+:math:`L_W \|W - W^+\|_F^2` in fedc (75). Both are zero exactly at stationary points. Here
+``c_p = GAMMA_H/2 lambda_max(A_p)``, and ``d`` is a multiple of ``L_W = lambda_max((2/N) H H^T)``, which is at most the
+L_W of the theorems (discrepancy fedmf.37). The factors are those of the authors' program for every method, so that
+methods and step sizes can be compared (c ||H - H^+|| does not decrease with c, so a larger factor is a stricter
+measure).
 
 The measures use W^T X, X H^T, W^T W, H H^T and H_p H_p^T; X - W H is never formed. The pair (W, H) at the end of a
 round is the point at which the next round starts: G_H is the first term of that round's sum, and G_W is the term that
@@ -54,7 +56,10 @@ class Objective(Protocol):
 
 
 GAMMA_H = 1.02
-"""c_p = GAMMA_H/2 lambda_max(A_p): the theorems require a factor above 1; this is the authors' program's."""
+"""c_p = GAMMA_H/2 lambda_max(A_p): the theorems require a factor above 1; this is the authors' program's.
+
+fedmf Theorem 1 prints the largest lambda_max of all rounds instead of that of A_p; its proof holds with either.
+"""
 
 GAMMA_SHARING = 1.002
 """d = GAMMA_SHARING/2 L_W: fedmf Theorem 2, fedc Theorem 3, the factor of the authors' program."""
@@ -138,7 +143,7 @@ def curvature_spread(problem: Objective, state: State) -> float:
     """max_p lambda_max(B_p) / min_p lambda_max(B_p), NaN if some client's H is zero.
 
     It is at most the ratio of the bounds on L_{W_p} of fedmf (17) over all clients and rounds, for which Theorem 1
-    requires gamma2 >= Q2 sqrt(2 (7 + 4 ratio^2)).
+    requires gamma2 >= Q2 sqrt(2 (7 + 4 ratio^2)), with the Q2 of round 1.
     """
     local = np.linalg.eigvalsh(problem.grams(state, range(problem.P)))[:, -1] / problem.sizes
     return float(local.max() / local.min()) if local.min() > 0.0 else float("nan")

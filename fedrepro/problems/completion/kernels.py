@@ -2,7 +2,8 @@
 
 A *bucket* contains the observed entries of one row x (r,) of a factor: the rows of the other factor P (k, r) it meets
 and the observed values. Buckets are stored one after the other: bucket t is ``index[ptr[t]:ptr[t + 1]]`` with values
-``levels[code[...]]``, so that a rating takes one byte, and a change of the rating scale changes only ``levels``. With
+``levels[code[...]]``, so that a rating takes one byte (four if there are more than 256 values), and a change of the
+rating scale changes only ``levels``. With
 
     G_t = sum_e P[index_e] P[index_e]^T   (r, r),      b_t = sum_e value_e P[index_e]   (r,),
 

@@ -22,9 +22,10 @@ regulariser changes it.
 1) of all ratings, training and test, as the released program does (discrepancy fedmc.3). ``rmse`` and ``rmse_train``
 are in rating units in both cases.
 
-**The released program's setting** is ``scale: zscore``, ``init: 2e-4``, and for FedMC-ADMM ``gam: 0.1``,
-``items: all``, with the partition rule ``released`` and the methods' ``-released`` presets. It plots
-``objective_local`` and ``rmse_truncated`` (docs/derivations/admm-reduction.md#the-released-programs-choices).
+**The released program's setting** is ``scale: zscore``, ``init: 2e-4``, ``items: all``, and for FedMC-ADMM also
+``gam: 0.1`` and rank ``r: 50`` in Fig. 2 (discrepancy fedmc.5), with the partition rule ``released`` and the methods'
+``-released`` presets. It plots ``objective_local`` and ``rmse_truncated``
+(docs/derivations/admm-reduction.md#the-released-programs-choices).
 
 **Cost of a measurement.** V changes in every round, and so does the residual of every rating, so no result per client
 can be reused. Keeping sum_t u_t u_t^T per item and updating it for the clients that worked would need (r^2 + 3r)/2
@@ -79,7 +80,12 @@ METRICS = by_name(
     Metric("nnz_u", "nonzero entries of U", "lower", "fraction of nonzero entries of U"),
     Metric("nnz_v", "nonzero entries of V", "lower", "fraction of nonzero entries of the server's V"),
     Metric("data_term", "data term", "lower", "(1/p) sum_i f_i(U_i, V)"),
-    Metric("work", "inner passes", "lower", "half the number of U and W steps that a working client has taken so far"),
+    Metric(
+        "work",
+        "inner passes",
+        "lower",
+        "half the number of U and W steps of a drawn client in a round, summed over rounds",
+    ),
     Metric(
         "gap",
         "dist(0, ∂Φ)²",
@@ -245,7 +251,10 @@ class Completion(Problem):
 
     @staticmethod
     def stored_bytes(facts: Mapping[str, Any]) -> float:
-        """3 bytes per rating by user and per training rating by item, and the start of each client's items."""
+        """3 bytes per rating by user and per training rating by item, and the start of each client's items.
+
+        Ratings with more than 256 distinct values need more.
+        """
         return facts["ratings"] * (3.0 + 3.0 * facts["train"]) + 8.0 * facts["P"] * facts["items"]
 
     @staticmethod
@@ -328,7 +337,7 @@ class Completion(Problem):
     def measure(self, state: State, names: Sequence[str]) -> dict[str, float]:
         """The value of each named metric at a state; inf or NaN if the state is not finite.
 
-        Raises ParameterError if U or V has not a row for each user or item.
+        Raises ParameterError if U does not have a row for each user, or V for each item.
         """
         all_of("metrics", names, tuple(METRICS))
         rows("U", state.U, self.rows)

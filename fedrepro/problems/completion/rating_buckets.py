@@ -1,8 +1,8 @@
 """The data of the completion problem: ratings in buckets by user and by item, ordered by client.
 
 The users of a client are adjacent rows, so U_i and all other data of client i are contiguous slices, which processes
-can memory map and share. An id takes two bytes if it fits, and a rating takes one: its index in ``levels``, the sorted
-distinct values. ``user`` contains the original user of each row.
+can memory map and share. An id takes two bytes if it fits, and a rating takes one (four if there are more than 256
+distinct values): its index in ``levels``, the sorted distinct values. ``user`` contains the original user of each row.
 """
 
 from __future__ import annotations

@@ -181,7 +181,10 @@ class GCCA(Problem):
         return [view.product(Q_i) for view, Q_i in zip(self.views, Q, strict=True)]
 
     def stationarity(self, M: Sequence[np.ndarray], G: np.ndarray) -> float:
-        """||Phi||_F of eq. (23): the gradients in every Q_i, and in G on the manifold (with the best Lambda)."""
+        """||Phi||_F of eq. (23) for the linear problem (2): the gradients in every Q_i, and in G on the manifold.
+
+        Lambda is the best symmetric one. The multiplier of 1'G = 0 is left out, because (2) has no such constraint.
+        """
         squares = sum(_square(view.transposed_product(M_i - G)) for view, M_i in zip(self.views, M, strict=True))
         gradient = self.I * G - np.sum(M, axis=0)
         inner = G.T @ gradient

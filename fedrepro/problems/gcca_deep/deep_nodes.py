@@ -33,7 +33,11 @@ from fedrepro.seeds import Rng, streams
 
 @dataclass(frozen=True)
 class DeepParameters(Method):
-    """The parameters of both deep methods; the defaults are those of the 2-D example (Sec. V-B.2).
+    """The parameters of both deep methods.
+
+    The defaults of hidden, T, b, optimizer and lr are those of the 2-D example (Sec. V-B.2), those of inner_unit and
+    center are its program's, and ``target_scale: rows`` is ours (discrepancy gcca.29). The paper mentions batch norm
+    for the network of Sec. V-B.4 only.
 
     hidden : widths of the hidden layers, first to last, at least 1 each.
     T : epochs or steps per node and round. inner_unit : the unit of T: ``epoch`` or ``step``. The paper says 10

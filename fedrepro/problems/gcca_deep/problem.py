@@ -67,7 +67,7 @@ class Part:
 METRICS = by_name(
     Metric("cost", "cost value", "lower", "f = sum_i 1/2 ||Q(X_i; theta_i) - G||_F^2, of the true outputs"),
     Metric("accuracy", "classification accuracy", "higher", "SVM fitted to G of the training rows, on the test rows"),
-    Metric("accuracy_code", "accuracy as released", "higher", "the same as the released programs compute it"),
+    Metric("accuracy_code", "accuracy as released", "higher", "the same, as the released programs compute it"),
     Metric(
         "cluster_accuracy", "clustering accuracy", "higher", "spectral clustering of G, majority class of each cluster"
     ),
@@ -75,7 +75,7 @@ METRICS = by_name(
         "cluster_accuracy_code",
         "clustering as released",
         "higher",
-        "the same on G not rescaled, as the released program",
+        "the same on G without rescaling, as in the released program",
     ),
     gcca.METRICS["consensus"],
     gcca.METRICS["lag"],

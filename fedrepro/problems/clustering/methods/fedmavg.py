@@ -3,7 +3,8 @@ r"""FedMAvg: federated matrix factorization by model averaging (the paper ``fedc
 Problem: :math:`\min \sum_p \omega_p F_p(W, H_p)` over :math:`W_{min} \le W \le W_{max}, H \ge 0`
 (``fedrepro.problems.clustering``). A round s, fedmf Algorithm 1, fedc Algorithm 1:
 
-    the server draws m clients with replacement, Pr(p) = omega_p, and sends W            M K numbers each, down
+    the server draws m clients with replacement, Pr(p) = omega_p
+    the server sends W to each active client                                             M K numbers each, down
     each active client:  Q1 times  H_p <- max(0, H_p - grad_H F_p(W, H_p) / c_p)         fedmf (11)
                          V = W;  Q2 times  V <- V - grad_W F_p(V, H_p) / d               fedmf (13), no projection
     each drawn client sends W_p = V, once for each time it was drawn                     M K numbers each, up
@@ -183,7 +184,7 @@ add_method(
 add_method(
     "fedcavg",
     FedMAvg,
-    "FedMAvg with full participation, the 2021 paper's method",
+    "FedMAvg with full participation, as in fedc",
     label="FedCAvg",
     papers=("fedc",),
     preset={"m": None},
@@ -191,7 +192,7 @@ add_method(
 add_method(
     "fedcavg-literal",
     FedMAvg,
-    "FedCAvg with d = L_W exactly as printed; unstable where clients differ",
+    "FedCAvg with d = L_W, the printed lambda_max(H H^T) in our scaling; unstable where clients differ",
     label="FedCAvg (d as printed)",
     papers=("fedc",),
     preset={"m": None, "gamma2": 1.0},

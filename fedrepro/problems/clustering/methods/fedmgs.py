@@ -123,4 +123,4 @@ add_method(
     papers=("fedmf",),
     look=("vermillion", "s"),
 )
-add_method("fedcgds", FedMGS, "FedMGS under the name of the 2021 paper", label="FedCGds", papers=("fedc",))
+add_method("fedcgds", FedMGS, "FedMGS under its name in fedc", label="FedCGds", papers=("fedc",))

@@ -42,7 +42,8 @@ class FedPALM(Method):
     """Parameters of FedPALM.
 
     Q : local steps per round, H and W steps together: even, at least 2. gamma : safety factor of both steps.
-    stop : the run ends after a round with ||W_new - W|| < stop ||W|| (Frobenius norms); None for no such end.
+    stop : the run ends after a round with ||W_new - W|| < stop ||W|| (Frobenius norms); None for no such end. The
+    default is the program's (discrepancy fedmf.31).
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, FedPALM, run

@@ -12,8 +12,9 @@ Algorithm 1; fedmf section V-F; fedc section V-D):
         if eps < tol or s is a multiple of period: rho <- min(factor rho, cap)
 
 Rounds are counted over all penalties, so a diminishing Q2 = floor(Qhat/s) + 1 is not reset when rho is raised. rho0 and
-cap are relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` are from the papers; period, cap and
-limit are from the authors' program, because the papers do not state them (discrepancy fedmf.7, discrepancy fedc.3).
+cap are relative to ||X||_F^2 / N (docs/derivations/sncp.md). ``tol`` and ``stop`` of the federated methods are from the
+papers (discrepancy fedc.3). Period, cap and limit, and all settings of the centralized ``sncp``, are from the authors'
+program, because the papers do not state them (discrepancy fedmf.7, discrepancy fedmf.33).
 
 The centralized benchmark ``sncp`` is this loop around PALM with one H step and one W step per iteration; it sends
 nothing.
@@ -186,7 +187,7 @@ add_method(
 add_method(
     "fedcavg-sncp",
     FedMAvgSNCP,
-    "FedCAvg with rho raised by SNCP, at the 2021 paper's tolerance",
+    "FedCAvg with rho raised by SNCP, at fedc's tolerance for synthetic data",
     label="FedCAvg",
     papers=("fedc",),
     preset={"tol": 2e-5, "period": 200, "cap": 100.0, "limit": 2000, "m": None},
@@ -195,7 +196,7 @@ add_method(
 add_method(
     "fedcgds-sncp",
     FedMGSSNCP,
-    "FedCGds with rho raised by SNCP, at the 2021 paper's tolerance",
+    "FedCGds with rho raised by SNCP, at fedc's tolerance for synthetic data",
     label="FedCGds",
     papers=("fedc",),
     preset={"tol": 2e-5, "period": 200, "cap": 1.0, "limit": 1000, "Q1": 100},

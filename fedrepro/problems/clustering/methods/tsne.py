@@ -50,10 +50,11 @@ class Embedded(State):
 class TSNE(Method):
     """Parameters of t-SNE.
 
-    points : samples shown, drawn with ``seed`` if there are more; None for all. perplexity :
-    effective number of neighbours, greater than 0, less than the number of samples shown. components : principal
-    components kept before t-SNE, at least 2 (all if M is not larger); None for the samples as they are.
-    start : initial places: ``pca`` or ``random``. seed : seed of all random numbers.
+    points : samples shown, drawn with ``seed`` if there are more; None for all. perplexity : effective number of
+    neighbours, greater than 0, less than the number of samples shown. components : principal components kept before
+    t-SNE, at least 2 (all if neither M nor the number of samples shown is larger); None for the samples as they are.
+    start : initial places: ``pca`` or ``random``; a sparse X that is not reduced starts at random. seed : seed of all
+    random numbers.
 
     >>> import numpy as np
     >>> from fedrepro import Clustering, TSNE, run
@@ -61,7 +62,7 @@ class TSNE(Method):
     >>> X = np.eye(5, 3)[:, labels] + 0.1 * np.random.default_rng(0).random((5, 60))
     >>> problem = Clustering(X, np.arange(60) % 4, K=3, labels=labels)
     >>> history = run(TSNE(perplexity=5.0), problem, rounds=1)
-    >>> problem.artifacts(history.state, ["embedding"])["embedding"].shape  # x, y and class of each sample
+    >>> problem.artifacts(history.state, ["embedding"])["embedding"].shape  # x and y of each sample
     (60, 2)
     """
 

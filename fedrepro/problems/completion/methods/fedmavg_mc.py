@@ -50,10 +50,10 @@ class FedMAvgMC(Method):
     """Parameters of FedMAvg for completion.
 
     m : clients averaged per round, 1 .. p. Q1 : U steps per client and round. Q2 : W steps per client and round.
-    reading : reading of the step sizes: ``literal``, as printed; ``scaled``, with the 1/p of the gradient in the
-    curvature too; ``released``, as in the authors' program. c : factor of the U step's c^k; ``released`` has none. d :
-    factor of the W step's d_i. broadcast : whether V is sent back to the clients; otherwise each client continues from
-    its own W_i.
+    reading : reading of the step sizes: ``literal``, d_i as printed, and c^k, which the paper does not define, as in
+    FedMAvg's own program; ``scaled``, with the 1/p of the gradient in the curvature too; ``released``, as in the
+    authors' program. c : factor of the U step's c^k; ``released`` has none. d : factor of the W step's d_i. broadcast :
+    whether V is sent back to the clients; otherwise each client continues from its own W_i.
 
     >>> import numpy as np
     >>> from fedrepro import Completion, Ratings, FedMAvgMC, run
@@ -174,7 +174,7 @@ def _lambda_max(A: np.ndarray) -> float:
 add_method(
     "fedmavg-mc",
     FedMAvgMC,
-    "Model averaging for completion, step sizes as the paper prints them",
+    "Model averaging for completion: W steps as printed, U steps as in FedMAvg's program",
     label="FedMAvg",
     papers=("fedmc",),
 )

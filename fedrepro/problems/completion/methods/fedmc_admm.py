@@ -15,7 +15,8 @@ A round k, Algorithm 1:
 Clients that are not drawn do not change, and their last (W_i, Y_i) remain in the server's sum. U is updated with the
 client's own W_i of its last round, not with V. The server needs only Z_i = W_i + Y_i/beta; ``sends="sum"`` counts this
 message of n r numbers instead of the paper's pair (the iterates are the same). Before round 1 every client receives V^0
-and sends its Y_i^0 (unless it is zero): this setup is not in the paper's counts.
+and sends its Y_i^0 (unless it is zero): the paper counts rounds only and does not mention this setup, and the ledger
+counts it separately.
 
 ``W_step="exact"`` replaces the N steps (15) by the minimiser over W_i of the augmented Lagrangian (Remark 4.1, (11)):
 one r x r solve for every item the client has observed.

@@ -37,13 +37,15 @@ class AltMaxVar(Method):
     b : rows per minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J computes the full
         gradient at the cost of a minibatch of all rows (for time axes).
     start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
-        factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
+        factor of sum_i X_i Q_i; ``randn-raw``, the same Q_i and G iid N(0, 1), not orthonormal, as in the authors'
+        code.
     m : rank of the warm start, K <= m <= rank of every view.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
     unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
     step : alpha_i in units of 1 / lambda_max; 2 is the gradient of ||.||^2 without its half
         (discrepancy gcca.9).
-    center : ``none``; ``sum``, the sum, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at both ends.
+    center : what is centred: ``none``; ``sum``, the server's sum, as in (15) (discrepancy gcca.11); ``estimate``,
+        Mhat_i at both ends.
     randn_std : deviation of a ``randn`` start; None for 1/sqrt(J)
         (docs/derivations/initial-points.md#gcca).
 

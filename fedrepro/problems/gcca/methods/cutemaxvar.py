@@ -35,23 +35,28 @@ from fedrepro.seeds import Rng
 
 @dataclass(frozen=True)
 class CuteMaxVar(Method):
-    """CuteMaxVar for the linear problem; defaults as in the paper (T: discrepancy gcca.2), without minibatches.
+    """CuteMaxVar for the linear problem, by default without minibatches.
+
+    The paper leaves T, rho, center and the factors of the gradient open, or its program differs: the defaults are
+    chosen in discrepancy gcca.2, gcca.3, gcca.9 and gcca.11.
 
     q : bits per entry; None sends in full, and the method is AltMaxVar.
     T : gradient steps per node and round.
     b : rows per minibatch, 1 .. J, drawn without replacement; None for the full gradient. b = J computes the full
         gradient at the cost of a minibatch of all rows (for time axes).
     start : ``warm``, the MVLSA solution of rank m; ``randn``, Q_i normal with deviation ``randn_std`` and G the polar
-        factor of sum_i X_i Q_i; ``randn-raw``, G iid N(0, 1) too, not orthonormal, as the authors' code starts.
+        factor of sum_i X_i Q_i; ``randn-raw``, the same Q_i and G iid N(0, 1), not orthonormal, as in the authors'
+        code.
     m : rank of the warm start, K <= m <= rank of every view.
     rho : 1 / alpha_G, the weight of the proximal term; 0 for none (discrepancy gcca.3).
     unbiased : whether the stochastic gradient has the factor J / b (discrepancy gcca.9).
     step : alpha_i in units of 1 / lambda_max; 2 is the gradient of ||.||^2 without its half
         (discrepancy gcca.9).
-    center : ``none``; ``sum``, the sum, by the matrix of (15) (discrepancy gcca.11); ``estimate``, Mhat_i at both ends.
+    center : what is centred: ``none``; ``sum``, the server's sum, as in (15) (discrepancy gcca.11); ``estimate``,
+        Mhat_i at both ends.
     error_feedback : whether to send C(X_i Q_i - Mhat_i) instead of only the change since the last round.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G (discrepancy gcca.13).
-    u : the scale 1/u of (20), or ``bound`` (Fact 1).
+    u : the divisor u of (20), at least 1, or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
     kept : share of the entries that top-k sends.
     randn_std : deviation of a ``randn`` start; None for 1/sqrt(J)
@@ -99,7 +104,8 @@ class CuteMaxVar(Method):
     ) -> Iterator[federated.State]:
         """Yield the state at the initial point and after every round, without end. All nodes take part in every round.
 
-        ``init``: ``Factors``, an explicit initial point, or ``RandomStart`` (both of ``fedrepro.problems.gcca``).
+        ``init``: ``Factors``, an explicit initial point, or ``RandomStart`` (both of
+        ``fedrepro.problems.gcca.problem``).
         """
         return linear_nodes.rounds(self, self._sending(), problem, rng, ledger, init)
 
@@ -110,7 +116,7 @@ class CuteMaxVar(Method):
 add_method(
     "cutemaxvar",
     CuteMaxVar,
-    "federated MAX-VAR GCCA; quantized changes both ways, error feedback, proximal server step",
+    "federated MAX-VAR GCCA; quantized changes both ways, error feedback, optional proximal server step",
     label="CuteMaxVar",
     papers=("gcca",),
     look=("vermillion", "^"),

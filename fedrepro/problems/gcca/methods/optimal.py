@@ -58,7 +58,7 @@ class Optimal(Method):
 add_method(
     "optimal",
     Optimal,
-    "the exact optimum of MAX-VAR GCCA from thin SVDs of all views",
+    "the exact optimum of MAX-VAR GCCA, from all views at once",
     label="Optimal",
     papers=("gcca",),
     look=("black", "_"),

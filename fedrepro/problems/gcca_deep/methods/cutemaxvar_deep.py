@@ -40,7 +40,7 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     error_feedback : whether to send C(M_i - Mhat_i) instead of only the change since the last round.
     directions : ``both``, or ``uplink``: G is sent in full and nodes train on the exact G, as the released program for
         EHR does (discrepancy gcca.13).
-    u : the scale 1/u of (20), or ``bound`` (Fact 1).
+    u : the divisor u of (20), at least 1, or ``bound`` (Fact 1).
     compressor : ``quantizer``, or ``top-k``, which sends the largest entries in full (not in the paper).
     kept : share of the entries that top-k sends.
 
@@ -66,7 +66,8 @@ class CuteMaxVarDeep(deep_nodes.DeepParameters):
     ) -> Iterator[federated.State]:
         """Yield the state at the initial point and after every round, without end. All nodes take part in every round.
 
-        ``init``: ``NetStart`` of ``fedrepro.problems.gcca_deep``, or one network per view (``fedrepro.nets.mlp``).
+        ``init``: ``NetStart`` of ``fedrepro.problems.gcca_deep.problem``, or one network per view
+        (``fedrepro.nets.mlp``).
         """
         return deep_nodes.rounds(self, self._sending(), problem, rng, ledger, init)
 

@@ -7,8 +7,8 @@ Problem: :math:`\min_\theta \sum_m (n_m / N) L_m(f_\theta(\cdot, z_m))`, all of
 * ``perfedsi-mask``, Model 2, elementwise product (4): :math:`f = H_3(G_1(x) \odot W_2(z))`.
 
 Model 1 ignores z if W_2 is zero, and Model 2 if W_2 is one (Remark 2.2). :math:`z_m` is never sent: a message contains
-FedAvg's model, the weights of W_2 and, in Model 1, H's part for W_2 (``side.head``). A round is that of FedAvg
-(``fedrepro.problems.personal.local_training``).
+FedAvg's model, the weights of W_2 if it has any, and, in Model 1, H's part for W_2 (``side.head``). A round is that of
+FedAvg (``fedrepro.problems.personal.local_training``).
 
 Source: perfedsi sections 2 and 4, Appendix D; docs/derivations/personal-networks.md.
 """
@@ -107,8 +107,8 @@ class PerFedSIMask(_PerFedSI):
 
     mask : what multiplies the channels that leave block 3 (discrepancy perfedsi.10): ``block`` (K1: each entry of z
     switches its own share of them), ``learned`` (K2: z W_2 from ones), ``random`` (K3: z W_2 from random numbers),
-    ``ones`` (no mask, a control). widen : give block 3 as many times its channels as z has entries (K4 with ``block``:
-    a client then uses as many channels as FedAvg does).
+    ``ones`` (no mask, a control). widen : multiply the number of channels of block 3 by the number of entries of z (K4
+    with ``block``: a client then uses as many channels as FedAvg does).
 
     >>> import numpy as np
     >>> from fedrepro import Images, Personal, PerFedSIMask, run

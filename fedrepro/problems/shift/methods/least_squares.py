@@ -3,8 +3,7 @@ r"""Closed-form solutions of the regression toy; they have no rounds and yield o
 Problem: perfedsi (8) (``fedrepro.problems.shift``).
 
 * ``shift-fedavg-exact``, ``shift-perfedsi-exact``: the minimizer of (8) over all clients' samples, without and with
-side
-  information: the limit of FedAvg with tau = 1 and all clients in every round;
+  side information: the limit of FedAvg with tau = 1 and all clients in every round;
 * ``shift-local``: each client's own least squares solution (of least norm if it has too few samples);
 * ``shift-theory``: the solution of (8) for infinitely many samples, :math:`(\theta_*, \bar b)`, of excess risk
   :math:`\frac12 Var(b)`.
