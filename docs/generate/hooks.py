@@ -36,6 +36,9 @@ SOURCES = {
 }
 """Pages link to files of the repository, for its readers; on the site these links lead to the pages made from them."""
 
+UNKNOWN = {"\\tfrac": "\\frac", "\\operatorname": "\\mathrm", "\\arg": "\\mathrm{arg}\\,"}
+"""Commands of LaTeX that the converter does not know, or draws badly, and what is converted instead."""
+
 ONLY_HERE = r"\s\(`make\s+docs`\s+builds\s+this\s+page\)"
 """What pages say after a link to a page that only the site has."""
 
@@ -88,5 +91,10 @@ def _below(items: Iterable[Any]) -> Iterator[Any]:
 def _formula(match: re.Match[str]) -> str:
     _, inline, block = match.groups()
     text = html.unescape(inline if inline is not None else block)
-    known = text.replace("\\tfrac", "\\frac").replace("\\operatorname", "\\mathrm")
-    return str(convert(known, display="inline" if inline is not None else "block"))
+    known = text
+    for command, other in UNKNOWN.items():
+        known = known.replace(command, other)
+    formula = str(convert(known, display="inline" if inline is not None else "block"))
+    if "\\" in formula:
+        raise ValueError(f"the converter does not know a command of the formula {text}")
+    return formula
