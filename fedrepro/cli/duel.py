@@ -168,7 +168,7 @@ def duel(
                 f"note: {label} diverges: its {metric} is {start:.3g} at the start and {end:.3g} at the end; a smaller "
                 "step, or features of similar size, may help"
             )
-        click.echo(f"the spec, to be edited for more: {file}")
+        click.echo(f"spec: {file} (edit it for more curves or other parameters)")
         if len(risen) < 2:
             click.echo(_outcome(file, results_dir, sides, metric))
 
