@@ -11,8 +11,8 @@ client summarizes its N_p samples for t outliers (Chen, Azer and Zhang, Algorith
 and augments it (Algorithm 2): |X_r| - |S| more samples S' are drawn from the rest, and every sample outside X_r is
 assigned to the nearest point of S and S'. The weight of a point of S or S' is the number of samples assigned to it; a
 point of X_r has weight 1. The clients send points and weights (M + 1 numbers each) once (Algorithm 3). The server
-solves K-means with z outliers on them by k-means--, and sends the centres to all clients (K M numbers each). As in
-its authors' program, the seeds are drawn from points with weights above 1, because an outlier drawn as a seed would stay a
+solves K-means with z outliers on them by k-means--, and sends the centres to all clients (K M numbers each). As in its
+authors' program, the seeds are drawn from points with weights above 1, because an outlier drawn as a seed would stay a
 centre. Then each sample, outlier or not, is assigned to its nearest centre. ``sites``: t = 2 z / P if samples are
 distributed at random, t = z for any partition.
 
