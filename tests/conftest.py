@@ -102,9 +102,9 @@ def program_copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory, program_copies: Path) -> Iterator[Path]:
-    """Data homes of tests. A home that contains no more than at first is that of the next test, too.
+    """Data homes of tests. As long as no test writes into a home, the next test gets the same one.
 
-    To make and remove one for each of thousands of tests would take seconds.
+    Making and removing one for each of thousands of tests would take seconds.
     """
     folder = tmp_path_factory.mktemp("data-homes")
 

@@ -289,11 +289,11 @@ def test_a_spec_that_was_edited_is_not_replaced(duel: Duel, tmp_path: Path) -> N
         ),
         (
             ("cutemaxvar", "altmaxvar", "--data", "gcca-toy", "--clients", "5"),
-            "--clients 5: the data of gcca decides the number of clients; leave the option out",
+            "--clients 5: the number of clients follows from the data of gcca; leave the option out",
         ),
         (
             ("fedmgs", "fedpalm", "--partition", "given", "--clients", "5"),
-            "--clients 5: the partition given decides the number of clients; leave the option out",
+            "--clients 5: the number of clients follows from the partition given; leave the option out",
         ),
         (("mine.py:Other", "fedmgs"), "mine.py: defines TwiceAsMany; name one of them as mine.py:CLASS"),
         (("mine.py:TwiceAsMeny", "fedmgs"), "mine.py: defines TwiceAsMany, did you mean 'TwiceAsMany'?"),

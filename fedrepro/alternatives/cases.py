@@ -113,10 +113,9 @@ def _conditions(claim: Claim) -> set[str]:
 
 
 def singles(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
-    """Return the cases of each alternative alone that concerns a figure.
+    """Return a case for each alternative that concerns a figure, applied alone.
 
-    Of two that change the same curves in the same way, as rows of two papers can on a figure of our own, only the first
-    is one.
+    If two alternatives make the same change, only the first gets a case. Rows of two papers can do so on our figures.
     """
     alone = ((alternative.id, (alternative,)) for row in _of(figure, rows) for alternative in row.alternatives)
     first: dict[frozenset[str], Case] = {}

@@ -1,7 +1,7 @@
 """What was found in a figure's results, in one file beside them: ``<figure>.answers.json.gz``.
 
-A part of the file has the answers of all readings (``claims.robustness``). Each set of other values has such a part
-too, and one with what it changes for each claim (``alternatives.kept_effects``).
+One part of the file contains the answers of all readings (``claims.robustness``). Each set of other values has its own
+part of this kind, and a part with what the set changes for each claim (``alternatives.kept_effects``).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _ids(figure: Figure) -> list[str]:
 def _without_lock(figure: Figure, sidecar: Sidecar) -> Precedence:
     if sidecar == Sidecar():
         return Precedence(NO_LOCK, f"{NO_LOCK}: these results have no sidecar")
-    with contextlib.suppress(UserError):  # one that cannot be read proves as little
+    with contextlib.suppress(UserError):  # an unreadable lock proves nothing either
         if (lock := locked_claims.read(figure.path)) is not None:
             return Precedence(AFTER, f"{AFTER}: locked on {lock.written[:10]}, after these results")
     if not sidecar.lexicon:

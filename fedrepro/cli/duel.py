@@ -135,7 +135,7 @@ def duel(
     spec = _spec(sides, problem, metric, data, partition, clients or 10, {"trials": trials, "rounds": rounds})
     if clients is not None and "P" not in spec.get("partition", {}):
         by = f"the partition {partition}" if partition else f"the data of {problem.name}"
-        raise UserError(f"--clients {clients}: {by} decides the number of clients; leave the option out")
+        raise UserError(f"--clients {clients}: the number of clients follows from {by}; leave the option out")
     if partition is None and clients is None and _names_clients(spec, changes):
         spec["partition"] = {"name": "given"}
     for path, value in sorted(changes, key=lambda change: change[0] not in [[key] for key in NAMED]):

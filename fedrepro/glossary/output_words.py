@@ -10,7 +10,7 @@ from fedrepro.spec.tiers import TIERS
 
 READINGS: Mapping[str, str] = {
     classes.EVERY: "all readings of a claim give the same answer",
-    classes.ALL_BUT: "all readings of a claim give the same answer, without the named values of one dimension",
+    classes.ALL_BUT: "all readings of a claim give the same answer, except with the named values of one dimension",
     classes.CERTAINTY: "some readings of a claim are within noise, but none gives the opposite answer",
     classes.TURNS: "some readings of a claim give the opposite answer; the dimension that decides is named",
     classes.ONE: "the check of a claim has no word of the lexicon, so there is one way to understand it",
@@ -35,17 +35,17 @@ MEANINGS: Mapping[str, str] = {
     "variant": "the paper's dataset in another size or version",
     "discrepancy": "a point in which the paper, its released program and this project differ",
     "setting": "a value that the paper leaves open, or prints otherwise than its program",
-    "set": "one setting, or several at once, under which the curves of a figure that change were computed again",
+    "set": "one setting, or several together; the curves that it changes were computed again",
     "printed": "the origin of a value that the paper, or the other version of the same work, prints",
     "released": "the origin of a value that the authors' published program uses",
     "ours": "the origin of a value that neither the paper nor its program has, or of a claim that we added",
     "inferred": "the origin of a value that was found by fitting the paper's printed results; it never leads",
     "cause": "a setting or a reading that turns a verdict over the same trials",
     "uncertain": (
-        "a setting with which the same trials decide a claim that they do not decide with our value, although the "
-        "interval of the margin's change contains zero"
+        "a setting that decides a claim which our value leaves within noise over the same trials; but the interval of "
+        "the margin's change contains zero"
     ),
-    "under-specified": "a verdict that a parameter turns of which the paper prints no value",
+    "under-specified": "a verdict that depends on a parameter whose value the paper does not print",
     "locked": "recorded by `fedrepro lock` before the first run; the claim is then known to be older than its results",
     "receipt": "a record that results were computed again on some machine, and how far the numbers agreed",
     "tier": f"the size of an experiment: {', '.join(TIERS)}",

@@ -17,7 +17,7 @@ SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 LONGEST = 3000
 """Largest number of characters of a message; longer ones lose their middle."""
 VERBS = ("must ", "is ", "leaves ", "differs ", "yields ", "has ", "needs ", "contains ", "of ")
-"""How messages about a parameter begin that its name is the subject of. In others it is followed by a colon."""
+"""The first words of messages whose subject is the parameter's name. In other messages a colon follows the name."""
 
 
 class Collector:

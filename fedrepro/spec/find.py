@@ -201,7 +201,7 @@ class OwnSpec:
 def own_specs() -> list[OwnSpec]:
     """Return the user's specs outside ``experiments``, in the current folder, in the project, and below these.
 
-    The example that the package itself contains for new projects is none.
+    The example inside the package, which new projects are made from, is left out.
     """
     found: dict[Path, OwnSpec] = {}
     package = origin().resolve()
@@ -220,7 +220,7 @@ def own_specs() -> list[OwnSpec]:
 def of_own_studies() -> list[OwnSpec]:
     """Return the user's specs outside ``experiments`` that are in a study of their own, in the order of their names.
 
-    A copy of the project's specs, as ``fedrepro init`` writes it, is none.
+    Copies of the project's specs, which ``fedrepro init`` writes, are left out.
     """
     own = (spec for spec in own_specs() if is_study(spec.study))
     return sorted(own, key=lambda spec: (spec.study, spec.figure, str(spec.path)))

@@ -70,7 +70,7 @@ def connected(address: str, scratch: Path, quiet: bool = False) -> Iterator[Clus
         else:
             try:
                 full = distributed.comm.normalize_address(address)
-                distributed.comm.get_address_host_port(full, strict=True)  # a client that cannot start ends slowly
+                distributed.comm.get_address_host_port(full, strict=True)  # a client takes half a minute to fail
                 client = stack.enter_context(distributed.Client(address, timeout=CONNECT, set_as_default=False))
             except (OSError, ValueError) as error:
                 raise UserError(
