@@ -129,6 +129,20 @@ def test_side_information_that_tells_nothing_brings_nothing() -> None:
     assert risk(ShiftAveraging(side=True), problem) > 0.8 * risk(ShiftAveraging(), problem)
 
 
+@pytest.mark.parametrize("clients", [100, 1000])
+def test_with_least_squares_each_parameter_costs_half_the_noise_variance_over_all_samples(clients: int) -> None:
+    """docs/derivations/shift-regression.md: (d + 1) and (d + k + 1) parameters, equal biases, n = 50."""
+    means = {"global": 0.0, "side": 0.0}
+    for seed in range(20):
+        problem = Shift(data(seed, M=clients, n=50), sigma_b=0.0)
+        for solution in means:
+            means[solution] += risk(ShiftExact(solution), problem) / 20
+    one = 0.5 * 0.5**2 / (clients * 50)
+    for solution, parameters in (("global", 21), ("side", 26)):
+        spread = one * np.sqrt(2 * parameters / 20)  # of the mean of 20 chi-squared numbers
+        assert means[solution] == pytest.approx(one * parameters, abs=4 * spread)
+
+
 @pytest.mark.parametrize(("side", "size"), [(False, 21), (True, 26)])
 def test_messages_carry_parameters_and_never_side_information(side: bool, size: int) -> None:
     history = drive.run(ShiftAveraging(side=side), Shift(data()), 4, metrics=METRICS)
