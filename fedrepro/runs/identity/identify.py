@@ -8,7 +8,7 @@ stores or explains is not included.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fedrepro import registry
@@ -29,12 +29,14 @@ def source_key(setting: Setting) -> str:
     return canonical([setting.dataset, own_paths.placed(cls.files, dict(setting.dataset_params))])
 
 
-def identify(setting: Setting, trial: int, source: DataSource, libraries: Mapping[str, str] | None = None) -> Run:
-    """Return the run of one setting for one trial, on data from ``source``.
+def identify(
+    setting: Setting, trials: Iterable[int], source: DataSource, libraries: Mapping[str, str] | None = None
+) -> Iterator[Run]:
+    """Yield the runs of one setting for these trials, on data from ``source``.
 
-    libraries : versions of another environment, in which the run is identified.
+    libraries : versions of another environment, in which the runs are identified.
     """
-    about_problem = _about_problem(setting, trial, source, libraries)
+    about_problem = _about_problem(setting, source, libraries)
     computing = computing_method(setting)
     facts: dict[str, Any] = {
         **about_problem,
@@ -45,15 +47,20 @@ def identify(setting: Setting, trial: int, source: DataSource, libraries: Mappin
         "method code": code.digest(computing),
         "method libraries": code.libraries(computing, libraries),
     }
-    return Run(
-        id=_hash({**facts, "trial": trial}),
-        setting=setting,
-        trial=trial,
-        problem_id=_hash(about_problem),
-        stand_in=source.state == "stand-in",
-        family=_hash({k: v for k, v in facts.items() if k not in ("data trial", "partition trial")}),
-        content=source.fingerprint,
-    )
+    family = _hash(facts)
+    fresh_data = execute.fresh_data(setting, source.state == "stand-in")
+    fresh_partition = bool(setting.partition_params.get("per_trial"))
+    for trial in trials:
+        drawn = {"data trial": trial if fresh_data else 0, "partition trial": trial if fresh_partition else 0}
+        yield Run(
+            id=_hash({**facts, **drawn, "trial": trial}),
+            setting=setting,
+            trial=trial,
+            problem_id=_hash({**about_problem, **drawn}),
+            stand_in=source.state == "stand-in",
+            family=family,
+            content=source.fingerprint,
+        )
 
 
 def computing_method(setting: Setting) -> list[Any]:
@@ -71,10 +78,8 @@ def computing_problem(setting: Setting, stand_in: bool) -> list[Any]:
     return computing + ([registry.partitions()[setting.partition].cls] if setting.partition else [])
 
 
-def _about_problem(
-    setting: Setting, trial: int, source: DataSource, libraries: Mapping[str, str] | None
-) -> dict[str, Any]:
-    """Return what determines the arrays that a run works on; runs can share them."""
+def _about_problem(setting: Setting, source: DataSource, libraries: Mapping[str, str] | None) -> dict[str, Any]:
+    """Return what determines the arrays that a run works on, besides what is drawn for a trial; runs can share them."""
     problem = registry.problems()[setting.problem].cls
     computing = computing_problem(setting, source.state == "stand-in")
     reads = problem.stored_parameters
@@ -84,8 +89,6 @@ def _about_problem(
         "problem": [setting.problem, shared],
         "dataset": [setting.dataset, dict(setting.dataset_params), source.fingerprint],
         "partition": [setting.partition, dict(setting.partition_params)],
-        "data trial": trial if execute.fresh_data(setting, source.state == "stand-in") else 0,
-        "partition trial": trial if setting.partition_params.get("per_trial") else 0,
         "code": code.digest(computing),
         "libraries": code.libraries(computing, libraries),
     }

@@ -88,10 +88,9 @@ def make(
             if reason:
                 lacking[setting.series] = reason
                 continue
-            trials = (
-                identify(setting, trial, source, libraries) for trial in range(1, figure.trials_of(setting.series) + 1)
-            )
-            series[setting.series] = [runs.setdefault(run.id, run) for run in trials]
+            trials = range(1, figure.trials_of(setting.series) + 1)
+            every = identify(setting, trials, source, libraries)
+            series[setting.series] = [runs.setdefault(run.id, run) for run in every]
         by_figure.append(series)
         missing.append(lacking)
     return Plan(figures, runs, by_figure, sources_, missing, [lock_file.digest(figure.path) for figure in figures])
