@@ -221,9 +221,11 @@ def _rows(source: FigureData) -> dict[str, judge.Row]:
 
 
 def _readings(source: FigureData, root: Path) -> dict[str, Robustness]:
+    """Return the answers of all readings; the table of the results was compared with its hash when it was read."""
     base = read.stem(root, source.figure)
     table = read.results_file(base)
-    return robustness.kept(base, source.figure, lambda: source.known, read.content_hash(table) if table else "")
+    written = source.sidecar.csv_sha256 or (read.content_hash(table) if table else "")
+    return robustness.kept(base, source.figure, lambda: source.known, written)
 
 
 def _explained(row: judge.Row, source: FigureData) -> judge.Row:
