@@ -174,9 +174,20 @@ def _executed(module: OwnModule) -> types.ModuleType:
         exec(compile(module.source, module.file, "exec"), vars(loaded))
     except (Exception, SystemExit) as error:
         del sys.modules[module.name]
-        raise UserError(f"{module.file}{_line(error, module.file)}: {type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}{_beside(error, Path(module.file))}"
+        raise UserError(f"{module.file}{_line(error, module.file)}: {why}") from error
     _MODULES[module.name] = module
     return loaded
+
+
+def _beside(error: BaseException, path: Path) -> str:
+    """Return what to do if the module that is not found is beside the file at ``path``, else ''."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    places = (path.with_name(f"{name}.py"), path.parent / name / "__init__.py")
+    found = next((place for place in places if name and place.is_file()), None)
+    if found is None:
+        return ""
+    return f" ({found}: put it into the same file, or install it; the folder is not searched)"
 
 
 def _line(error: BaseException, path: str) -> str:

@@ -200,6 +200,17 @@ def test_messages_about_own_studies_name_no_tier(
     assert "mine/small (smoke): complete" in fedrepro("run", "small.yaml", "--tier", "smoke").output
 
 
+def test_the_next_step_names_the_folder_of_the_results(
+    small: Path, fedrepro: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    monkeypatch.chdir(tmp_path)
+    fedrepro("run", "small.yaml", "--results", "R 2")
+    small.write_text(small.read_text().replace("rounds: 5", "rounds: 6"))
+    explained = fedrepro("why", "small.1", "--results", "R 2").output
+    assert "fedrepro run mine/small --results 'R 2'" in explained
+
+
 def test_messages_name_figures_as_commands_do(project: Path, fedrepro: Call) -> None:
     results = project.parents[1] / "results"
     run, kept = "`fedrepro run beyond/small` makes them", f" (results are kept in {ROOT / 'results'})"
@@ -424,6 +435,9 @@ def test_trials_rounds_and_curves_are_options(small: Path, fedrepro: Call) -> No
     planned = json.loads(fedrepro("plan", small, "--curve", "fedcgds m=2", "--curve", "Q2=5", "--json").output)
     assert planned["in_all"]["todo"] == 4
     legend = json.loads(fedrepro("plan", small, "--curve", "FedCGds, m = 2", "--json").output)
+    assert legend["in_all"]["todo"] == 2
+    small.write_text(small.read_text().replace("Q2: [1, 5]}", 'Q2: [1, 5], label: "Av, all"}'))
+    legend = json.loads(fedrepro("plan", small, "--curve", "Av, all, Q2 = 5", "--json").output)
     assert legend["in_all"]["todo"] == 2
     ran = fedrepro("run", small, "--rounds", 1, "--trials", 1, "--curve", "Q2=5", "-j", 1)
     assert "1 runs computed" in ran.output

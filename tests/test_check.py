@@ -189,8 +189,8 @@ def test_a_check_writes_the_file_that_it_names_and_no_other(
     file = base(tmp_path).with_name("small.check.json")
     first = checked(tmp_path, fedrepro, small, *whole).output.splitlines()[-1]
     assert first == (
-        f"the findings are stored in {file}; the report prints them, and they can confirm stale results; "
-        "--no-store writes nothing"
+        f"the findings are stored in {file}; the report prints them; stale curves of which a run had the same bits to "
+        "its last round count as confirmed; --no-store writes nothing"
     )
     after = everything(tmp_path)
     assert set(after) - set(before) == {file}
@@ -243,6 +243,23 @@ def test_an_edited_file_is_not_checked(small: Path, tmp_path: Path, fedrepro: Ca
     result = checked(tmp_path, fedrepro, small)
     assert result.exit_code == 2
     assert "small.csv is not the file that was written; restore it with git" in result.output
+
+
+def test_without_a_name_own_studies_are_checked_at_their_own_tier(
+    small: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small.parent / "experiments" / "mine"
+    folder.mkdir(parents=True)
+    small.rename(folder / "small.yaml")
+    spec = folder / "small.yaml"
+    spec.write_text(spec.read_text().replace("paper: beyond", "paper: mine"))
+    monkeypatch.chdir(small.parent)
+    none = fedrepro("check")
+    assert (none.exit_code, "no results of your own studies in results that can be" in none.stderr) == (2, True)
+    fedrepro("run", "mine/small", "-q", "-j", 1)
+    for names in ((), ("mine/small",)):
+        checked = fedrepro("check", *names, "--no-store", "-q")
+        assert (checked.exit_code, "mine/small: same bits in" in checked.output) == (0, True), checked.output
 
 
 def test_what_cannot_be_checked_is_said(small: Path, tmp_path: Path, fedrepro: Call) -> None:

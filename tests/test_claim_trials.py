@@ -73,6 +73,11 @@ def test_results_with_fewer_trials_are_partial_for_this_claim_alone_until_they_a
     assert (row["level"], row["evidence"]) == ("partial", "on 3 of 5 trials")
     assert other["level"] == "paper"
     assert "claims ask for more trials of 2 curves" in row["stale"]
+    five.write_text(with_five.replace("    trials: 5\n", "").replace("trials: 3", "trials: 4"))
+    stale = verdict(fedrepro, five, "small.1")["stale"]
+    assert "the spec asks for 4 trials, not 3" in stale
+    assert "claims ask" not in stale
+    five.write_text(with_five)
     planned = fedrepro("plan", five, "--tier", "paper").output
     assert "4 curves x 3 to 5 trials; 12 runs reused, 4 to do" in planned
     ran = fedrepro("run", five, "--tier", "paper")

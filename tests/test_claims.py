@@ -125,7 +125,7 @@ def test_reach_reads_the_axis_where_the_level_is_first_met(ask: Callable[..., An
     assert ask("reach(0.5, Q2=1) < 100", values).verdict == "not reproduced"  # never reached
     neither = ask("reach(0.5, Q2=1) < reach(0.5, Q2=5)", values)
     assert neither.verdict == "within noise"
-    assert neither.why == "open, because a level is not reached before the run ends over 3 trials"
+    assert neither.why == "open (a curve ends before it reaches the level) over 3 trials"
     assert (
         ask("reach(3 * y(at='end', Q2=1), Q2=5) < reach(3 * y(at='end', Q2=1), Q2=1)", values).verdict == "reproduced"
     )

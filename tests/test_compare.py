@@ -149,6 +149,19 @@ def test_the_command_compares_runs_and_can_fail(fedrepro: Call, small: Path, tmp
     assert changed.output.splitlines()[-1] == "2 same; 2 differs"
 
 
+def test_other_rounds_and_trials_of_one_side_are_printed_and_fail_the_check(fedrepro: Call, tmp_path: Path) -> None:
+    whole = tidy({"x": noisy(0)})
+    part = whole[(whole["round"] <= 10) & (whole["trial"] <= 3)]
+    (found,) = compare.compare(whole, part)
+    assert (found.state, found.part) == ("same", "up to round 10 (of 20 and 10), in 3 trials (of 8 and 3)")
+    whole.to_csv(tmp_path / "a.csv", index=False)
+    part.to_csv(tmp_path / "b.csv", index=False)
+    told = fedrepro("compare", tmp_path / "a.csv", tmp_path / "b.csv", "--check")
+    assert told.output == f"compared {found.part}; so --check fails\n1 same\n"
+    assert told.exit_code == 1
+    assert fedrepro("compare", tmp_path / "a.csv", tmp_path / "b.csv").output == f"compared {found.part}\n1 same\n"
+
+
 def test_show_prints_every_panel(fedrepro: Call, small: Path, tmp_path: Path) -> None:
     fedrepro("run", small, "--quiet", "--jobs", 1)
     shown = fedrepro("show", small, "--results", tmp_path / "results")

@@ -367,7 +367,10 @@ def test_a_table_whose_rows_do_not_fit_its_header(tmp_path: Path) -> None:
         ("a;b;c\n1,5;2;x\n3;4;y\n", "x.csv separates its columns by ';'; separate them by commas, and write 1.5, not"),
         ("a;b\n1;2\n3;4\n", "x.csv separates its columns by ';'; "),
         ("a\tb\n1\t2\n", "x.csv separates its columns by '\\t'; "),
-        ("a,b\n1,2\n\n3,x\n", "column 'b' contains text ('x' in line 4); name it with labels: or remove it"),
+        (
+            "a,b\n1,2\n\n3,x\n",
+            "column 'b' contains text ('x' in line 4); name it with labels: or client:, or remove it",
+        ),
     ],
 )
 def test_the_line_of_a_fault_in_a_table_is_that_of_an_editor(tmp_path: Path, text: str, message: str) -> None:

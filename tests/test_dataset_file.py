@@ -132,7 +132,7 @@ def test_files_that_are_not_what_they_say(folder):
         load(path="p.npy")
     (folder / "t.csv").write_text("a,b\n1,x\n2,y\n")
     with pytest.raises(
-        ParameterError, match=r"column 'b' contains text \('x' in line 2\); name it with labels: or remove it"
+        ParameterError, match=r"column 'b' contains text \('x' in line 2\); name it with labels: or client:"
     ):
         load(path="t.csv")
 

@@ -398,18 +398,21 @@ def test_several_names_are_described_in_their_order_and_nothing_twice() -> None:
 
 
 def test_unknown_names_are_answered_with_the_nearest_ones(fedrepro: Call) -> None:
-    listed = "(`fedrepro list` shows algorithms, problems, datasets, partitions and metrics)"
+    listed = (
+        "(`fedrepro list` shows algorithms, problems, datasets, partitions and metrics; methods of your own are known "
+        "only to the specs that import them)"
+    )
     answer = fedrepro("describe", "fedmgs", "fedmgz")
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"error: 'fedmgz' is not a name that a spec can use, did you mean 'fedmgs' or 'fedmavg'? {listed}\n"
+        f"error: 'fedmgz' is not a registered name, did you mean 'fedmgs' or 'fedmavg'? {listed}\n"
     )
     answer = fedrepro("describe", "Mnits", "qqqq", "clustering.objectiv")
     assert answer.exit_code == 2
     assert answer.stderr.splitlines() == [
-        "error: 'Mnits' is not a name that a spec can use, did you mean 'mnist'?",
-        "'qqqq' is not a name that a spec can use",
-        "'clustering.objectiv' is not a name that a spec can use, did you mean 'clustering.objective', "
+        "error: 'Mnits' is not a registered name, did you mean 'mnist'?",
+        "'qqqq' is not a registered name",
+        "'clustering.objectiv' is not a registered name, did you mean 'clustering.objective', "
         f"'clustering.objective_raw' or 'clustering.zeta'? {listed}",
     ]
     assert fedrepro("describe").exit_code == 2
@@ -424,7 +427,7 @@ def test_names_that_no_spec_uses_are_answered_with_the_command_that_explains_the
     }.items():
         found = fedrepro("describe", name)
         assert (found.exit_code, found.stderr) == (2, f"error: '{name}' {answer}\n")
-    hint = "'qqqq' is not a name that a spec can use (`fedrepro list` shows "
+    hint = "'qqqq' is not a registered name (`fedrepro list` shows "
     assert hint in fedrepro("describe", "gcca/fig4", "qqqq").stderr
 
 

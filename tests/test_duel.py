@@ -69,6 +69,26 @@ def test_the_other_way_round_it_is_the_other_method_that_ends_lower(duel: Duel, 
     assert done.output.splitlines()[-1].startswith("TwiceAsMany ends lower than FedCAvg: by 0.")
 
 
+def test_methods_with_the_same_label_are_told_apart(duel: Duel, tmp_path: Path) -> None:
+    done = duel("fedcavg", "fedcavg-sncp", *SYNTHETIC, *SMALL)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"FedCAvg \(fedcavg(-sncp)?\) .* FedCAvg \(fedcavg(-sncp)?\)", done.output.splitlines()[-1])
+    spec = yaml.safe_load((tmp_path / "fedcavg-fedcavg-sncp-synthetic.yaml").read_text())
+    assert spec["claims"][0]["says"] == "FedCAvg (fedcavg) ends lower than FedCAvg (fedcavg-sncp)"
+
+
+def test_names_with_other_characters_give_a_figure_and_a_claim_that_can_be_named(duel: Duel, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).random((40, 3)).tolist()
+    (tmp_path / "gr\u00f6\u00dfe 1%.csv").write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in rows)]))
+    sizes = ("--set", "problem.K=3", "--clients", "4", "--trials", "1", "--rounds", "2")
+    done = duel("fedcavg", "kmeans++", "--data", "gr\u00f6\u00dfe 1%.csv", *sizes, "--results", "R 2")
+    assert done.exit_code == 0, done.output
+    spec = yaml.safe_load((tmp_path / "fedcavg-kmeansplusplus-groe-1.yaml").read_text())
+    assert spec["claims"][0]["id"] == "fedcavg-kmeansplusplus-groe-1.duel"
+    done = duel("fedcavg", "kmeans++", *SYNTHETIC, *SMALL, "--set", "figure=mine")
+    assert yaml.safe_load((tmp_path / "mine.yaml").read_text())["claims"][0]["id"] == "mine.duel"
+
+
 @pytest.mark.parametrize(("value", "ahead", "behind"), [(0.25, "FedMGS", "FedMAvg"), (-0.25, "FedMAvg", "FedMGS")])
 def test_within_noise_the_method_with_the_better_mean_is_ahead(
     monkeypatch: pytest.MonkeyPatch, value: float, ahead: str, behind: str
@@ -109,9 +129,9 @@ def test_two_methods_that_diverge_are_not_compared(duel: Duel, tmp_path: Path, m
     margin = Interval(float("nan"), float("nan"), float("nan"))
     row = SimpleNamespace(claim=SimpleNamespace(says="A ends lower than B"), margins=(margin,), verdict="undecided")
     monkeypatch.setattr(gather_contents, "verdicts", lambda *given: SimpleNamespace(rows=(row,)))
-    sides = tuple(dueling.Side(SimpleNamespace(label=label)) for label in "AB")
+    sides = tuple(dueling.Side(SimpleNamespace(), label=label) for label in "AB")
     assert dueling._outcome(Path("a-b.yaml"), tmp_path, sides, "objective") == (
-        "A and B both diverge; `fedrepro failures a-b.yaml` prints in which round"
+        f"A and B both diverge; `fedrepro failures a-b.yaml --results {tmp_path}` prints in which round"
     )
 
 

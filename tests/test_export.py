@@ -20,7 +20,7 @@ def test_a_figure_is_written_as_picture_numbers_tables_and_caption(small: Path, 
     assert done.output == f"{out}: 1 figure in 7 files\n", done.output
     ends = pd.read_csv(out / "beyond" / "small.csv")
     assert set(ends["panel"]) == {"a", "b"}
-    assert (out / "beyond" / "small.tex").read_text().count("\\textbf") == 2
+    assert (out / "beyond" / "small.tex").read_text().count("\\textbf") == 1
     assert "\\label{tab:beyond-small-a}" in (out / "beyond" / "small.tex").read_text()
     assert (out / "beyond" / "small.pdf").stat().st_size > 5_000
     caption = (out / "beyond" / "small.caption.txt").read_text()
@@ -34,6 +34,14 @@ def test_a_figure_is_written_as_picture_numbers_tables_and_caption(small: Path, 
     assert list(meanings.index) == list(table.columns)
     assert meanings.notna().all()
     assert meanings["Q1"] == "H steps per client and round"
+
+
+def test_a_caption_names_panels_only_if_one_has_a_title(small: Path, fedrepro: Call, tmp_path: Path) -> None:
+    small.write_text(small.read_text().replace('    title: "left"\n', ""))
+    fedrepro("run", small, "-j", 1, "-q")
+    fedrepro("export", tmp_path / "out", small, "--results", tmp_path / "results", "-j", 1)
+    caption = (tmp_path / "out" / "beyond" / "small.caption.txt").read_text()
+    assert caption.startswith("a small figure. QUICK TIER. ")
 
 
 def test_figures_without_results_are_left_out_or_named(small: Path, fedrepro: Call, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def test_a_failed_run_tells_its_reason_and_traceback(
     monkeypatch.setattr(FedMGS, "rounds", fail_with_two)
     ran = fedrepro("run", small, "--jobs", 1)
     series = "fedcgds m=2 Q1=3 Q2=4 @ syn / unf"
-    assert f"the traceback: fedrepro failures '{series}, trial 1'" in ran.stderr
+    hint = f"the traceback: fedrepro failures '{series}, trial 1' --results {tmp_path / 'results'}"
+    assert hint in ran.stderr
     results = ("--results", tmp_path / "results")
     output = fedrepro("failures", f"{series}, trial 2", *results).output
     assert "failed: ArithmeticError: no luck today" in output

@@ -196,7 +196,7 @@ def test_less_of_other_code_goes_beside_until_it_holds_as_much(
     part = fedrepro("run", small, "-j", 1, "--set", "trials=1")
     assert files(tmp_path)[".csv"] == complete
     assert set(files(tmp_path)) == {".csv", ".incomplete.csv"}
-    assert "small.incomplete.csv, because these results contain 4 runs and lack 8 of the existing 8" in part.output
+    assert "small.incomplete.csv: only 4 runs so far; small.csv with its 8 runs is kept until these are" in part.output
     assert "8 to do" not in fedrepro("plan", small).output  # half of the new ones are there, beside
     whole = fedrepro("run", small, "-j", 1)
     assert "4 runs computed, 4 reused" in whole.output

@@ -199,6 +199,14 @@ def test_a_spec_with_results_is_refused_or_locked_with_their_tiers(
     }
 
 
+def test_the_one_table_of_an_own_study_is_named_once(tmp_path: Path, lock: Call, fedrepro: Call) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(SPEC.replace("paper: beyond", "paper: mine").replace("figure: small", "figure: own"))
+    fedrepro("run", own, "-j", 1)
+    after = lock(own, "--after-results").output
+    assert "2 claims locked, after results at the quick tier, in" in after
+
+
 def test_a_lock_is_replaced_before_results_and_never_after(project: Path, lock: Call, fedrepro: Call) -> None:
     lock("beyond/small")
     first = lock_file.digest(project)

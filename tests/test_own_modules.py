@@ -220,6 +220,23 @@ def test_what_is_wrong_with_a_module_is_said_at_the_key(own: Path, text: str, me
     assert f"{own}:5:9" in str(error.value)
 
 
+def test_a_module_beside_the_file_is_not_searched(own: Path) -> None:
+    own.with_name("helper.py").write_text("X = 1")
+    own.with_name("my_method.py").write_text(f"import helper.deep\n{METHOD}")
+    with pytest.raises(SpecErrors) as error:
+        load_spec(own, "quick")
+    advice = f"({own.with_name('helper.py')}: put it into the same file, or install it; the folder is not searched)"
+    assert f"my_method.py:1: ModuleNotFoundError: No module named 'helper' {advice}" in str(error.value)
+
+
+def test_claims_about_a_method_of_ones_own_file(own: Path, fedrepro: Call) -> None:
+    assert fedrepro("run", own, "-q", "-j", 1).exit_code == 0
+    for name in [name for name in registry.methods() if own_modules.of(name) is not None]:
+        del registry.methods()[name]
+    asked = fedrepro("verdict", own, "--about", "twiceasmany")
+    assert (asked.exit_code, "1 holds; 1 claim" in asked.output) == (0, True), asked.output
+
+
 def test_a_module_that_is_absent_or_installed(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own.with_name("my_method.py").unlink()
     with pytest.raises(SpecErrors, match=re.escape("my_method.py: cannot be read (No such file or directory)")):

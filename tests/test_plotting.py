@@ -623,7 +623,7 @@ def test_a_log_axis_shows_the_initial_point_where_rounds_are_counted_from_one():
     assert shown(starts_at=1) == ([1, 2, 10], [4.0, 2.0, 1.0])
 
 
-@pytest.mark.parametrize("last", [1, 2, 4, 9])
+@pytest.mark.parametrize("last", [1, 2, 4, 9, 18, 20, 24])
 def test_few_rounds_have_ticks_at_whole_numbers(last: int) -> None:
     line = curve("fedmgs", "FedMGS")
     shown = build(figure(panel("a", line)), rows(line, 1, list(range(last + 1)), [1.0] * (last + 1)), WHOLE)
@@ -1733,6 +1733,13 @@ def test_one_embedding_serves_all_pictures_and_shows_the_truth_itself():
         assert np.array_equal(cloud["group"], groups[cloud["index"]])
     texts = [ax.get_title() for ax in build(figure(shown), frame, Sidecar(), points).axes if ax.get_title()]
     assert texts == ["true classes", "BEL\nclustering accuracy 0.500"]
+    _, *ends = end_values.ends(source, shown)
+    assert [(row[0], row[1], row[3], row[-1]) for row in ends] == [
+        ("true classes", "", "1", "no score"), ("BEL", "0.5", "1", ""),
+    ]  # fmt: skip
+    assert [row["mean"] for row in end_values.numbers(source, shown)] == [None, 0.5]
+    unscored = dataclasses.replace(shown, options={**options, "score": ""})
+    assert [row[1] for row in end_values.ends(source, unscored)[1:]] == ["", ""]
     with pytest.raises(ParameterError, match="no curve 'true clases', did you mean 'true classes'"):
         scatter.cloud(dataclasses.replace(shown, options={**options, "xy_from": "true clases"}), truth, source)
 

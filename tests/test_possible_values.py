@@ -65,6 +65,16 @@ def test_a_comparison_that_no_result_decides_is_an_error(
     assert f": '{comparison}' {outcome} whatever the results are: {reason}  (in: check: " in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("check", "comparison"),
+    [(f"{FIVE} < {FIVE}", f"{FIVE} < {FIVE}"), (f"{ONE} < {FIVE} and 2 * {ONE} > 2 * {ONE}", f"2 * {ONE} > 2 * {ONE}")],
+)
+def test_a_value_compared_with_itself_is_an_error(small: Path, check: str, comparison: str) -> None:
+    with pytest.raises(UserError) as error:
+        with_check(small, check)
+    assert f": '{comparison}' compares a value with itself  (in: check: " in str(error.value)
+
+
 @pytest.mark.parametrize("level", ["5", "-0.1", f"2 + {ONE}"])
 def test_a_level_that_no_result_can_reach_is_an_error(shares: Path, level: str) -> None:
     with pytest.raises(UserError) as error:

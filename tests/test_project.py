@@ -45,6 +45,32 @@ def test_a_project_has_the_papers_specs_and_an_example_that_runs(
     assert load("mine/first").attrs["sidecar"]["spec"] == "experiments/mine/first.yaml"
 
 
+def test_init_prints_a_command_that_a_shell_understands(tmp_path: Path, fedrepro: Call) -> None:
+    folder = tmp_path / "my study"
+    assert f"next: cd '{folder}' && fedrepro run mine/first --plot" in fedrepro("init", folder).output
+
+
+def test_two_specs_of_one_figure_do_not_replace_each_others_results(
+    small: Path, fedrepro: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small.parent)
+    small.write_text(small.read_text().replace("paper: beyond", "paper: mine"))
+    assert fedrepro("run", "small.yaml", "-q", "-j", 1).exit_code == 0
+    Path("two.yaml").write_text(small.read_text())
+    table = small.with_name("results") / "mine" / "small.csv"
+    refused = fedrepro("run", "two.yaml", "-q", "-j", 1)
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        f"error: two.yaml: {table} contains the results of small.yaml, which has the same paper and figure; "
+        "change `figure:` in one of them\n"
+    )
+    assert fedrepro("run", "small.yaml", "-q", "-j", 1).exit_code == 0
+    small.rename("three.yaml")
+    assert fedrepro("run", "two.yaml", "-q", "-j", 1).exit_code == 0, "a spec that has been renamed"
+    Path("two.yaml").write_text(Path("two.yaml").read_text().replace("figure: small", "figure: two"))
+    assert fedrepro("run", "three.yaml", "-q", "-j", 1).exit_code == 0
+
+
 def test_init_changes_nothing_that_is_there(study: Path, tmp_path: Path, fedrepro: Call) -> None:
     again = fedrepro("init", study)
     assert again.exit_code == 2

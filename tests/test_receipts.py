@@ -69,6 +69,17 @@ def test_a_receipt_has_the_runs_and_the_kind_of_machine_and_nothing_else(
         assert private not in text
 
 
+def test_a_receipt_has_no_run_of_an_earlier_check(small: Path, tmp_path: Path, fedrepro: Call) -> None:
+    results, path = tmp_path / "results", tmp_path / "receipt.json"
+    fedrepro("run", small, "-j", 1)
+    options = ("--tier", "quick", "--seed", "1", "--results", results, "--receipt", path)
+    fedrepro("check", small, *options, "--seconds", "30")
+    assert len(receipts.read(path).runs) == 8
+    output = fedrepro("check", small, *options, "--whole").output  # every curve has a whole run already
+    assert "0 runs compared" in output
+    assert receipts.read(path).runs == ()
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_each_run_counts_once_per_cpu_in_every_order(order: tuple[int, ...]) -> None:
     given = (

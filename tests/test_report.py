@@ -584,6 +584,7 @@ def test_markdown_holds_the_verdicts_and_the_discrepancies(computed: Path, fedre
     assert "| undecided | quick | `small.1` | more local steps help (nowhere) | at the quick tier: margin " in text
     assert "| not tested | none | `small.1` | more local steps help (nowhere) | no results at the paper or" in text
     assert "**beyond.1, local W steps**" in text
+    assert "\n**\n" not in text, "a figure without a source"
     assert "- other reading: `algorithm fedcavg with Q2: 5`" in text
 
 

@@ -194,6 +194,15 @@ def test_what_a_check_found_is_a_sentence_on_its_page_and_beside_the_verdict_on_
         assert re.search(found, pages[path].words), path
 
 
+def test_a_figure_without_a_source_has_no_place_for_it(pages: dict[str, Any]) -> None:
+    assert '<p class="faint">beyond/small · quick</p>' in pages["figures/beyond-small.html"].text
+
+
+def test_the_first_page_promises_no_lock(pages: dict[str, Any]) -> None:
+    words = "Every claim is a check; its page says whether it was locked before the results."
+    assert words in pages["index.html"].words
+
+
 def test_a_search_finds_what_a_figure_shows(pages: dict[str, Any]) -> None:
     also = re.findall(r'data-figure="beyond/small" data-also="([^"]*)"', pages["find.html"].text)
     assert len(also) == 1

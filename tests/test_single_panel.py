@@ -77,6 +77,14 @@ def test_a_panel_at_a_columns_width_has_no_title_and_a_caption(
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == again
 
 
+def test_a_panel_without_a_title_has_no_letter_in_its_caption(fedrepro: Call, small: Path, tmp_path: Path) -> None:
+    small.write_text(small.read_text().replace('    title: "left"\n', ""))
+    fedrepro("run", small, "--jobs", 1)
+    fedrepro("plot", small, "--panel", "a", "--format", "png")
+    said = (tmp_path / "plots" / "quick" / "beyond" / "small.a.caption.txt").read_text()
+    assert said.startswith("a small figure. QUICK TIER. quick tier; ")
+
+
 @pytest.mark.parametrize(("path", "panel"), kept(), ids=lambda p: getattr(p, "stem", p))
 @pytest.mark.parametrize("inches", [2.6, 3.4])
 def test_everything_in_a_column_fits_in_letters_of_8_points(path: Path, panel: str, inches: float) -> None:

@@ -121,6 +121,8 @@ def test_all_errors_at_once_with_place_text_and_nearest_name(small: Path) -> Non
         ("Q1: [3, 2]", "Q1: [3]",
          "19:35: zip must hold lists of one length, for instance zip: {m: [10, 100], Q1: [100, 10]}"
          " (lengths: m 2, Q1 1)"),
+        ("Q2: [1, 5]", "Q2: []", "'Q2' is an empty list; give at least one value"),
+        ("m: [2, 6], Q1: [3, 2]", "m: [], Q1: []", "'m' is an empty list; give at least one value"),
         ("Q1: [3, 2]", "q1: [3, 2]", "19:47: 'q1' is not a key of zip in a curve of 'fedcgds', did you mean 'Q1'?"),
         ("Q1: [3, 2]", "label: [x, y]",
          "'label' is not a key of zip in a curve of 'fedcgds' (valid: dataset, partition, problem, rounds, m, Q1, Q2"),
@@ -676,7 +678,8 @@ def test_clusters_and_labels_of_a_file_are_asked_for_before_anything_runs(small:
     table = small.parent / "own.csv"
     table.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n2,3,y\n")
     text = re.sub(r"syn: \{.*\}", f"syn: {{name: file, path: {table}, orientation: rows}}", small.read_text())
-    assert re.search("column 'kind' contains text.*; name it with labels: or remove it", errors_of(small, text)[0])
+    advice = "name it with labels: or client:, or remove it"
+    assert re.search(f"column 'kind' contains text.*; {advice}", errors_of(small, text)[0])
     bare = small.parent / "bare.csv"
     bare.write_text("a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n")
     both = (str(table), str(bare))

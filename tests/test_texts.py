@@ -12,7 +12,10 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
+from fedrepro import registry
+from fedrepro.plotting import naming
 from fedrepro.report import end_values, table_formats
+from fedrepro.spec import axes
 
 from .conftest import ROOT
 
@@ -49,7 +52,7 @@ def test_every_format_has_the_same_numbers(shown: Callable[..., str]) -> None:
 
 def test_latex_is_set_with_booktabs(shown: Callable[..., str]) -> None:
     text = shown("latex")
-    assert text.count("\\begin{table}") == text.count("\\toprule") == text.count("\\bottomrule") == 2
+    assert text.count("\\begin{table}") == text.count("\\toprule") == text.count("\\bottomrule") == 1
     assert "\\caption{left \\& right, $Q_1$ $<$ 3\\_000. beyond/small: QUICK TIER. quick tier" in text
     assert "\\begin{tabular}{lrrrrrr}" in text
     assert "\\label{tab:beyond-small-a}" in text
@@ -155,9 +158,55 @@ def test_tables_of_methods_have_a_best_cell_per_column_and_can_omit_the_papers_n
     assert "KM$|$$|$" in table
 
 
+def test_numbers_for_programs_are_in_the_units_of_the_results(fedrepro: Call) -> None:
+    words = ("show", "fedmf/table1", "--results", ROOT / "results", "--panel", "accuracy", "--no-published")
+    printed = pd.read_csv(io.StringIO(fedrepro(*words[:-1], "--format", "csv").stdout))
+    ours = printed[(printed["curve"] == "FedMAvg m=10") & (printed["column"] == "mnist")].iloc[0]
+    assert ours[["mean", "published", "difference"]].round(6).tolist() == [0.479193, 0.488, -0.008807]
+    assert f"{100 * ours['mean']:.1f} ± {100 * ours['sd']:.1f}" in fedrepro(*words).output
+    panel = json.loads(fedrepro(*words[:-1], "--format", "json").stdout)["panels"][0]
+    assert panel["scale"] == 100
+    assert ours["mean"] in [row["mean"] for row in panel["rows"]]
+
+
+def test_panels_with_equal_tables_share_one(small: Path, fedrepro: Call) -> None:
+    fedrepro("run", small, "-j", 1, "-q")
+    assert fedrepro("show", small, "--format", "latex").output.count("\\caption{left. beyond/small") == 1
+    assert fedrepro("show", small, "--format", "md").output.startswith("**(a, b) left**")
+
+
+def test_captions_have_letters_where_titles_are_equal(small: Path, fedrepro: Call) -> None:
+    small.write_text(small.read_text().replace("like: a", "like: a, curves: [{algorithm: fedcavg, Q1: 2, Q2: 5}]"))
+    fedrepro("run", small, "-j", 1, "-q")
+    latex = fedrepro("show", small, "--format", "latex").output
+    assert "\\caption{(a) left. beyond/small" in latex
+    assert "\\caption{(b) left. beyond/small" in latex
+    assert "\\caption{left. beyond/small" in fedrepro("show", small, "--format", "latex", "--panel", "b").output
+
+
 def test_text_for_latex_keeps_its_mathematics() -> None:
     assert table_formats._tex("5 % of $a_1$ & b_2") == "5 \\% of $a_1$ \\& b\\_2"
     assert table_formats._tex("10 $ a_1") == "10 \\$ a\\_1"
+
+
+@pytest.mark.parametrize(
+    ("text", "tex"),
+    [
+        ("τ = 1, λmin", "$\\tau$ = 1, $\\lambda$min"),
+        ("½ Var(b)", "$\\frac{1}{2}$ Var(b)"),
+        ("Q\u0302 ≤ ∞", "$\\hat{Q}$ $\\le$ $\\infty$"),
+        ("‖xᵀ‖²", "$\\|$x$^\\top$$\\|$$^{2}$"),
+        ("Σ Α x₁", "$\\Sigma$ $A$ x$_{1}$"),
+    ],
+)
+def test_latex_has_no_letters_that_its_fonts_lack(text: str, tex: str) -> None:
+    assert table_formats._tex(text) == tex
+
+
+def test_every_symbol_of_the_papers_is_ascii_in_latex() -> None:
+    assert [plain for _, plain in naming.SYMBOLS.values() if not table_formats._tex(plain).isascii()] == []
+    labels = [entry.label for entry in (*registry.methods().values(), *axes.AXES.values())]
+    assert [label for label in labels if not table_formats._tex(label).isascii()] == []
 
 
 def test_show_takes_the_best_tier_there_is(small: Path, tmp_path: Path, fedrepro: Call) -> None:

@@ -905,13 +905,13 @@ def unit_of(comparison: Comparison, reader: Reader) -> str:
 def _words(margin: Interval, unit: str, alone: str, trial: int) -> str:
     value = f"margin {margin.value:.3g} {unit}".rstrip()
     if math.isnan(margin.value):
-        text = "open, because a level is not reached before the run ends"
+        text = "open (a curve ends before it reaches the level)"
     elif math.isinf(margin.value) and margin.low == margin.high:
         text = "one side is infinite" + ("" if alone else " on the averaged curves") + " (never reached, or diverged)"
     elif alone == claim_grammar.MEDIAN and math.isinf(margin.high - margin.low):
         text = f"{value} (an interval needs six trials)"
     elif math.isinf(margin.high):
-        text = "one side is infinite in some trials, and they disagree"
+        text = "infinite in some trials only (never reached, or diverged)"
     else:
         text = value + (f" [{margin.low:.3g}, {margin.high:.3g}]" if margin.low < margin.high else "")
         if margin.skewed and not margin.low < 0 < margin.high:

@@ -35,7 +35,8 @@ def affected(names: tuple[str, ...], tier: str, as_json: bool, results_dir: Path
 
     METHOD is the name of a method, problem, dataset or partition; FILE is a Python file of the package. A figure is
     affected if the change would rename some of its runs, so that their results become stale. Comments, docstrings,
-    annotations and names of local variables can always be changed. Your own specs follow those of the papers.
+    annotations and names of local variables can always be changed. Figures of your own specs are
+    listed after those of the papers.
 
     \b
     Examples:

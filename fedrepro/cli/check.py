@@ -13,7 +13,7 @@ import click
 from fedrepro.cli.options import Choice, Whole, complete_spec, results_option
 from fedrepro.errors import UserError, counted
 from fedrepro.spec import nodes
-from fedrepro.spec.find import experiments, find_some, is_study, stored_under
+from fedrepro.spec.find import experiments, is_study, of_own_study, stored_under
 from fedrepro.spec.tiers import DEFAULT, TIERS
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fedrepro.runs.check import Kept
     from fedrepro.runs.compute.run import Run
     from fedrepro.runs.predict.timings import Timings
+    from fedrepro.spec.model import Figure
 
 COLOURS = {"same bits": "green", "same to 1e-10": "yellow", "different": "red"}
 
@@ -83,7 +84,7 @@ def check(
     from fedrepro.runs.runner import Folders
 
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    checkable = _checkable(specs, tier or _usual_tier(specs), results_dir)
+    checkable = _checkable(specs, tier, results_dir)
     timings = Timings(Folders(results_dir).store, machine_for([run for kept in checkable for run in kept.runs]))
     if receipt is not None:
         require_writable(receipt)
@@ -96,9 +97,9 @@ def check(
             click.echo(f"  {compared.outcome:<13} {name:<22} {compared.series}, trial {run.trial}, to {upto}")
 
     if whole:
-        findings, files = checking.confirm(checkable, timings, seed, print_comparison, quiet, store=not no_store)
+        findings, files, now = checking.confirm(checkable, timings, seed, print_comparison, quiet, store=not no_store)
     else:
-        findings, files = checking.check(checkable, seconds, seed, timings, print_comparison, store=not no_store)
+        findings, files, now = checking.check(checkable, seconds, seed, timings, print_comparison, store=not no_store)
     for kept in checkable:
         if kept.number in findings:
             _print_finding(kept, findings[kept.number])
@@ -110,7 +111,7 @@ def check(
         f"repeat this sample with --seed {seed}"
     )
     if receipt is not None:
-        _write_receipt(receipt, findings.values())
+        _write_receipt(receipt, now.values())
     differ = any(finding.outcome == "different" for finding in findings.values())
     if not no_store:
         click.echo(_stored(files, differ))
@@ -118,21 +119,21 @@ def check(
         sys.exit(1)
 
 
-def _usual_tier(specs: tuple[str, ...]) -> str:
-    """Return the tier that is checked if none is named: the default one of own studies, else the paper tier."""
-    studies = {stored_under(nodes.read(path))[0] for path in find_some(specs)} if specs else set()
-    return DEFAULT if studies and all(map(is_study, studies)) else TIERS[-1]
+def _usual_tier(path: Path) -> str:
+    """Return the tier that is checked if none is named: the default one for an own study, else the paper tier."""
+    return DEFAULT if is_study(stored_under(nodes.read(path))[0]) else TIERS[-1]
 
 
-def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kept]:
+def _checkable(specs: tuple[str, ...], tier: str | None, results_dir: Path) -> list[Kept]:
     """Return the results that can be checked here; print why others cannot. Raises UserError if there are none."""
     from fedrepro.alternatives import kept_results as settings
+    from fedrepro.results import everything
     from fedrepro.runs import check as checking
     from fedrepro.runs.identity import plan as planning
     from fedrepro.spec import discrepancies
     from fedrepro.spec.read import load
 
-    figures = [load(path, tier) for path in find_some(specs)]
+    figures = [load(path, tier or _usual_tier(path)) for path in everything.paths(specs, results_dir)]
     with_settings = [figure for figure in figures if settings.names(figure, results_dir)]
     rows = discrepancies.load_all(experiments()) if with_settings else []
     figures += [other for figure in with_settings for other in settings.checkable(figure, rows, results_dir)]
@@ -146,8 +147,14 @@ def _checkable(specs: tuple[str, ...], tier: str, results_dir: Path) -> list[Kep
             continue
         checkable += [kept] if kept is not None else []
     if not checkable:
-        raise UserError(f"no results at the {tier} tier in {results_dir} that can be checked here")
+        raise UserError(f"no results {_where(figures)} in {results_dir} that can be checked here")
     return checkable
+
+
+def _where(figures: Iterable[Figure]) -> str:
+    """Return at which tiers figures were looked for; own studies have only one."""
+    tiers = ("of your own studies" if of_own_study(f.name, f.tier) else f"at the {f.tier} tier" for f in figures)
+    return " or ".join(sorted(set(tiers)))
 
 
 def _print_finding(kept: Kept, finding: Finding) -> None:
@@ -203,7 +210,7 @@ def _stored(files: list[Path], differ: bool) -> str:
         return "next to the results: nothing new to store"
     more = f" and {len(files) - 1} more files" if len(files) > 2 else f" and {files[1]}" if files[1:] else ""
     where = f"the findings are stored in {files[0]}{more}"
-    use = "" if differ else ", and they can confirm stale results"
+    use = "" if differ else "; stale curves of which a run had the same bits to its last round count as confirmed"
     return f"{where}; the report prints them{use}; --no-store writes nothing"
 
 

@@ -19,6 +19,7 @@ from fedrepro.cli.options import (
     complete_panel,
     complete_spec,
     curve_option,
+    in_results,
     json_option,
     memory_option,
     plots_option,
@@ -34,7 +35,7 @@ from fedrepro.cli.options import (
 from fedrepro.data.own_paths import label
 from fedrepro.errors import UserError, nearest
 from fedrepro.progress import duration, echo, human
-from fedrepro.spec.find import called, load_all, project, with_tier
+from fedrepro.spec.find import called, load_all, with_tier
 from fedrepro.spec.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -170,10 +171,8 @@ def plan(
         click.echo(f"not counted: {_count(absent, 'setting')} without data{more}")
     if todo:
         _print_notes([*cpu.doubts(), *busy(jobs)])
-        click.echo(
-            f"time: {known} of {len(todo)} runs predicted from earlier runs, the rest from declared costs "
-            "or their timed first rounds"
-        )
+        rest = ", the rest from declared costs or their timed first rounds" if known < len(todo) else ""
+        click.echo(f"time: {known} of {len(todo)} runs predicted from earlier runs{rest}")
 
 
 def _figure_row(
@@ -290,6 +289,7 @@ def run(
       fedrepro run fedc/fig5 --tier paper --part 3/10
     """
     from fedrepro.plotting import batch
+    from fedrepro.results.read import require_own
     from fedrepro.runs import failures, runner
     from fedrepro.runs.identity import plan as planning
     from fedrepro.runs.parts import Part
@@ -304,6 +304,8 @@ def run(
         raise UserError(f"--part {part[0]}/{part[1]} cannot be combined with {other}")
     sets = with_sizes(sets, trials, rounds)
     figures = load_all(specs, tier, sets)
+    for figure in figures:
+        require_own(figure, results_dir)
     chosen = _only(figures, only, curves)
     planned = planning.make(figures, stand_in)
     _print_missing(planned)
@@ -348,13 +350,13 @@ def run(
     for id_, why in list(outcome.failed.items())[:20]:
         place = failures.place(planned.runs[id_], results_dir)
         click.secho(f"  {titles[id_]}: {why}{f' ({place})' if place else ''}", fg="red", err=True)
+    stored = in_results(results_dir)
     for title in list(titles.values())[:1]:
-        click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}", err=True)
+        click.echo(f"the traceback: fedrepro failures {shlex.quote(title)}{stored}", err=True)
     if outcome.diverged:
         name = shlex.quote(called(figures[0].path)) if len(figures) == 1 else "FIGURE"
         options = "".join(f" --set {shlex.quote(option)}" for option in sets)
-        options += "" if results_dir == project() / "results" else f" --results {shlex.quote(str(results_dir))}"
-        click.echo(f"which runs diverged: fedrepro failures {name} --tier {figures[0].tier}{options}", err=True)
+        click.echo(f"which runs diverged: fedrepro failures {name} --tier {figures[0].tier}{options}{stored}", err=True)
     if outcome.interrupted:
         click.echo(
             f"interrupted: finished runs are kept ({outcome.computed + outcome.reused}, and {outcome.left} are left); "
@@ -414,8 +416,8 @@ def _print_own_modules(planned: Plan) -> None:
     methods = {registry.methods()[setting.algorithm].cls for setting in settings}
     problems = {registry.problems()[setting.problem].cls for setting in settings}
     _print_notes(
-        f"runs compute with your module {name} ({file}), which is not part of the package: a change of it does not "
-        "change the names of runs, but can change results while this command runs; move it into the package"
+        f"your module {name} ({file}) is not part of a run's identity: after a change of it, finished runs are reused; "
+        "put its code into the method's file"
         for name, file in code.outside(methods | problems).items()
     )
 
@@ -485,6 +487,10 @@ def _only(figures: Sequence[Figure], panel: str | None, curves: Sequence[str] = 
 def _is_named(curve: Curve, name: str) -> bool:
     """Return whether a name given by a user means this curve: its label, its method, or words of its series."""
     labels = (curve.label, registry.methods()[curve.setting.algorithm].label)
-    words = curve.setting.series.casefold().split()
-    plain = name.casefold().replace(", ", " ").replace(" = ", "=")  # a legend has ``FedCGds, m = 10``
-    return plain in map(str.casefold, labels) or all(word in words for word in plain.split())
+    words, plain = curve.setting.series.casefold().split(), _plain(name)
+    return plain in map(_plain, labels) or all(word in words for word in plain.split())
+
+
+def _plain(label: str) -> str:
+    """Return a label of a legend, such as ``FedCGds, m = 10``, in lower case and in the form of a series."""
+    return label.casefold().replace(", ", " ").replace(" = ", "=")

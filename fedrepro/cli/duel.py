@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import math
+import re
 import shlex
 import sys
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ import numpy as np
 import yaml
 
 from fedrepro import own_modules, registry
-from fedrepro.cli.options import Whole, results_option, set_option, stand_in_option
+from fedrepro.cli.options import Whole, in_results, results_option, set_option, stand_in_option
 from fedrepro.errors import UserError, nearest
 from fedrepro.files import atomically
 from fedrepro.registry import MethodEntry, ProblemEntry
@@ -53,6 +56,7 @@ class Side:
 
     entry: MethodEntry
     file: str = ""
+    label: str = ""
 
 
 def complete_method(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -140,6 +144,8 @@ def duel(
         spec["partition"] = {"name": "given"}
     for path, value in sorted(changes, key=lambda change: change[0] not in [[key] for key in NAMED]):
         _put(spec, path, value)
+    for claim in spec["claims"][:1]:
+        claim["id"] = f"{spec['figure']}.duel"
     if metric in LABELS and spec["dataset"].get("name") == FILES["samples"] and "labels" not in spec["dataset"]:
         raise UserError(f"--metric {metric}: name the column with the labels, with --set dataset.labels=COLUMN")
     for line in _columns(spec["dataset"]):
@@ -189,7 +195,11 @@ def _sides(a: str, b: str, data: str, changes: dict[str, Any]) -> tuple[Side, Si
         raise UserError(f"{solved}; name two methods of one problem")
     if sides[0].entry.name == sides[1].entry.name:
         raise UserError(f"{a} and {b} are the same method; write a spec to compare its parameters")
-    return sides
+    labels = [side.entry.label for side in sides]
+    if labels[0] == labels[1]:
+        labels = [f"{side.entry.label} ({side.entry.name})" for side in sides]
+    first, second = (dataclasses.replace(side, label=label) for side, label in zip(sides, labels, strict=True))
+    return first, second
 
 
 def _problem_of_own(a: str, b: str, data: str, changes: dict[str, Any]) -> str:
@@ -277,8 +287,8 @@ def _spec(
         raise UserError("put both methods into one file")
     names = [side.entry.name for side in sides]
     better, sign = ("lower", "<") if problem.metrics[metric].better == "lower" else ("higher", ">")
-    spec: dict[str, Any] = {"paper": "mine", "figure": "-".join([*names, Path(data).stem])}
-    spec |= {"title": f"{a.entry.label} and {b.entry.label} on {Path(data).name}"}
+    spec: dict[str, Any] = {"paper": "mine", "figure": _slug("-".join([*names, Path(data).stem]))}
+    spec |= {"title": f"{a.label} and {b.label} on {Path(data).name}"}
     spec |= {"import": next(iter(files))} if files else {}
     spec |= {"problem": {"name": problem.name}, **sizes, "dataset": dataset}
     if spread is not None:
@@ -288,12 +298,20 @@ def _spec(
     if not any(side.entry.cls.silent or side.entry.cls.one_shot for side in sides):
         panels["b"] = {"like": "a", "x": "uplink_scalars"}
     claim = {
-        "id": f"{spec['figure']}.duel",
-        "says": f"{a.entry.label} ends {better} than {b.entry.label}",
+        "id": "duel",
+        "says": f"{a.label} ends {better} than {b.label}",
         "where": "ours",
     }
     check = f"y(at='end', algorithm='{names[0]}') {sign} y(at='end', algorithm='{names[1]}')"
     return spec | {"panels": panels, "claims": [claim | {"panel": "a", "check": check}]}
+
+
+def _slug(name: str) -> str:
+    """Return a name with only the characters that the name of a figure can have."""
+    for character, word in {"+": "plus", "|": "bar"}.items():
+        name = name.replace(character, word)
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:100]
 
 
 def _names_clients(spec: dict[str, Any], changes: list[tuple[list[str], Any]]) -> bool:
@@ -457,9 +475,7 @@ def _silent(file: Path, results_dir: Path, sides: tuple[Side, Side]) -> list[str
     if table is None:
         return []
     sent = frame(table).groupby("algorithm", observed=True)["uplink_scalars"].max()
-    return [
-        side.entry.label for side in sides if side.file and not side.entry.cls.silent and sent.get(side.entry.name) == 0
-    ]
+    return [side.label for side in sides if side.file and not side.entry.cls.silent and sent.get(side.entry.name) == 0]
 
 
 MUCH = 10.0
@@ -480,7 +496,7 @@ def _risen(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: str)
     for side in sides:
         means = rows[rows["algorithm"] == side.entry.name].groupby("round")["value"].mean()
         if len(means) > 1 and math.isfinite(means.iloc[-1]) and means.iloc[-1] > MUCH * abs(means.iloc[0]):
-            found[side.entry.label] = float(means.iloc[0]), float(means.iloc[-1])
+            found[side.label] = float(means.iloc[0]), float(means.iloc[-1])
     return found
 
 
@@ -490,7 +506,7 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     from fedrepro.spec.find import Selected
 
     (row,) = gather_contents.verdicts(Selected(file), "quick", results_dir).rows
-    a, b = (side.entry.label for side in sides)
+    a, b = (side.label for side in sides)
     if not row.margins:
         return f"{a} and {b} cannot be compared: {row.why}"
     margin = row.margins[0]
@@ -501,10 +517,11 @@ def _outcome(file: Path, results_dir: Path, sides: tuple[Side, Side], metric: st
     if row.verdict == "fails" or value < 0:
         a, b, value, low, high = b, a, -value, -high, -low
     decided = row.verdict in ("holds", "fails")
+    rounds = f"`fedrepro failures {file}{in_results(results_dir)}` prints in which round"
     if math.isnan(value):
-        return f"{a} and {b} both diverge; `fedrepro failures {file}` prints in which round"
+        return f"{a} and {b} both diverge; {rounds}"
     if math.isinf(value):
-        return f"{a} ends {better} than {b}, which diverges; `fedrepro failures {file}` prints in which round"
+        return f"{a} ends {better} than {b}, which diverges; {rounds}"
     outcome = f"{a} ends {better} than {b}" if decided else f"within noise: {a} is ahead of {b}"
     if row.trials == 1:
         return f"{outcome}: by {value:.3g} in {metric} (one trial, so without an interval)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -46,4 +47,4 @@ def init(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be written ({error.strerror})") from None
     papers = len({path.parent for path in specs(bundled())})
     click.echo(f"{folder}: {len(specs(bundled()))} figures of {papers} folders, and {EXAMPLE}")
-    click.echo(f"next: cd {folder} && fedrepro run mine/first --plot")
+    click.echo(f"next: cd {shlex.quote(str(folder))} && fedrepro run mine/first --plot")

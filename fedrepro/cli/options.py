@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -153,6 +154,11 @@ def with_sizes(sets: tuple[str, ...], trials: int | None, rounds: int | None) ->
 stand_in_option = click.option(
     "--stand-in/--no-stand-in", default=False, help="Use labelled stand-in data where a dataset is absent."
 )
+
+
+def in_results(folder: Path) -> str:
+    """Return the option that names a folder of results in a command to type; '' for the usual folder."""
+    return "" if folder == project() / "results" else f" --results {shlex.quote(str(folder))}"
 
 
 def _folder_option(name: str, contents: str) -> Any:

@@ -118,7 +118,11 @@ def report(
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
 @click.option("--metric", help="Compare only this metric (default: all recorded metrics).")
 @click.option("--all", "every", is_flag=True, help="Also list the curves that did not move.")
-@click.option("--check", is_flag=True, help="Exit with code 1 if a curve moved or has no counterpart.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit with code 1 if a curve moved, has no counterpart, or has more rounds or trials on one side.",
+)
 @click.option(
     "--html",
     "folder",
@@ -157,9 +161,12 @@ def compare(a: Path, b: Path, metric: str | None, every: bool, check: bool, fold
     if folder is not None:
         site.write(folder, compare_pages.page(a, b, compared))
         click.echo(folder / "index.html")
+    parts = list(dict.fromkeys(change.part for change in compared.changes if change.part))
+    for part in parts:
+        click.secho(f"compared {part}{'; so --check fails' if check else ''}", fg="yellow")
     states = [change.state for change in compared.changes]
     click.echo("; ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states)) or "nothing to compare")
-    if check and set(states) - {comparing.SAME, comparing.NOISE}:
+    if check and (parts or set(states) - {comparing.SAME, comparing.NOISE}):
         sys.exit(1)
 
 

@@ -11,7 +11,7 @@ import click
 from fedrepro.claims.classes import ONE
 from fedrepro.claims.evidence import NONE
 from fedrepro.cli import colour
-from fedrepro.cli.options import complete_spec, evidence_option, results_option
+from fedrepro.cli.options import complete_spec, evidence_option, in_results, results_option
 from fedrepro.errors import UserError
 from fedrepro.spec.find import Selected, called, experiments, of_own_study, select_distinct
 
@@ -75,7 +75,8 @@ def _explained(selected: Selected, tier: str, root: Path) -> list[str]:
         lines.append(f"note: {row.claim.note}")
     for step in next_steps.steps(section, row, next_steps.seconds(section, root)):
         time = f" ({next_steps.duration(step.seconds)})" if step.seconds else ""
-        lines.append(f"next: {step.words}" + (f" {step.command}{time}" if step.command else ""))
+        where = in_results(root) if step.command.startswith(("fedrepro run ", "fedrepro check ")) else ""
+        lines.append(f"next: {step.words}" + (f" {step.command}{where}{time}" if step.command else ""))
     return lines
 
 

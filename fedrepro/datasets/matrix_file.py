@@ -159,7 +159,8 @@ class MatrixFile(OwnFiles):
                 cell = first_text(values)
                 found = "" if cell is None else f" ('{cell[1][:40]}' in {place(self.path, cell[0])})"
                 raise ParameterError(
-                    "path", f"{self.path}: column '{name}' contains text{found}; name it with labels: or remove it"
+                    "path",
+                    f"{self.path}: column '{name}' contains text{found}; name it with labels: or client:, or remove it",
                 )
         return content.columns("path", without=named)
 

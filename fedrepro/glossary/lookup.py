@@ -48,7 +48,8 @@ def describe(names: Iterable[str], experiments: Path) -> list[Description]:
         for name in names
     }
     if unknown := {name: _elsewhere(name) for name, matching in matches.items() if not matching}:
-        hint = "" if all(unknown.values()) else f" (`fedrepro list` shows {LISTED})"
+        own = "methods of your own are known only to the specs that import them"
+        hint = "" if all(unknown.values()) else f" (`fedrepro list` shows {LISTED}; {own})"
         raise UserError("\n".join(text or _unknown(name, known) for name, text in unknown.items()) + hint)
     used = uses(experiments)
     distinct = dict.fromkeys(named for matching in matches.values() for named in matching)
@@ -139,4 +140,4 @@ def _unknown(name: str, known: Iterable[_Named]) -> str:
     spellings = dict.fromkeys(spelling for named in known for spelling in (named.name, *named.longer))
     close = [f"'{spelling}'" for spelling in difflib.get_close_matches(name.casefold(), spellings, n=3, cutoff=0.7)]
     hint = f", did you mean {', '.join(close[:-1])}{' or ' if close[1:] else ''}{close[-1]}?" if close else ""
-    return f"'{name}' is not a name that a spec can use{hint}"
+    return f"'{name}' is not a registered name{hint}"

@@ -248,10 +248,15 @@ def _absent(source: FigureData, every: Sequence[Prepared], titles: Sequence[str]
     return "\n".join(lines)
 
 
+def bare_title(source: FigureData, panel: Panel) -> str:
+    """Return the title of a panel without its letter, and whether its data are a stand-in."""
+    return (panel.title + source.stands_in(panel.curves)).strip()
+
+
 def panel_title(source: FigureData, place: int) -> str:
     """Return the letter and title of a panel, and whether its data are a stand-in."""
     figure = source.figure
-    title = figure.panels[place].title + source.stands_in(figure.panels[place].curves)
+    title = bare_title(source, figure.panels[place])
     if len(figure.panels) == 1:
         return title
     ids = [panel.id for panel in figure.panels]

@@ -221,10 +221,6 @@ def with_room(prepared: Prepared, panel: Panel, title: str) -> Prepared:
     return replace(prepared, size=(width + LINE * left, height), lines=Lines(above, below, left))
 
 
-FEW = 10
-"""So few rounds have ticks at whole numbers only."""
-
-
 def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
     """Set the spec's own limits, and readable tick labels on axes of large numbers and on short log axes."""
     if panel.xlim != (None, None):
@@ -236,7 +232,7 @@ def set_limits(ax: Axes, panel: Panel, room: Room = ROOM) -> None:
         power = int(np.floor(np.log10(far)))
         ax.xaxis.set_major_formatter(lambda value, _: f"{value / 10.0**power:.4g}")
         ax.set_xlabel(_wrap(f"{_x_label(panel)} / $10^{{{power}}}$", room.width, room))
-    if panel.xscale == "linear" and panel.x == "round" and far < FEW:
+    if panel.xscale == "linear" and panel.x == "round":
         ax.locator_params(axis="x", integer=True)
     if panel.yscale == "log":
         _plain_ticks(ax.yaxis, *ax.get_ylim(), ax.set_ylim)

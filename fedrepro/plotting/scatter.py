@@ -146,16 +146,22 @@ def align(points: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     return points.assign(group=[names[g] for g in points["group"]])
 
 
-def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: FigureData) -> str:
+def has_score(panel: Panel, curve: Curve) -> bool:
+    """Return whether the picture of a curve has a score: not without the option, nor for the true groups."""
     options = ScatterOptions.of(panel)
-    text = style.wrap(naming.legend(curve, panel), SIDE - 0.2, style.SMALL)
     shows_truth = bool(options.truth) and panels.embedding(panel, curve) is curve
-    if not options.score or shows_truth:
+    return bool(options.score) and not shows_truth
+
+
+def _title(panel: Panel, curve: Curve, points: pd.DataFrame, source: FigureData) -> str:
+    text = style.wrap(naming.legend(curve, panel), SIDE - 0.2, style.SMALL)
+    if not has_score(panel, curve):
         return text
-    for trial in series.trials(source, curve, panel, metric=options.score):
+    score = ScatterOptions.of(panel).score
+    for trial in series.trials(source, curve, panel, metric=score):
         value = series.final(trial)
         if trial.number == int(points["trial"].iloc[0]) and np.isfinite(value):
-            return f"{text}\n{axes.metric_label(panel, options.score)} {value:#.3g}"
+            return f"{text}\n{axes.metric_label(panel, score)} {value:#.3g}"
     return text
 
 

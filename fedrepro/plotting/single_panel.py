@@ -11,6 +11,7 @@ from fedrepro.errors import UserError, nearest
 from fedrepro.files import atomically
 from fedrepro.plotting import naming, style
 from fedrepro.plotting.figure import (
+    bare_title,
     check_formats,
     lacking,
     literal_dollars,
@@ -140,7 +141,7 @@ def named(source: FigureData, panel: str) -> Panel:
 def caption(source: FigureData, shown: Panel, prepared: Prepared) -> str:
     """Return one paragraph: what the panel shows, the state of its results, notes and footer."""
     figure = source.figure
-    title = panel_title(source, figure.panels.index(shown))
+    title = panel_title(source, figure.panels.index(shown)) if bare_title(source, shown) else ""
     own = dataclasses.replace(
         source,
         figure=dataclasses.replace(figure, panels=(shown,)),

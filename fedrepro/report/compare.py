@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedrepro import registry
-from fedrepro.errors import UserError, nearest
+from fedrepro.errors import UserError, counted, nearest
 from fedrepro.results.read import PACKED, frame, read_sidecar
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Change:
 
     a, b : the means over the shared trials at the last common round. mean, low, high : the difference b - a with its
     interval at round ``at``, which is the last one, or for a curve that moved the round with the clearest difference.
+    to : the last common round. ends : the last rounds of A and B. of : their numbers of trials.
     """
 
     series: str
@@ -46,6 +47,18 @@ class Change:
     mean: float = float("nan")
     low: float = float("nan")
     high: float = float("nan")
+    to: int = 0
+    ends: tuple[int, int] = (0, 0)
+    of: tuple[int, int] = (0, 0)
+
+    @property
+    def part(self) -> str:
+        """The common rounds and trials in words; '' if both sides have no others."""
+        (end_a, end_b), (trials_a, trials_b) = self.ends, self.of
+        rounds = f"up to round {self.to} (of {end_a} and {end_b})" if max(self.ends) > self.to else ""
+        shared = counted(self.trials, "trial")
+        trials = f"in {shared} (of {trials_a} and {trials_b})" if max(self.of) > self.trials else ""
+        return ", ".join(filter(None, (rounds, trials)))
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -114,6 +127,7 @@ def _change(name: str, other: str, metric: str, a: pd.DataFrame, b: pd.DataFrame
     return Change(
         name, other, metric, state, len(trials),
         a=float(x[:, -1].mean()), b=float(y[:, -1].mean()), at=int(rounds[place]), mean=mean, low=low, high=high,
+        to=int(rounds.max()), ends=(int(left.columns.max()), int(right.columns.max())), of=(len(left), len(right)),
     )  # fmt: skip
 
 
@@ -163,7 +177,7 @@ def _numbers(c: Change) -> tuple[str, ...]:
         return ()
     end = f"{c.a:.5g} -> {c.b:.5g}"
     if c.state == SAME:
-        return (end, "")
+        return (end, f"compared {c.part}" if c.part else "")
     if np.isnan(c.mean):
         return (end, f"one side is not finite from round {c.at} on")
     interval = f" [{c.low:+.3g}, {c.high:+.3g}]" if c.low < c.high else ""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fedrepro.errors import UserError, nearest
-from fedrepro.plotting import series, tables
+from fedrepro.plotting import scatter, series, tables
 from fedrepro.plotting.series import FigureData, Trial
 from fedrepro.spec import axes
 from fedrepro.spec import panels as spec_panels
 from fedrepro.spec.model import Curve, Panel
+from fedrepro.spec.panels import TableOptions
 
 NUMBERS = (
     "panel", "curve", "column", "metric", "mean", "sd", "trials", "round_min", "round_max", "uplink_scalars",
@@ -24,11 +25,14 @@ NUMBERS = (
 FULL = 32
 """Bits of a number that is not quantized."""
 
+UNSCORED = "no score"
+"""The note of a curve whose points are shown without a score."""
+
 
 class End(NamedTuple):
     """Where a curve ends: the values of its healthy trials, their last rounds, and the mean costs.
 
-    note : what became of the other trials.
+    values : none if the picture of the curve has no score. note : what became of the other trials.
     """
 
     curve: Curve
@@ -41,7 +45,7 @@ class End(NamedTuple):
     @property
     def quantized(self) -> bool:
         """Whether some of its numbers are sent with fewer than 32 bits."""
-        return bool(self.values.size) and self.uplink_bits < FULL * self.uplink_scalars
+        return bool(self.rounds.size) and self.uplink_bits < FULL * self.uplink_scalars
 
 
 def panels(
@@ -59,21 +63,26 @@ def panels(
 
 
 def headed(tables: Iterable[tuple[Panel, list[list[str]]]]) -> list[tuple[str, list[list[str]]]]:
-    """Return the heading and rows of each table; equal tables become one, whose heading names all of their panels.
+    """Return the heading and rows of each table of ``merged``."""
+    return [(heading(panels), rows) for panels, rows in merged(tables)]
+
+
+def merged(tables: Iterable[tuple[Panel, list[list[str]]]]) -> list[tuple[list[Panel], list[list[str]]]]:
+    """Return the panels and rows of each table; equal tables become one.
 
     Panels that draw the same curves over another x axis have equal tables.
     """
-    merged: list[tuple[list[Panel], list[list[str]]]] = []
+    distinct: list[tuple[list[Panel], list[list[str]]]] = []
     for panel, rows in tables:
-        of_equal = next((names for names, known in merged if known == rows), None)
+        of_equal = next((names for names, known in distinct if known == rows), None)
         if of_equal is None:
-            merged.append(([panel], rows))
+            distinct.append(([panel], rows))
         else:
             of_equal.append(panel)
-    return [(_heading(panels), rows) for panels, rows in merged]
+    return distinct
 
 
-def _heading(panels: Sequence[Panel]) -> str:
+def heading(panels: Sequence[Panel]) -> str:
     """Return ``(a) title; (b) other title``, or ``(a, b) title``."""
     by_title: dict[str, list[str]] = {}
     for panel in panels:
@@ -127,13 +136,15 @@ def ends(source: FigureData, panel: Panel, at: int | None = None, bold: bool = F
 def numbers(source: FigureData, panel: Panel, at: int | None = None) -> list[dict[str, Any]]:
     """Return the cells of a table panel, or the ends of its curves, as numbers: a row each, with the keys ``NUMBERS``.
 
-    What does not apply is None. The note of stale results is ``stale``, before what became of trials.
+    Values of table cells are not scaled: they are in the units of the results, as in ``load``. What does not apply is
+    None. The note of stale results is ``stale``, before what became of trials.
     """
     given: list[dict[Any, Any]]
     if panel.kind == "table":
         metrics = [metric for _, metric in spec_panels.table(panel).cells().values()]
         cells_of = tables.cells_of(source, panel).rename(columns={"row": "curve", "status": "note"})
-        given = [{**row, "metric": metric} for row, metric in zip(cells_of.to_dict("records"), metrics, strict=True)]
+        rows_of = (_unscaled(row, TableOptions.of(panel).scale) for row in cells_of.to_dict("records"))
+        given = [{**row, "metric": metric} for row, metric in zip(rows_of, metrics, strict=True)]
     else:
         given = [_number_row(panel, _end(source, panel, curve, at)) for curve in panel.curves]
     rows = [{name: _plain({"panel": panel.id, **row}.get(name)) for name in NUMBERS} for row in given]
@@ -142,16 +153,26 @@ def numbers(source: FigureData, panel: Panel, at: int | None = None) -> list[dic
     return rows
 
 
+def _unscaled(row: Mapping[Any, Any], scale: float) -> dict[Any, Any]:
+    """Return a row of a table panel with its values before they were multiplied by ``scale``, to 15 digits."""
+    if scale in (0, 1):
+        return dict(row)
+    factors = {"mean": scale, "sd": abs(scale), "published": scale, "difference": scale}
+    return {**row, **{name: float(f"{row[name] / factor:.15g}") for name, factor in factors.items()}}
+
+
 def _number_row(panel: Panel, end: End) -> dict[str, Any]:
     row: dict[str, Any] = {
         "curve": end.curve.label,
         "metric": panel.y,
-        "trials": end.values.size,
+        "trials": end.rounds.size,
         "note": end.note or "ok",
     }
-    if end.values.size:
-        row |= {"mean": end.values.mean(), "uplink_scalars": end.uplink_scalars, "uplink_bits": end.uplink_bits}
+    if end.rounds.size:
+        row |= {"uplink_scalars": end.uplink_scalars, "uplink_bits": end.uplink_bits}
         row |= {"round_min": end.rounds.min(), "round_max": end.rounds.max()}
+    if end.values.size:
+        row["mean"] = end.values.mean()
     if end.values.size > 1:
         row["sd"] = end.values.std(ddof=1)
     return row
@@ -179,25 +200,29 @@ def _best(panel: Panel, means: list[str]) -> str:
 def _end(source: FigureData, panel: Panel, curve: Curve, at: int | None) -> End:
     runs = series.trials(source, curve, panel, metric=panel.y)
     healthy = [t for t in runs if t.status == "ok" and t.y.size]
-    note = ", ".join(series.lost(runs))
+    lost = series.lost(runs)
     if not healthy:
-        return End(curve, np.array([]), np.array([]), float("nan"), float("nan"), note or "no results")
+        none = np.array([])
+        return End(curve, none, none, float("nan"), float("nan"), ", ".join(lost) or "no results")
+    scored = panel.kind != "scatter" or scatter.has_score(panel, curve)
+    note = ", ".join(lost if scored else [*lost, UNSCORED])
     rounds = [float(t.x[_place(t, at)]) for t in healthy]
     numbers, bits = (
         float(np.mean([_cost(source, curve, t.number, at, axis) for t in healthy]))
         for axis in ("uplink_scalars", "uplink_bits")
     )
-    return End(curve, np.array([t.y[_place(t, at)] for t in healthy]), np.array(rounds), numbers, bits, note)
+    values = [t.y[_place(t, at)] for t in healthy if scored]
+    return End(curve, np.array(values), np.array(rounds), numbers, bits, note)
 
 
 def _row(end: End, mean: str, bits: bool) -> list[str]:
-    if not end.values.size:
+    if not end.rounds.size:
         return [end.curve.label, "", "", "0", "", "", *[""] * bits, end.note]
     sd = _two_digits(float(end.values.std(ddof=1))) if end.values.size > 1 else ""
     first, last = end.rounds.min(), end.rounds.max()
     rounds = f"{first:g}" if first == last else f"{first:g} to {last:g}"
     sent = [f"{end.uplink_scalars:,.0f}", *[f"{end.uplink_bits:,.0f}"] * bits]
-    return [end.curve.label, mean, sd, str(end.values.size), rounds, *sent, end.note]
+    return [end.curve.label, mean, sd, str(end.rounds.size), rounds, *sent, end.note]
 
 
 def _place(trial: Trial, at: int | None) -> int:

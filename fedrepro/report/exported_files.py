@@ -10,7 +10,7 @@ from pathlib import Path
 from fedrepro import processes
 from fedrepro.files import atomically
 from fedrepro.plotting import naming
-from fedrepro.plotting.figure import build_from, panel_notes, panel_title, prepare, save
+from fedrepro.plotting.figure import bare_title, build_from, panel_notes, panel_title, prepare, save
 from fedrepro.plotting.header_footer import caption, footer_parts, tags
 from fedrepro.plotting.provenance import record
 from fedrepro.plotting.series import FigureData
@@ -88,7 +88,8 @@ def _written(path: Path, text: str) -> Sequence[Path]:
 def _caption(source: FigureData) -> str:
     """Return one paragraph: the figure and its panels, the state of its results, notes and footer."""
     panels = source.figure.panels
-    named = [panel_title(source, place) for place in range(len(panels))] if len(panels) > 1 else []
+    titled = len(panels) > 1 and any(bare_title(source, panel) for panel in panels)
+    named = [panel_title(source, place) for place in range(len(panels))] if titled else []
     notes = panel_notes(source, [prepare(panel, source) for panel in panels])
     parts = (source.figure.title, source.figure.source, "; ".join(named), "; ".join(tags(source)))
     sentences = [*parts, "; ".join(footer_parts(source, notes))]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedrepro.data.formats.csv_table import is_number
+from fedrepro.report.end_values import headed, heading, merged
 from fedrepro.report.render import cell
 from fedrepro.spec.model import Panel
 
@@ -30,24 +31,38 @@ def csv_text(rows: Sequence[Sequence[str]]) -> str:
 
 
 def as_markdown(tables: Tables, caption: str) -> str:
-    """Return a heading and a table per panel, and the caption."""
-    parts = [f"**{f'({panel.id}) {panel.title}'.strip()}**\n\n{_markdown(rows)}" for panel, rows in tables]
+    """Return a heading and a table per panel, and the caption; panels with equal tables share one."""
+    parts = [f"**{above}**\n\n{_markdown(rows)}" for above, rows in headed(tables)]
     return "\n".join([*parts, f"*{caption}*\n"])
 
 
 def as_latex(tables: Tables, caption: str, figure: str = "") -> str:
     """Return a ``table`` per panel, for ``\\usepackage{booktabs}``; columns of numbers are right-aligned.
 
-    figure : ``paper/figure``, for labels that differ between figures.
+    Panels with equal tables share one, with the label of the first. figure : ``paper/figure``, for labels that differ
+    between figures.
     """
     prefix = f"{figure.replace('/', '-')}-" if figure else ""
-    return "\n".join(_latex(panel, rows, caption, f"tab:{prefix}{panel.id}") for panel, rows in tables)
+    distinct = merged(tables)
+    titles = _titles([panels for panels, _ in distinct])
+    return "\n".join(
+        _latex((title, caption), rows, f"tab:{prefix}{panels[0].id}")
+        for title, (panels, rows) in zip(titles, distinct, strict=True)
+    )
+
+
+def _titles(tables: Sequence[Sequence[Panel]]) -> list[str]:
+    """Return the titles of each table's panels, after their letters where titles alone do not distinguish tables."""
+    titles = ["; ".join(dict.fromkeys(filter(None, (panel.title for panel in panels)))) for panels in tables]
+    if len(tables) == 1 or (all(titles) and len(set(titles)) == len(titles)):
+        return titles
+    return [heading(panels) for panels in tables]
 
 
 def numbers_json(panels: Sequence[tuple[Panel, Sequence[Mapping[str, Any]]]], facts: Mapping[str, Any]) -> str:
     """Return the facts and ``"panels": [{"panel", "title", "scale", "rows"}]``, with rows of numbers; null for none.
 
-    scale : the factor of the numbers in a table, 100 for percent.
+    scale : the factor of the numbers in a table for readers, 100 for percent; the rows are not scaled.
     """
     listed = [
         {
@@ -76,7 +91,7 @@ def _markdown(rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(map(cell, row)) + " |\n" for row in (head, ["---"] * len(head), *body))
 
 
-def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str:
+def _latex(caption: Sequence[str], rows: list[list[str]], label: str) -> str:
     import pandas as pd
 
     header, *body = rows
@@ -86,28 +101,42 @@ def _latex(panel: Panel, rows: list[list[str]], caption: str, label: str) -> str
         index=False,
         escape=False,
         column_format="".join("r" if number else "l" for number in numbers),
-        caption=". ".join(filter(None, (_tex(panel.title), _tex(caption)))),
+        caption=". ".join(_tex(part) for part in caption if part),
         label=label,
         position="t",
     )
     return text
 
 
+_GREEK = (
+    "α alpha β beta γ gamma δ delta ε varepsilon ϵ epsilon ζ zeta η eta θ theta ϑ vartheta ι iota κ kappa λ lambda "
+    "μ mu ν nu ξ xi π pi ρ rho σ sigma ς varsigma τ tau υ upsilon φ varphi ϕ phi χ chi ψ psi ω omega "
+    "Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi Σ Sigma Υ Upsilon Φ Phi Ψ Psi Ω Omega"
+)
+"""Greek letters, each before its name in LaTeX."""
+
+_FORMULAS = {
+    **{letter: f"\\{name}" for letter, name in re.findall(r"(\S) (\w+)", _GREEK)},
+    **dict(zip("οΑΒΕΖΗΙΚΜΝΟΡΤΧ", "oABEZHIKMNOPTX", strict=True)),
+    "±": r"\pm", "·": r"\cdot", "×": r"\times", "÷": r"\div", "−": "-", "<": "<", ">": ">", "|": "|", "‖": r"\|",
+    "≥": r"\ge", "≤": r"\le", "≠": r"\ne", "≈": r"\approx", "∝": r"\propto", "∞": r"\infty", "∈": r"\in",
+    "∂": r"\partial", "∇": r"\nabla", "∑": r"\sum", "√": r"\surd", "→": r"\to", "←": r"\leftarrow", "µ": r"\mu",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "°": r"^\circ", "ᵀ": r"^\top",
+    "ℓ": r"\ell", "▲": r"\triangle", "…": r"\ldots", "′": "'",
+    **{sign: f"^{{{plain}}}" for sign, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True)},
+    **{sign: f"_{{{plain}}}" for sign, plain in zip("₀₁₂₃₄₅₆₇₈₉₊₋ᵢₖ", "0123456789+-ik", strict=True)},
+}  # fmt: skip
+"""LaTeX of Greek letters and signs in mathematics."""
+
 _TEX = str.maketrans(
     {char: f"\\{char}" for char in "&%#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "²": "$^2$", "−": "$-$"}
-    | {
-        "±": r"$\pm$",
-        "·": r"$\cdot$",
-        "×": r"$\times$",
-        "≥": r"$\ge$",
-        "≤": r"$\le$",
-        "<": "$<$",
-        ">": "$>$",
-        "|": "$|$",
-    }
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    | {char: f"${formula}$" for char, formula in _FORMULAS.items()}
 )
 """LaTeX of characters that have a meaning there, or that its fonts lack."""
+
+_HAT = re.compile("(\\w)\u0302")
+"""A letter below a hat."""
 
 
 def _tex_cell(text: str) -> str:
@@ -128,5 +157,9 @@ def _tex(text: str) -> str:
     """Return text for LaTeX; text between dollar signs is mathematics and is not changed."""
     parts = text.split("$")
     if len(parts) % 2 == 0:  # a lone dollar sign
-        return "\\$".join(part.translate(_TEX) for part in parts)
-    return "$".join(part if i % 2 else part.translate(_TEX) for i, part in enumerate(parts))
+        return "\\$".join(map(_letters, parts))
+    return "$".join(part if i % 2 else _letters(part) for i, part in enumerate(parts))
+
+
+def _letters(text: str) -> str:
+    return _HAT.sub(r"$\\hat{\1}$", text.translate(_TEX))

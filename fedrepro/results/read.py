@@ -18,7 +18,7 @@ from fedrepro.errors import UserError
 from fedrepro.ledger import COUNTS
 from fedrepro.results.schema import COLUMNS, POINTS, Sidecar, changes
 from fedrepro.spec import nodes
-from fedrepro.spec.find import called, is_of_project, is_study, stored_under, within
+from fedrepro.spec.find import called, is_of_project, is_study, project, stored_under, within
 from fedrepro.spec.model import Figure
 from fedrepro.spec.read import build, load
 from fedrepro.spec.tiers import BEST, DEFAULT, TIERS
@@ -54,6 +54,26 @@ def place(root: Path, tier: str, paper: str, figure: str, sets: Iterable[str] = 
     if name and root.parts[-2:] != (SET_FOLDER, name):
         root = root / SET_FOLDER / name
     return (root if is_study(paper) and tier == DEFAULT else root / tier) / paper / figure
+
+
+def require_own(figure: Figure, root: Path) -> None:
+    """Raise UserError if the results of a figure are those of another spec with its paper and figure."""
+    base = stem(root, figure)
+    sidecar = read_sidecar(base)
+    if sidecar is None or sidecar.spec in ("", within(figure.path)):
+        return
+    other = project() / sidecar.spec
+    if not other.is_file() or other.samefile(figure.path):
+        return
+    try:
+        known = stored_under(nodes.read(other))
+    except UserError:  # no longer a spec
+        return
+    if known == (figure.paper, figure.figure):
+        raise UserError(
+            f"{figure.path}: {with_suffix(base, '.csv')} contains the results of {other}, which has the same paper and "
+            "figure; change `figure:` in one of them"
+        )
 
 
 def stems(root: Path) -> list[Path]:

@@ -142,10 +142,14 @@ OnRun = Callable[[Kept, Run, Compared], None]
 
 
 class Found(NamedTuple):
-    """The findings of a check by figure number, and the files that it has written."""
+    """The findings of a check by figure number, with the earlier comparisons of this environment and without them.
+
+    files : what the check has written.
+    """
 
     findings: dict[int, Finding]
     files: list[Path]
+    now: dict[int, Finding]
 
 
 def check(
@@ -180,7 +184,7 @@ def check(
         on_run(results, run, compared)
     seen = [kept for kept in of if outcomes[kept.number]]
     files = [file for kept in seen if store for file in _store(kept, outcomes[kept.number])]
-    return Found({kept.number: _merged(kept, outcomes[kept.number]).findings[-1] for kept in seen}, files)
+    return _found(seen, outcomes, files)
 
 
 def confirm(
@@ -206,8 +210,15 @@ def confirm(
             files |= dict.fromkeys(_store(kept, [compared]) if store else ())
             progress.step(run.setting.series, costs[run.id])
             on_run(kept, run, compared)
-    findings = {kept.number: _merged(kept, outcomes[kept.number]).findings[-1] for kept in of}
-    return Found({number: finding for number, finding in findings.items() if finding.compared}, list(files))
+    return _found(of, outcomes, list(files))
+
+
+def _found(of: Iterable[Kept], outcomes: Mapping[int, Sequence[Compared]], files: list[Path]) -> Found:
+    """Return what was found for these results; those without any comparison are left out."""
+    merged = {kept.number: _merged(kept, outcomes[kept.number]).findings[-1] for kept in of}
+    now = {kept.number: _finding(kept, outcomes[kept.number]) for kept in of}
+    merged, now = ({n: finding for n, finding in some.items() if finding.compared} for some in (merged, now))
+    return Found(merged, files, now)
 
 
 def unseen(kept: Kept, seed: int) -> list[tuple[Kept, Run]]:
@@ -319,7 +330,7 @@ def _store(checked: Kept, compared: Sequence[Compared]) -> list[Path]:
 
 
 def receipt(of: Iterable[Finding]) -> Receipt:
-    """Return a receipt of these findings of this environment."""
+    """Return a receipt of what was compared in this environment by today's code."""
     findings = list(of)
     here = made()
     versions = {"python": here.python, "fedrepro": here.fedrepro}

@@ -97,14 +97,21 @@ def _data(plans: Mapping[str, Plan]) -> Iterator[LockedData]:
 
 
 def _existing(figures: Mapping[str, Figure], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each tier that has results or finished runs, and which, in words."""
+    """Yield each tier that has results or finished runs, and which, in words.
+
+    Tiers with the same table or the same runs, as in a study of one's own, count once.
+    """
     store, computed = Store(Folders(root).store), _computed(root)
+    tables: set[Path] = set()
+    known: set[str] = set()
     for tier, figure in figures.items():
+        runs = {run for stand_in in (False, True) for run in planning.make([figure], stand_in).runs} - known
+        known |= runs
         if table := next(_tables(figure, root), None):
-            yield tier, f"results at the {tier} tier ({table})"
-            continue
-        runs = {run for stand_in in (False, True) for run in planning.make([figure], stand_in).runs}
-        if done := sum(run in computed or store.has(run) for run in runs):
+            if table not in tables:
+                yield tier, f"results at the {tier} tier ({table})"
+            tables.add(table)
+        elif done := sum(run in computed or store.has(run) for run in runs):
             yield tier, f"{done} finished run{'s' if done > 1 else ''} at the {tier} tier (in {root})"
 
 

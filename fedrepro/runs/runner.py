@@ -304,5 +304,5 @@ def describe(written: write.Written) -> str:
     marks += [f"{len(sidecar.failed)} failed"] if sidecar.failed else []
     line = f"{with_tier(sidecar.figure, sidecar.tier)}: {', '.join([state, *marks])}"
     if written.beside:
-        return f"{line}\n  stored in {written.base}.csv, because these results {written.beside}"
+        return f"{line}\n  stored in {written.base}.csv: {written.beside}"
     return line + (f"\n  in {written.base}.csv" if SET_FOLDER in written.base.parts else "")

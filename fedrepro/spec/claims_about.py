@@ -19,8 +19,9 @@ def only_about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selec
     """Return the selected claims that are about all of these methods and datasets, and the figures that have some.
 
     A name also means the methods that continue it: ``fedmgs`` includes ``fedmgs-sncp``. Raises UserError for a name
-    that is neither a method nor a dataset.
+    that is neither a method, also of a module that a selected spec imports, nor a dataset.
     """
+    figures = [load(item.path, TIER) for item in selected]
     known = {*registry.methods(), *registry.datasets()}
     for name in names:
         if name not in known:
@@ -29,8 +30,8 @@ def only_about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selec
                 "`fedrepro list datasets` show all)"
             )
     found = []
-    for item in selected:
-        claims = _about(load(item.path, TIER), names)
+    for item, figure in zip(selected, figures, strict=True):
+        claims = _about(figure, names)
         if claims := claims & item.claims if item.claims else claims:
             found.append(Selected(item.path, claims))
     return found

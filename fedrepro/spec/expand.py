@@ -330,11 +330,14 @@ class Expander:
 def sweep(collect: Collector, item: Node) -> list[dict[str, Node]]:
     """Return the points of a curve's sweep: lists are crossed (a grid), lists under ``zip`` advance together."""
     fixed = {k: v for k, v in item.items() if k not in UNSWEPT}
+    zipped = item.get("zip")
+    for key, node in (*fixed.items(), *(zipped.items() if zipped is not None else ())):
+        if node.value == []:
+            collect.error(node, f"'{key}' is an empty list; give at least one value")
     grid = [
         [(key, value) for value in node.value] if isinstance(node.value, list) else [(key, node)]
         for key, node in fixed.items()
     ]
-    zipped = item.get("zip")
     steps: list[list[tuple[str, Node]]] = [[]]
     if zipped is not None:
         columns = dict(zipped.items())

@@ -1,4 +1,5 @@
-"""Comparisons that hold or fail whatever the results are, because accuracies and the like are shares of 1.
+"""Comparisons that hold or fail whatever the results are: of a value with itself, or because accuracies and the like
+are shares of 1.
 
 ``y(at='end', m=10) > y(at='end', m=100) + 5`` asks for five times everything; five points are 0.05.
 """
@@ -24,7 +25,8 @@ _REASON = "accuracies and the like are at most 1, and one point is 0.01"
 
 
 def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
-    """Yield every comparison that the ranges of metrics decide, and every level outside of them, with the reason.
+    """Yield every comparison of a value with itself or that the ranges of metrics decide, and every level outside of
+    them, with the reason.
 
     The claim's check has no other errors.
     """
@@ -38,11 +40,12 @@ def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
             continue
         sides = [node.left, *node.comparators]
         for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True):
-            outcome = _decided(op, ranges.of(left), ranges.of(right))
+            same = claim_grammar.part_number(left) == claim_grammar.part_number(right)
+            outcome = "compares a value with itself" if same else _decided(op, ranges.of(left), ranges.of(right))
             if outcome:
                 text = f"{ast.unparse(left)} {claim_grammar.SIGNS[type(op)]} {ast.unparse(right)}"
                 short = textwrap.shorten(text, 160, placeholder=" ...")
-                yield f"'{short}' {outcome} whatever the results are: {_REASON}"
+                yield f"'{short}' {outcome}" + ("" if same else f" whatever the results are: {_REASON}")
 
 
 class _Ranges:

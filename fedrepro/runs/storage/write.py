@@ -106,19 +106,22 @@ def write(plan: Plan, number: int, store: Store, root: Path) -> Written:
 def _beside(before: Sidecar, now: Sidecar) -> tuple[str, str]:
     """Return the name under which new results are stored beside existing ones, and why; empty if they replace them."""
     if set(now.stand_ins) - set(before.stand_ins) and before.trials_done:
-        return "stand-in", f"come from a stand-in for {', '.join(now.stand_ins)}, and the existing ones from the data"
+        origin = f"a stand-in for {', '.join(now.stand_ins)}"
+        return "stand-in", f"these results come from {origin}, and the existing ones from the data"
     held, holds = (sum(bool(run) for runs in sidecar.runs.values() for run in runs) for sidecar in (before, now))
     if before.runs:
         kept = {run for runs in before.runs.values() for run in runs} - {""}
         lost = kept - {run for runs in now.runs.values() for run in runs}
         if lost and not now.complete and holds < held:
-            runs = counted(holds, "run") if holds else "no run"
-            return "incomplete", f"contain {runs} and lack {len(lost):,} of the existing {held:,}"
+            runs = f"only {counted(holds, 'run')}" if holds else "no run"
+            table = f"{now.figure.partition('/')[2]}.csv"
+            kept_until = "these are complete or contain as many"
+            return "incomplete", f"{runs} so far; {table} with its {counted(held, 'run')} is kept until {kept_until}"
     elif before.plan != now.plan and not now.complete and (now.trials_done or 0) < (before.trials_done or 0):
         done = f"{now.trials_done} of {now.trials_wanted} trials"
         return (
             "incomplete",
-            f"contain {done}, and the existing ones {before.trials_done}",
+            f"these results contain {done}, and the existing ones {before.trials_done}",
         )
     return "", ""
 
