@@ -27,7 +27,7 @@ NAMES = (
 
 SAID: dict[str, Callable[[Curve, Panel], Any]] = {
     rf"{NUMBER} clients? per alphabet": lambda c, _: c.setting.partition_params.get("per_alphabet"),
-    rf"{NUMBER} clients?\b(?! per alphabet)": lambda c, _: c.setting.partition_params.get("P"),
+    rf"{NUMBER} clients?\b(?! per alphabet)": lambda c, _: _clients(c),
     rf"{NUMBER} drawings?\b": lambda c, _: c.setting.partition_params.get("train"),
     rf"{NUMBER} samples?\b": lambda c, _: c.setting.dataset_params.get("n"),
     rf"{NUMBER} languages\b": lambda c, _: len(c.setting.dataset_params.get("languages", ())) or None,
@@ -43,9 +43,15 @@ SAID: dict[str, Callable[[Curve, Panel], Any]] = {
 WORDS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "ten": "10"}
 
 
+def _clients(of: Curve) -> Any:
+    """The number of clients among which data are divided, or that they have."""
+    return of.setting.partition_params.get("P", of.setting.dataset_params.get("M"))
+
+
 def said(title: str, curves: list[tuple[Curve, Panel]]) -> Iterator[str]:
     """What is wrong with the numbers of a title of these curves."""
-    left = re.sub(r"\b[a-z]+(?= (?:fixed )?(?:items|languages|clients))", lambda w: WORDS.get(w[0], w[0]), title)
+    left = re.sub(r"(?<=\d),(?=\d{3}\b)", "", title)  # 1,000
+    left = re.sub(r"\b[a-z]+(?= (?:fixed )?(?:items|languages|clients))", lambda w: WORDS.get(w[0], w[0]), left)
     for pattern in NAMES:
         left = re.sub(pattern, "", left)
     for number, values in _readings(left, curves):
