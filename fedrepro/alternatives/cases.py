@@ -113,9 +113,9 @@ def _conditions(claim: Claim) -> set[str]:
 
 
 def singles(figure: Figure, rows: Iterable[Discrepancy]) -> list[Case]:
-    """Return a case for each alternative that concerns a figure, applied alone.
+    """Return one case for each other value that a figure can be run with, changed alone.
 
-    If two alternatives make the same change, only the first gets a case. Rows of two papers can do so on our figures.
+    Rows of two papers can name the same change of a figure of ours. It is one case, that of the first row.
     """
     alone = ((alternative.id, (alternative,)) for row in _of(figure, rows) for alternative in row.alternatives)
     first: dict[frozenset[str], Case] = {}

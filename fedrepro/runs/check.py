@@ -142,9 +142,9 @@ OnRun = Callable[[Kept, Run, Compared], None]
 
 
 class Found(NamedTuple):
-    """The findings of a check by figure number, with the earlier comparisons of this environment and without them.
+    """What a check found, by figure number.
 
-    files : what the check has written.
+    findings : with earlier comparisons in this environment. now : without them. files : that the check has written.
     """
 
     findings: dict[int, Finding]

@@ -19,7 +19,7 @@ def only_about(selected: Sequence[Selected], names: Sequence[str]) -> list[Selec
     """Return the selected claims that are about all of these methods and datasets, and the figures that have some.
 
     A name also means the methods that continue it: ``fedmgs`` includes ``fedmgs-sncp``. Raises UserError for a name
-    that is neither a method, also of a module that a selected spec imports, nor a dataset.
+    that is neither a dataset nor a method; methods that a selected spec imports count.
     """
     figures = [load(item.path, TIER) for item in selected]
     known = {*registry.methods(), *registry.datasets()}

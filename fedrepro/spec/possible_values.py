@@ -25,8 +25,7 @@ _REASON = "accuracies and the like are at most 1, and one point is 0.01"
 
 
 def certain(claim: Claim, panels: Mapping[str, Panel]) -> Iterator[str]:
-    """Yield every comparison of a value with itself or that the ranges of metrics decide, and every level outside of
-    them, with the reason.
+    """Yield every comparison that no result can change, and every level that no run can reach, with the reason.
 
     The claim's check has no other errors.
     """
