@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedrepro.claims import judge
+from fedrepro.claims import formulas, judge
+from fedrepro.claims.formulas import amount, value
 from fedrepro.claims.judge import Comparison, Reader
+from fedrepro.claims.units import SENT
 from fedrepro.spec import axes, claim_grammar
-from fedrepro.spec.model import Claim, Figure
+from fedrepro.spec.model import Claim, Curve, Figure, Panel
 
-FEWER = {"min": min, "max": max}
 SIGNS = {"<": "less than", "<=": "at most", ">": "more than", ">=": "at least"}
 MIRROR = str.maketrans("<>", "><")
+MOST, LONGEST = 5, 60
+"""How many numbers and how many characters of a formula a sentence has at most."""
+SINGLE = (*claim_grammar.READERS, *formulas.OVER_ROUNDS)
+"""Functions whose result is named as it is, not as a formula."""
 
 
 def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
@@ -53,41 +59,72 @@ def _of_trial(comparison: Comparison, reader: Reader) -> str:
 
 def _compared(comparison: Comparison, reader: Reader) -> str:
     place = _place(comparison, reader)
-    named = (_side(side, reader, place) for side in (comparison.left, comparison.right))
-    found = list(dict.fromkeys(filter(None, named)))
-    both = len(found) == 2
-    required = (_of_both(comparison, reader, place) or _apart(comparison, reader, place)) if both else ""
-    less, more = (_asked(side, reader, place) for side in (comparison.left, comparison.right))
-    required = required or f"{less} to be {SIGNS[comparison.sign]} {more}"
-    return f"{' and '.join(found)}; the check requires {required}"
+    left, right, sign = comparison.left, comparison.right, comparison.sign
+    if sign.startswith("<") and (found := _beside_a_number(left, reader, place)):
+        return f"{found}; the check requires {SIGNS[sign]} {formulas.written(right, reader, place)}"
+    return _of_two(comparison, reader, place) or _of_formulas(left, sign, right, reader, place)
+
+
+def _of_formulas(left: ast.expr, sign: str, right: ast.expr, reader: Reader, place: int) -> str:
+    """Return what is read for two sides, and what the check requires of the numbers that are computed from it."""
+    found = _phrases([left, right], reader, place)
+    if any(math.isnan(value(side, reader, place)) for side in (left, right)):
+        return f"{_listed(found[:MOST])}, so there is nothing to compare"
+    less, more = (formulas.written(side, reader, place) for side in (left, right))
+    if len(found) > MOST or max(len(less), len(more)) > LONGEST:
+        first = dict.fromkeys(phrase for side in (left, right) for phrase in _phrases([side], reader, place)[:1])
+        less, more = (amount(value(side, reader, place)) for side in (left, right))
+        required = f"the check computes {less} from these and other numbers and requires {SIGNS[sign]} {more}"
+        return f"{_listed(list(first))}; {required}"
+    if not any(formulas.parts(left, reader, place)):  # a number: say the side that was read first
+        left, right, less, more, sign = right, left, more, less, sign.translate(MIRROR)
+    is_read = claim_grammar.called(formulas.chosen(left, reader, place)) in SINGLE
+    subject = "" if is_read and not any(formulas.parts(right, reader, place)) else f"{less} to be "
+    return f"{_listed(found)}; the check requires {subject}{SIGNS[sign]} {more}"
+
+
+def _listed(phrases: Sequence[str]) -> str:
+    """Return phrases as one: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
+
+
+def _of_two(comparison: Comparison, reader: Reader, place: int) -> str:
+    """Return the sentence about two values that are read from curves and compared; '' for other comparisons."""
+    sides = (comparison.left, comparison.right)
+    found = _phrases([_factor(_offset(side, reader, place)[1])[1] for side in sides], reader, place)
+    if len(found) != 2:
+        return ""
+    required = _of_both(comparison, reader, place) or _apart(comparison, reader, place)
+    return f"{_listed(found)}; the check requires {required}" if required else ""
 
 
 def _of_both(comparison: Comparison, reader: Reader, place: int) -> str:
     """Return what a check requires of two values that were named, with their ratio if it has a factor; '' if other."""
     (factor, first), (times, second) = (_factor(side) for side in (comparison.left, comparison.right))
-    first, second = (_arrived(node, reader, place) for node in (first, second))
-    read = all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second))
+    first, second = (_resolved(node, reader, place) for node in (first, second))
+    read = all(claim_grammar.called(node) in claim_grammar.READERS for node in (first, second))
     if not read or factor <= 0 or times <= 0:
         return ""
     if factor == times:
         return f"the first to be {SIGNS[comparison.sign]} the second"
-    values, names = [_value(node, reader, place) for node in (first, second)], ["first", "second"]
+    values, names = [value(node, reader, place) for node in (first, second)], ["first", "second"]
     sign, times = comparison.sign, times / factor
     if times < 1:  # the larger one is a multiple of the other
         values, names, sign, times = values[::-1], names[::-1], sign.translate(MIRROR), 1 / times
-    ratio = values[0] / values[1] if all(math.isfinite(value) and value for value in values) else math.nan
+    ratio = values[0] / values[1] if all(math.isfinite(number) and number for number in values) else math.nan
     found = f"; it is {ratio:.3g} times" if ratio > 0 else ""
     return f"the {names[0]} to be {SIGNS[sign]} {times:g} times the {names[1]}{found}"
 
 
 def _apart(comparison: Comparison, reader: Reader, place: int) -> str:
     """Return by how much a check requires two named values to differ, and by how much they do; '' if other."""
-    (more, first), (less, second) = (_offset(side) for side in (comparison.left, comparison.right))
-    read = all(claim_grammar.called(node) in {*FEWER, *claim_grammar.READERS} for node in (first, second))
+    (more, first), (less, second) = (_offset(side, reader, place) for side in (comparison.left, comparison.right))
+    first, second = (_resolved(node, reader, place) for node in (first, second))
+    read = all(claim_grammar.called(node) in claim_grammar.READERS for node in (first, second))
     if not read or more == less:
         return ""
     names, gap, sign = ("second", "first"), more - less, comparison.sign.translate(MIRROR)
-    found = _value(second, reader, place) - _value(first, reader, place)
+    found = value(second, reader, place) - value(first, reader, place)
     if comparison.sign.startswith(">"):
         names, gap, found, sign = ("first", "second"), -gap, -found, comparison.sign
     if gap < 0:
@@ -97,19 +134,27 @@ def _apart(comparison: Comparison, reader: Reader, place: int) -> str:
     return f"the {names[0]} minus the {names[1]} to be {SIGNS[sign]} {amount(gap)}; it is {amount(found)}"
 
 
-def _offset(node: ast.expr) -> tuple[float, ast.expr]:
-    """Return a constant summand of an expression and the rest of it."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
-        number = float(node.right.value)  # type: ignore[arg-type]
-        return (number if isinstance(node.op, ast.Add) else -number), node.left
-    return 0.0, node
+def _offset(node: ast.expr, reader: Reader, place: int) -> tuple[float, ast.expr]:
+    """Return a summand of an expression that is a number or a share of a difference, and the rest of it."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))):
+        return 0.0, node
+    factor, rest = _factor(node.right)
+    share = factor != 1 and isinstance(rest, ast.BinOp) and isinstance(rest.op, ast.Sub)
+    if not (share or isinstance(node.right, ast.Constant)):
+        return 0.0, node
+    number = value(node.right, reader, place)
+    return (number if isinstance(node.op, ast.Add) else -number), node.left
 
 
-def _arrived(node: ast.expr, reader: Reader, place: int) -> ast.expr:
-    """Return the place on an axis that ``at_most`` limits to the end of the run, if it is reached; else the node."""
+def _resolved(node: ast.expr, reader: Reader, place: int) -> ast.expr:
+    """Return the value among several that decides, and the place on an axis that ``at_most`` limits if it is reached.
+
+    Any other node is returned as it is.
+    """
+    node = formulas.chosen(node, reader, place)
     if not isinstance(node, ast.Call) or claim_grammar.called(node) != "at_most":
         return node
-    return node.args[0] if math.isfinite(_value(node.args[0], reader, place)) else node
+    return _resolved(node.args[0], reader, place) if math.isfinite(value(node.args[0], reader, place)) else node
 
 
 def _place(comparison: Comparison, reader: Reader) -> int:
@@ -120,50 +165,50 @@ def _place(comparison: Comparison, reader: Reader) -> int:
     return int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
 
 
-def _asked(node: ast.expr, reader: Reader, place: int) -> str:
-    factor, _ = _factor(node)
-    value = _value(node, reader, place)
-    scaled = factor not in (0, 1) and math.isfinite(value) and _first_reader(node) is not None
-    return amount(value) + (f" ({factor:g} times {amount(value / factor)})" if scaled else "")
+def _phrases(sides: Sequence[ast.expr], reader: Reader, place: int) -> list[str]:
+    """Return what is read from curves for the sides of a comparison, each once; nothing for a number.
+
+    A parameter is left out if the curve's name has it.
+    """
+    found = (part for side in sides for part in formulas.parts(side, reader, place))
+    return list(filter(None, dict.fromkeys(_phrase(part, reader, place) for part in found)))
 
 
-def _side(node: ast.expr, reader: Reader, place: int) -> str:
-    """Return what is read from a curve for one side, '' for a number."""
-    _, node = _factor(node)
-    if isinstance(node, ast.Call):
-        name = claim_grammar.called(node)
-        if name in FEWER:
-            values = [_value(part, reader, place) for part in node.args]
-            return _side(node.args[values.index(FEWER[name](values))], reader, place)
-        if name == "abs" and (beside := _beside_a_number(node.args[0], reader, place)):
-            return beside
-        if name == "at_most":
-            arrived = math.isfinite(_value(node.args[0], reader, place))
-            return _side(node.args[0], reader, place) if arrived else _never(node.args[0], reader)
-        if name in claim_grammar.READERS:
-            return _read(node, name, reader, place)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        reads = [part for part in (node.left, node.right) if _first_reader(part) is not None]
-        return "; ".join(dict.fromkeys(filter(None, (_side(part, reader, place) for part in reads[:1]))))
-    call = _first_reader(node)
-    return _read(call, claim_grammar.called(call), reader, place) if call is not None else ""
+def _phrase(part: ast.Call, reader: Reader, place: int) -> str:
+    part = _resolved(part, reader, place)  # type: ignore[assignment]
+    name, call = claim_grammar.called(part), _first_reader(part)
+    if call is None:
+        return amount(value(part, reader, place))
+    label = _label(call, claim_grammar.called(call), reader)
+    if name == "at_most":
+        return f"{label} never gets there, which counts as {amount(value(part, reader, place))}"
+    if name in formulas.OVER_ROUNDS:
+        over = "the mean over rounds" if name == "mean" else "a value in the order of rounds"
+        return f"{label} has {amount(value(part, reader, place))} ({over})"
+    return _read(part, name, label, reader, place)
 
 
 def _beside_a_number(node: ast.expr, reader: Reader, place: int) -> str:
     """Return a value and the number that it is compared with, for their difference or relative one; '' for others."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant)):
+    inside = node.args[0] if isinstance(node, ast.Call) and claim_grammar.called(node) == "abs" else None
+    if not (isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Sub)):
         return ""
-    own, number = node.left, _constant(node.right)
+    own, number = inside.left, _constant(inside.right)
     share = own if isinstance(own, ast.BinOp) and isinstance(own.op, ast.Div) else None
     if share is not None:
         own, number = share.left, number * _constant(share.right)
-    call = _first_reader(own)
-    if call is None or not math.isfinite(number):
+    call, found = _first_reader(own), value(own, reader, place)
+    if call is None or not math.isfinite(number) or not math.isfinite(found):
         return ""
-    off = abs(_value(node, reader, place))
+    off = value(node, reader, place)
     distance = f"{100 * off:.3g} % ({amount(off)})" if share is not None else amount(off)
-    label, value = _label(call, claim_grammar.called(call), reader), amount(_value(own, reader, place))
-    return f"{label} has {value}, which differs from {amount(number)} by {distance}"
+    if claim_grammar.called(own) in claim_grammar.READERS:
+        words = f"{_label(call, claim_grammar.called(call), reader)} has {amount(found)}"
+    else:
+        formula = formulas.written(own, reader, place)
+        shown = formula if len(formula) <= LONGEST else amount(found)
+        words = f"{_listed(_phrases([own], reader, place)[:MOST])}; from these follows {shown}"
+    return f"{words}, which differs from {amount(number)} by {distance}"
 
 
 def _constant(node: ast.expr) -> float:
@@ -180,31 +225,53 @@ def _label(node: ast.Call, name: str, reader: Reader) -> str:
     return curve.label + "".join(f" ({what})" for what in [*other, *named])
 
 
-def _read(node: ast.Call, name: str, reader: Reader, place: int) -> str:
+def _read(node: ast.expr, name: str, label: str, reader: Reader, place: int) -> str:
+    assert isinstance(node, ast.Call)
     keywords, panel, curve = reader.select(node, name)
-    value = amount(_value(node, reader, place))
-    label = _label(node, name, reader)
+    found = amount(value(node, reader, place))
     unit = judge.unit_of(Comparison(node, "<", node, ""), reader)
     if name in ("reach", "first"):
-        return f"{label} needs {value} {unit}" if value != "infinity" else _never(node, reader)
+        return f"{label} needs {found} {unit}" if found != "infinity" else f"{label} never gets there"
     if (name == "y" and claim_grammar.value(keywords, "at", None) == "end") or name == "tail":
-        return f"{label} ends at {value}"
-    if name == "y" and {"when", "cost"} & set(keywords):
-        return f"{label} is at {value} at that stage"
+        return f"{label} ends at {found}"
     if name == "y":
-        recorded = reader.series(keywords, panel, curve).recorded
-        every = recorded[recorded >= claim_grammar.value(keywords, "since", 0)]
-        rounds = np.atleast_1d(claim_grammar.value(keywords, "at", every))
-        return f"{label} is at {value} at round {rounds[min(place, len(rounds) - 1)]}"
+        return f"{label} is at {found} {_stage(keywords, panel, curve, reader, place)}"
     if name == "total":
-        return f"{label} ends after {value} {unit}"
-    return f"{label}: {name} {value}"
+        return f"{label} ends after {found} {unit}"
+    if name == "parameter":
+        parameter = claim_grammar.constant(keywords["name"])
+        return "" if f"{parameter}={found}" in label else f"{label} has {parameter} = {found}"
+    return f"{label} {OTHER[name].format(found)}{_window(keywords)}"
 
 
-def _never(node: ast.expr, reader: Reader) -> str:
-    call = _first_reader(node)
-    assert call is not None
-    return f"{reader.select(call, claim_grammar.called(call))[2].label} never gets there"
+OTHER = {
+    "lowest": "has {} at its lowest",
+    "highest": "has {} at its highest",
+    "slope": "has the exponent {}",
+    "decay": "falls by {} powers of ten a round",
+    "rise": "rises by {} at most from one round to the next",
+}
+"""What is said of a curve that is read in another way."""
+
+
+def _window(keywords: Mapping[str, ast.expr]) -> str:
+    """Return which rounds a curve is read in, '' for all."""
+    since, until = (claim_grammar.value(keywords, name, None) for name in ("since", "until"))
+    return (f" from round {since}" if since is not None else "") + (f" to {until}" if until is not None else "")
+
+
+def _stage(keywords: Mapping[str, ast.expr], panel: Panel, curve: Curve, reader: Reader, place: int) -> str:
+    """Return where a curve is read."""
+    if "cost" in keywords:
+        unit = SENT.get(claim_grammar.value(keywords, "axis", "uplink_scalars"), "")
+        return f"after {amount(value(keywords['cost'], reader, place))} {unit}".rstrip()
+    if "when" in keywords:
+        when = value(keywords["when"], reader, place)
+        return f"at round {amount(when)}" if math.isfinite(when) else "at that stage"
+    recorded = reader.series(keywords, panel, curve).recorded
+    every = recorded[recorded >= claim_grammar.value(keywords, "since", 0)]
+    rounds = np.atleast_1d(claim_grammar.value(keywords, "at", every))
+    return f"at round {rounds[min(place, len(rounds) - 1)]}"
 
 
 def _first_reader(node: ast.expr) -> ast.Call | None:
@@ -217,15 +284,3 @@ def _factor(node: ast.expr) -> tuple[float, ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
         return float(node.left.value), node.right  # type: ignore[arg-type]
     return 1.0, node
-
-
-def _value(node: ast.expr, reader: Reader, place: int) -> float:
-    values = np.ravel(judge.evaluate(node, reader))
-    return float(values[min(place, len(values) - 1)])
-
-
-def amount(value: float) -> str:
-    """Return a number with four digits, whole numbers in full."""
-    if math.isinf(value):
-        return "infinity"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -13,7 +13,7 @@ from fedrepro.claims.evidence import NONE
 from fedrepro.cli import colour
 from fedrepro.cli.options import complete_spec, evidence_option, in_results, results_option
 from fedrepro.errors import UserError
-from fedrepro.spec.find import Selected, called, experiments, of_own_study, select_distinct
+from fedrepro.spec.find import Selected, called, claim_of, experiments, of_own_study, select_distinct
 
 if TYPE_CHECKING:
     from fedrepro.alternatives.deciding import Deciding
@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("claim", metavar="CLAIM", shell_complete=complete_spec)
+@click.option(
+    "--spec",
+    metavar="SPEC|FIGURE",
+    shell_complete=complete_spec,
+    help="the spec with the claim, if a copy of yours has the same ids as a paper's",
+)
 @evidence_option("explain")
 @results_option
-def why(claim: str, tier: str, results_dir: Path) -> None:
+def why(claim: str, spec: str | None, tier: str, results_dir: Path) -> None:
     """Print what decides the verdict on a claim: the numbers, other readings of its words, and other settings.
 
     CLAIM is the id of a claim as `fedrepro verdict FIGURE` prints it.
@@ -34,12 +40,17 @@ def why(claim: str, tier: str, results_dir: Path) -> None:
     Examples:
       fedrepro why gcca.3d.optimal
       fedrepro why fedc.4d
+      fedrepro why fedc.4d --spec my_copy_of_fig4.yaml
     """
+    for line in _explained(claim_of(spec, claim) if spec else _selected(claim), tier, results_dir):
+        click.echo(line)
+
+
+def _selected(claim: str) -> Selected:
     selected = select_distinct([claim])
     if len(selected) != 1 or list(selected[0].claims) != [claim]:
         raise UserError(f"'{claim}' is not the id of one claim; `fedrepro verdict {claim}` prints the ids")
-    for line in _explained(selected[0], tier, results_dir):
-        click.echo(line)
+    return selected[0]
 
 
 def _explained(selected: Selected, tier: str, root: Path) -> list[str]:

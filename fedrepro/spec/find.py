@@ -299,6 +299,18 @@ def find_spec(name: str) -> Path:
     return selected[0].path
 
 
+def claim_of(name: str, claim: str) -> Selected:
+    """Return one figure's spec with one of its claims. Raises UserError if it has no claim with this id."""
+    path = find_spec(name)
+    known = _claim_ids(path)
+    if claim not in known:
+        raise UserError(
+            f"{called(path)}: has no claim '{claim}'"
+            + (nearest(claim, known) or f" (it has {', '.join(known)})" if known else "; it has no claims")
+        )
+    return Selected(path, frozenset([claim]))
+
+
 def find_panel(name: str, panel: str | None) -> tuple[Path, str | None]:
     """Return the spec and the panel of one figure. Without ``panel``, the id of a claim means the claim's panel."""
     path = find_spec(name)
