@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 FULL_BITS = 32
-"""Bits of one unquantized number, as the papers count (single precision, discrepancy gcca.8)."""
+"""Bits of one unquantized number, as gcca counts (single precision, discrepancy gcca.8)."""
 
 COUNTS = ("uplink_scalars", "uplink_bits", "downlink_scalars", "downlink_bits")
 """The cumulative totals of a run, in the order of records and result columns."""
@@ -130,9 +130,9 @@ class _Span:
 class Ledger:
     """Counts every message of one run. Tests compare the counts with the papers' cost formulas.
 
-    ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages sent once before round 1, which no paper counts
-    (for instance the statistics of the initial point), are added to ``setup_scalars`` with ``setup=True``. ``clock``
-    measures the work of the nodes.
+    ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages before round 1 that the method's paper does not count
+    (for instance the statistics of the initial point) are added to ``setup_scalars`` with ``setup=True``. gcca counts its
+    first exchange, which is in full precision. ``clock`` measures the work of the nodes.
 
     >>> from fedrepro import Ledger
     >>> ledger = Ledger()

@@ -186,10 +186,19 @@ def _put(table: dict[str, Any], entry: Any) -> None:
 
 @functools.cache
 def _discover(*patterns: str) -> None:
-    """Import the modules of this package whose files match a pattern."""
+    """Import the modules of this package whose files match a pattern, and sort the tables by them.
+
+    Otherwise lists would depend on what a program imported first.
+    """
     root = Path(__file__).parent
     for path in sorted(path for pattern in patterns for path in root.glob(pattern) if path.stem != "__init__"):
         importlib.import_module(".".join(("fedrepro", *path.relative_to(root).with_suffix("").parts)))
+    tables: tuple[dict[str, Any], ...] = (_METHODS, _PROBLEMS, _PARTITIONS, _DATASETS)
+    for table in tables:
+        entries = dict(sorted(table.items(), key=lambda item: item[1].cls.__module__))  # stable: in a module as written
+        if list(entries) != list(table):
+            table.clear()
+            table.update(entries)
 
 
 def runs_on(algorithm: MethodEntry, problem: ProblemEntry) -> bool:

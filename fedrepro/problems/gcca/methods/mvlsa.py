@@ -30,7 +30,7 @@ from fedrepro.seeds import Rng
 
 @dataclass(frozen=True)
 class MVLSA(Method):
-    """MVLSA. m : rank of the truncations, K <= m <= rank. r : ridge (0 in the paper's figures).
+    """MVLSA. m : rank of the truncations, K <= m <= rank. r : ridge, of which the paper says nothing.
 
     >>> import numpy as np
     >>> from fedrepro import GCCA, MVLSA, run
