@@ -130,9 +130,9 @@ class _Span:
 class Ledger:
     """Counts every message of one run. Tests compare the counts with the papers' cost formulas.
 
-    ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages before round 1 that the method's paper does not count
-    (for instance the statistics of the initial point) are added to ``setup_scalars`` with ``setup=True``. gcca counts its
-    first exchange, which is in full precision. ``clock`` measures the work of the nodes.
+    ``uplink_*`` and ``downlink_*`` are cumulative totals. Messages before round 1 that the method's paper does not
+    count (for instance the statistics of the initial point) are added to ``setup_scalars`` with ``setup=True``. gcca
+    counts its first exchange, which is in full precision. ``clock`` measures the work of the nodes.
 
     >>> from fedrepro import Ledger
     >>> ledger = Ledger()
