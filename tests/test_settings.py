@@ -930,7 +930,12 @@ def test_sets_with_the_same_readings_are_named_together_or_counted(project: Path
 
 def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path) -> None:
     noise = tried("beyond.3.q2-9", "within noise", "ours", before="within noise")
-    assert decided("reproduced", noise) == "in every setting tried (1)"
+    alone = "no setting tried turns it (1); too few trials to decide with it, as with our values"
+    assert decided("reproduced", noise) == decided("not reproduced", noise) == alone
+    holds = tried("beyond.1.q1-3", "reproduced", "printed")
+    assert decided("reproduced", noise, holds) == alone.replace("(1)", "(2)").replace("with it", "with 1 of them")
+    assert decided("reproduced", noise, noise).endswith("; too few trials to decide with all of them, as with our values")
+    assert decided("within noise", noise) == "no setting tried decides it (1)"
 
 
 def test_a_verdict_turns_only_against_the_same_trials_with_our_values(project: Path) -> None:
@@ -942,7 +947,9 @@ def test_a_verdict_turns_only_against_the_same_trials_with_our_values(project: P
 
 def test_what_the_trials_leave_open_is_decided_only_by_a_change_that_excludes_zero(project: Path) -> None:
     for before, change, turns in (
-        ("not reproduced", (-1.0, 3.0), True),
+        ("not reproduced", (-1.0, 3.0), False),
+        ("not reproduced", (1.0, 3.0), True),
+        ("not reproduced", None, True),
         ("within noise", (1.0, 3.0), True),
         ("within noise", (-1.0, 3.0), False),
         ("within noise", None, False),
@@ -969,6 +976,10 @@ def test_what_decides_by_an_uncertain_change_is_named_and_is_no_cause(project: P
     alone = dataclasses.replace(kept, effect=dataclasses.replace(kept.effect, trials=1))
     assert not deciding.deciding(row, [alone], the_rows()).uncertain  # one trial has no interval
     assert not deciding.deciding(dataclasses.replace(row, verdict="reproduced"), [kept], the_rows()).uncertain
+    turned = tried("beyond.1.q1-3", "not reproduced", "printed", before="reproduced", change=(-3.0, 1.0))
+    other = deciding.deciding(dataclasses.replace(row, verdict="reproduced"), [turned], the_rows())
+    assert other.words.startswith("no setting tried turns it with certainty (1); fails with ")
+    assert not other.causes
 
 
 def test_one_trial_of_several_gives_a_hint_and_no_cause(project: Path) -> None:
@@ -1002,18 +1013,16 @@ def test_the_only_trial_of_a_figure_turns_a_verdict(project: Path) -> None:
 
 
 def test_what_few_trials_leave_open_turns_against_the_verdict_of_all(project: Path) -> None:
-    few = tried("beyond.1.q1-3", "not reproduced", "printed", before="undecided", change=(-14.7, 1.05))
+    few = tried("beyond.1.q1-3", "not reproduced", "printed", before="undecided", change=(-14.7, -1.05))
     alone = "turns: only with the figure's own value; fails with (printed, beyond.1.q1-3) (of 1 tried)"
     assert decided("reproduced", few) == alone
     assert decided("not reproduced", few) == "no setting tried turns it (1)"
-    assert decided("within noise", few) == (
-        "no setting tried decides it with certainty (1); "
-        "fails with (printed, beyond.1.q1-3), but the change is within noise"
-    )
-    figure = the_figure()
-    row = dataclasses.replace(judge.untested(figure.claims[0], figure, ""), verdict="reproduced")
-    (cause,) = deciding.deciding(row, [few], the_rows()).causes
-    assert cause.endswith("; with our values, these trials do not decide the claim, but all trials do")
+    unclear = tried("beyond.1.q1-3", "not reproduced", "printed", before="undecided", change=(-14.7, 1.05))
+    for verdict, turns in (("within noise", "decides"), ("reproduced", "turns")):
+        assert decided(verdict, unclear) == (
+            f"no setting tried {turns} it with certainty (1); "
+            "fails with (printed, beyond.1.q1-3), but the change is within noise"
+        )
 
 
 def test_an_infinite_margin_changes_when_it_becomes_finite_or_turns() -> None:
@@ -1044,7 +1053,8 @@ def test_a_cause_has_the_values_and_the_change_of_the_margin_with_its_interval(c
     (case,) = one.tried
     verdicts = {"before": "fails", "after": "holds"}
     rows = {name: dataclasses.replace(getattr(case.effect, name), verdict=word) for name, word in verdicts.items()}
-    turned = deciding.Tried(case.case, dataclasses.replace(case.effect, **rows))
+    moved = [dataclasses.replace(shift, change=Interval(1.0, 0.5, 1.5)) for shift in case.effect.shifts]
+    turned = deciding.Tried(case.case, dataclasses.replace(case.effect, **rows, shifts=tuple(moved)))
     failed = dataclasses.replace(one, row=dataclasses.replace(one.row, verdict="fails"), tried=(turned,))
     (cause,) = failed.causes
     assert cause.startswith("Q1 = 3 (printed, beyond.1.q1-3): ")

@@ -1,8 +1,7 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
-A setting is a cause only if the verdict turns with it over the same trials. If these trials decide nothing with our
-values, it is compared with the verdict of all our trials. One trial of several has no interval and turns nothing: what
-it shows is a hint. Where neither our value nor the one that turns the verdict is printed, the claim is under-specified:
+A setting is a cause only if the verdict turns with it over the same trials and the interval of the margin's change
+excludes zero. One trial of several has no interval and turns nothing: what it shows is a hint. Where neither our value nor the one that turns the verdict is printed, the claim is under-specified:
 the paper leaves open what would decide.
 """
 
@@ -45,14 +44,20 @@ class Tried:
         return OUTCOME.get(self.effect.after.verdict, "")
 
     @property
-    def turns(self) -> bool:
-        """Whether the other values give a verdict that our values do not give over the same trials.
+    def before(self) -> str:
+        """What the verdict under our values says, over the same trials."""
+        return OUTCOME.get(self.effect.before.verdict, "")
 
-        If our values give none (within noise), the interval of the margin's change has to exclude zero.
-        """
-        before = OUTCOME.get(self.effect.before.verdict, "")
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the margin's change excludes zero; where the margin cannot be read, both decide."""
+        return self.effect.changes or (self.effect.shift is None and self.before != OPEN)
+
+    @property
+    def turns(self) -> bool:
+        """Whether the other values give a verdict that our values do not give over the same trials, and it is clear."""
         opposite = {HELD: FAILED, FAILED: HELD}.get(self.outcome)
-        return opposite is not None and (before == opposite or (before == OPEN and self.effect.changes))
+        return opposite is not None and self.before in (opposite, OPEN) and self.clear
 
     @property
     def single(self) -> bool:
@@ -97,37 +102,29 @@ class Deciding:
     @property
     def _turned(self) -> list[Tried]:
         outcomes = [outcome for outcome in (HELD, FAILED) if self.outcome not in (outcome, "")]
-        turned = [t for t in self.tried if self._turned_by(t)]
+        turned = [t for t in self.tried if t.turns]
         return [t for outcome in outcomes for t in _alone(t for t in turned if t.outcome == outcome)]
-
-    def _turned_by(self, tried: Tried) -> bool:
-        """Whether the case turns the verdict, over the same trials or against all."""
-        return tried.turns or self._turns_against_all(tried)
-
-    def _turns_against_all(self, tried: Tried) -> bool:
-        """Whether the other values give the opposite of the figure's verdict, which more trials have decided.
-
-        Over the trials of the case alone our values give no verdict.
-        """
-        before = OUTCOME.get(tried.effect.before.verdict, "")
-        return before == OPEN and {tried.outcome, self.outcome} == {HELD, FAILED}
 
     @property
     def uncertain(self) -> list[Tried]:
-        """The cases that decide a claim within noise, while the change of its margin is within noise."""
-        if self.outcome != OPEN:
-            return []
-        decided = (tried for tried in self.tried if tried.outcome in (HELD, FAILED) and not tried.single)
-        open_before = (tried for tried in decided if OUTCOME.get(tried.effect.before.verdict) == OPEN)
-        return _alone(tried for tried in open_before if not tried.turns)
+        """The cases that give another verdict, or one where ours is within noise, while the margin's change is not clear.
+
+        Our values do not give the same verdict over the same trials.
+        """
+        decided = (t for t in self.tried if t.outcome in {HELD, FAILED} - {self.outcome} and not t.single)
+        return _alone(t for t in decided if t.before != t.outcome and not t.turns)
 
     @property
     def loosens(self) -> list[Tried]:
         """The cases that leave a decided verdict within noise, which the same trials decide with our values."""
         if self.outcome == OPEN:
             return []
-        open_now = (tried for tried in self.tried if tried.outcome == OPEN)
-        return _alone(tried for tried in open_now if OUTCOME.get(tried.effect.before.verdict) != OPEN)
+        return _alone(t for t in self.tried if t.outcome == OPEN and t.before != OPEN)
+
+    @property
+    def too_few(self) -> list[Tried]:
+        """The cases whose trials decide nothing, with our values neither, although all trials do with ours."""
+        return [t for t in self.tried if t.outcome == t.before == OPEN != self.outcome]
 
     @property
     def words(self) -> str:
@@ -142,16 +139,19 @@ class Deciding:
     def _without_hints(self, tried: Sequence[Tried]) -> str:
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if self.uncertain:
-            certainty = f"; {_by_outcome(self.uncertain)}, but the change is within noise"
+            certainty = f"; {_by_outcome(self.uncertain)}, but the change is within noise{certainty}"
+        if self.too_few:
+            certainty += f"; too few trials to decide with {_counted(self.too_few, len(tried))}, as with our values"
         if not self.turns:
-            words = UNTURNED[FAILED] if self.loosens else UNTURNED.get(self.outcome, UNTURNED[HELD])
+            open_ones = self.loosens or self.too_few or (self.outcome == HELD and self.uncertain)
+            words = UNTURNED[FAILED] if open_ones else UNTURNED.get(self.outcome, UNTURNED[HELD])
             words += " with certainty" if self.uncertain else ""
             words = words.format("tried in several trials" if self.hints else "tried")
             one = sum(each.single for each in tried)
             of_them = ", in one trial" if one == len(tried) else f", {one} of them in one trial" if one else ""
             return f"{words} ({len(tried)}{of_them}){certainty}"
         parts = _by_outcome(self.turns)
-        if self.outcome == HELD and all(each.outcome == FAILED and self._turned_by(each) for each in self.tried):
+        if self.outcome == HELD and all(each.outcome == FAILED and each.turns for each in self.tried):
             parts = f"only with the figure's own value; {parts}"
         text = f"turns: {parts} (of {len(self.tried)} tried){certainty}"
         return text + (f"; under-specified: the paper does not print {', '.join(self.topics)}" if self.topics else "")
@@ -159,7 +159,7 @@ class Deciding:
     @property
     def causes(self) -> tuple[str, ...]:
         """Each setting that turns the verdict, with the change of the margin and its interval."""
-        return tuple(_with_change(tried) + ("" if tried.turns else AGAINST_ALL) for tried in self.turns)
+        return tuple(_with_change(tried) for tried in self.turns)
 
     @property
     def in_one_trial(self) -> tuple[str, ...]:
@@ -193,9 +193,6 @@ def untried_in_words(number: int) -> str:
     return f"none of {number} other settings has been run" if number > 1 else "the other setting has not been run"
 
 
-AGAINST_ALL = "; with our values, these trials do not decide the claim, but all trials do"
-"""What is said of a case whose trials decide only with its values."""
-
 UNTURNED = {
     HELD: "in every setting {}",
     FAILED: "no setting {} turns it",
@@ -221,6 +218,10 @@ def change_in_words(effect: Effect) -> str:
     alone = list(judge.comparisons(claim_grammar.parse(effect.claim.check).body))[effect.shift.comparison].alone
     decides = {claim_grammar.EACH: "the worst trial", claim_grammar.MEDIAN: "the median trial"}.get(alone, "")
     return f"{effect.shift.words} (means over trials; {decides} decides)" if decides else effect.shift.words
+
+
+def _counted(few: Sequence[Tried], of: int) -> str:
+    return "all of them" if len(few) == of > 1 else f"{len(few)} of them" if of > 1 else "it"
 
 
 def _by_outcome(tried: Sequence[Tried]) -> str:

@@ -23,8 +23,8 @@ ENOUGH = 0.5
 class Shift:
     """The margin of one comparison of a claim before and after, and its change, over the same trials.
 
-    before, after, change : at the place on the curves (of several rounds) that decides with our values. decides : the
-    margin after at the place that decides then, which can be another one. turned : how many of the trials turn by
+    before, after, change : at the place on the curves (of several rounds) that decides with our values; with the other
+    values, if their margin is lower. decides : the margin after at the place that decides then. turned : how many of the trials turn by
     themselves in the same direction as the margin, and how many there are; None if the change is a finite number.
     """
 
@@ -198,7 +198,10 @@ def _shift(
     changes = jackknife(change, trials)
     strict = comparison.strict
     place, decides = (min(range(len(at)), key=lambda k: judge.rank(at[k], strict)) for at in (before, after))
-    last = place if len(after) == len(before) else decides
+    alike = len(after) == len(before)
+    if alike and judge.rank(after[decides], strict) < judge.rank(before[place], strict):
+        place = decides  # what decides is where the other values are worse
+    last = place if alike else decides
     unit = judge.unit_of(comparison, own)
     change_there = changes[min(place, len(changes) - 1)]
     turned = None

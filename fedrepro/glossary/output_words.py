@@ -40,11 +40,11 @@ MEANINGS: Mapping[str, str] = {
     "released": "the origin of a value that the authors' published program uses",
     "ours": "the origin of a value that neither the paper nor its program has, or of a claim that we added",
     "inferred": "the origin of a value that was found by fitting the paper's printed results; it never leads",
-    "cause": "a setting or a reading that turns a verdict over the same trials",
-    "uncertain": (
-        "a setting that decides a claim which our value leaves within noise over the same trials; but the interval of "
-        "the margin's change contains zero"
+    "cause": (
+        "a setting that turns a verdict, where the interval of the margin's change over the same trials excludes zero; "
+        "or a reading that turns it"
     ),
+    "uncertain": "a setting that turns or decides a verdict, but the interval of the margin's change contains zero",
     "under-specified": "a verdict that depends on a parameter whose value the paper does not print",
     "locked": "recorded by `fedrepro lock` before the first run; the claim is then known to be older than its results",
     "receipt": "a record that results were computed again on some machine, and how far the numbers agreed",
