@@ -864,6 +864,7 @@ def test_what_decides_a_verdict_is_said_in_words(project: Path) -> None:
     assert decided("reproduced", untried=2) == "none of 2 other settings has been run"
     assert decided("reproduced", same) == "in every setting tried (1)"
     assert decided("within noise", noise) == "no setting tried decides it (1)"
+    assert decided("not tested", noise) == "not tested with our values; is within noise with (ours, beyond.3.q2-9)"
     assert decided("not reproduced", printed, noise) == (
         "no setting tried turns it (2); within noise with (ours, beyond.3.q2-9)"
     )
@@ -934,7 +935,9 @@ def test_what_too_few_trials_leave_open_is_no_effect_of_a_setting(project: Path)
     assert decided("reproduced", noise) == decided("not reproduced", noise) == alone
     holds = tried("beyond.1.q1-3", "reproduced", "printed")
     assert decided("reproduced", noise, holds) == alone.replace("(1)", "(2)").replace("with it", "with 1 of them")
-    assert decided("reproduced", noise, noise).endswith("; too few trials to decide with all of them, as with our values")
+    assert decided("reproduced", noise, noise).endswith(
+        "; too few trials to decide with all of them, as with our values"
+    )
     assert decided("within noise", noise) == "no setting tried decides it (1)"
 
 

@@ -137,6 +137,8 @@ class Deciding:
         return "; ".join(filter(None, (self._without_hints(several) if several else "", hint, outside)))
 
     def _without_hints(self, tried: Sequence[Tried]) -> str:
+        if not self.outcome:
+            return f"not tested with our values; {_by_outcome(tried) or 'with no others either'}"
         certainty = f"; within noise with {_listed(self.loosens)}" if self.loosens else ""
         if self.uncertain:
             certainty = f"; {_by_outcome(self.uncertain)}, but the change is within noise{certainty}"
@@ -225,7 +227,7 @@ def _counted(few: Sequence[Tried], of: int) -> str:
 
 
 def _by_outcome(tried: Sequence[Tried]) -> str:
-    parts = ((o, [one for one in tried if one.outcome == o]) for o in (HELD, FAILED))
+    parts = ((o, [one for one in tried if one.outcome == o]) for o in (HELD, FAILED, OPEN))
     return "; ".join(f"{outcome} with {_listed(ones)}" for outcome, ones in parts if ones)
 
 
