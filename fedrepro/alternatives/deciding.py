@@ -1,8 +1,8 @@
 """What decides the verdict on a claim: the settings, of those that were tried, under which it is another one.
 
 A setting is a cause only if the verdict turns with it over the same trials and the interval of the margin's change
-excludes zero. One trial of several has no interval and turns nothing: what it shows is a hint. Where neither our value nor the one that turns the verdict is printed, the claim is under-specified:
-the paper leaves open what would decide.
+excludes zero. One trial of several has no interval and turns nothing: what it shows is a hint. Where neither our value
+nor the one that turns the verdict is printed, the claim is under-specified: the paper leaves open what would decide.
 """
 
 from __future__ import annotations
@@ -107,10 +107,7 @@ class Deciding:
 
     @property
     def uncertain(self) -> list[Tried]:
-        """The cases that give another verdict, or one where ours is within noise, while the margin's change is not clear.
-
-        Our values do not give the same verdict over the same trials.
-        """
+        """The cases that decide otherwise than our values over the same trials, by a change that is not clear."""
         decided = (t for t in self.tried if t.outcome in {HELD, FAILED} - {self.outcome} and not t.single)
         return _alone(t for t in decided if t.before != t.outcome and not t.turns)
 

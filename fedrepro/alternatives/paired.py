@@ -24,8 +24,9 @@ class Shift:
     """The margin of one comparison of a claim before and after, and its change, over the same trials.
 
     before, after, change : at the place on the curves (of several rounds) that decides with our values; with the other
-    values, if their margin is lower. decides : the margin after at the place that decides then. turned : how many of the trials turn by
-    themselves in the same direction as the margin, and how many there are; None if the change is a finite number.
+    values, if their margin is lower. decides : the margin after at the place that decides then. turned : how many of
+    the trials turn by themselves in the same direction as the margin, and how many there are; None if the change is a
+    finite number.
     """
 
     comparison: int
