@@ -49,8 +49,9 @@ class DeepParameters(Method):
     lr : step size of the optimizer. optimizer : ``adam``, whose state persists over rounds, or ``sgd`` without
         momentum.
     loss : ``squared``, 1/(2b) ||Net(X_F) - s G_F||_F^2, the paper's up to a factor; ``norm``, 1/(2b) ||.||_F, a node's
-        part of the released program's, which takes the root of the sum over all nodes and so ties their gradients
-        together by a factor that Adam all but cancels.
+        part of the released program's, which takes the root of the sum over all nodes. That multiplies the gradients
+        of a node by a factor that changes with all nodes, which a node cannot know, and which Adam cancels as far as it
+        is constant.
     target_scale : ``rows`` for s = sqrt(J), so that the targets of a network have entries of size 1 instead of
         1/sqrt(J); ``none`` for s = 1. Nothing else in the method depends on s.
     batch_norm : whether the network has batch norm. bias : whether its layers have biases. double : whether it computes
