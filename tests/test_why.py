@@ -149,6 +149,20 @@ def test_where_no_value_alone_turns_an_answer_the_nearest_reading_is_named() -> 
     )
 
 
+def test_the_dimension_that_turns_the_answer_is_named_before_one_that_only_makes_it_uncertain() -> None:
+    def answer(level: float, end: str, outcome: str) -> classes.Answer:
+        return classes.Answer(Reading({"level": level, "end": end}, ()), outcome, Interval(0.0, -1.0, 1.0), "")
+
+    last, tenth = "last round", "mean of the last tenth"
+    given = [
+        answer(0.005, last, HOLDS), answer(0.01, last, NOISE), answer(0.02, last, NOISE), answer(0.005, tenth, FAILS),
+        answer(0.01, tenth, NOISE), answer(0.02, tenth, NOISE),
+    ]  # fmt: skip
+    robustness = classes.classify(given)
+    assert list(robustness.influence) == ["level", "end"]
+    assert robustness.words.startswith("turns round with the end (of 6 readings ")
+
+
 def test_a_specification_curve_has_a_point_and_a_mark_for_every_reading() -> None:
     text = specification_curve.svg(answers(HOLDS, FAILS, NOISE, FAILS))
     root = ElementTree.fromstring(text)

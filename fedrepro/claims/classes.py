@@ -234,8 +234,13 @@ def _together(robustness: Robustness) -> Iterator[str]:
 
 
 def decisive(robustness: Robustness) -> str:
-    """Return the dimension that decides most, of those along which the leading answer changes; '' if none does."""
-    turning = {turn.dimension for turn in robustness.turns}
+    """Return the dimension that decides most, of those along which the leading answer changes; '' if none does.
+
+    Dimensions along which it turns into the opposite come first.
+    """
+    opposite = OPPOSITE.get(robustness.leading, "")
+    turning = {turn.dimension for turn in robustness.turns if turn.outcome == opposite}
+    turning = turning or {turn.dimension for turn in robustness.turns}
     return next((name for name in robustness.influence if name in turning), next(iter(robustness.influence), ""))
 
 
