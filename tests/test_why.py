@@ -118,6 +118,16 @@ def test_a_relative_difference_is_one_of_the_value_itself(known: Callable[..., A
     )
 
 
+def test_the_round_is_the_one_with_the_margin_that_decides(known: Callable[..., Any]) -> None:  # noqa: F811
+    values = [[[9.0, 3.0 + noise, 1.0] for noise in (-1e-3, 0.0, 1e-3)], [[9.0, 3.5, 1.0]] * 3]
+    wide = [[[9.0, 3.0, 2.0 + spread] for spread in (-3.0, 0.0, 3.0)], [[9.0, 2.9, 1.5]] * 3]
+    check = "y(since=1, Q2=1) < y(since=1, Q2=5)"
+    claim, figure_, results, *_ = known(check, wide)  # a certain 0.1 at round 1, an uncertain 0.5 at round 2
+    assert sentences.sentence(claim, figure_, results).startswith("FedCAvg Q2=1 is at 3 at round 1 ")
+    claim, figure_, results, *_ = known(check, values)
+    assert "at round 2" in sentences.sentence(claim, figure_, results)
+
+
 def test_the_curve_that_decides_is_named(known: Callable[..., Any]) -> None:  # noqa: F811
     text = said(known, "lower(fedcavg, than=fedcgds(m=2))", [9.0, 3, 1], [9.0, 4, 2], [9.0, 4, 3])
     assert text.startswith("FedCAvg Q2=5 ends at 2 and FedCGds m=2 Q1=3 ends at 3;")

@@ -37,7 +37,7 @@ def sentence(claim: Claim, figure: Figure, known: judge.Known) -> str:
         compared = list(judge.comparisons(claim_grammar.parse(claim.check).body))
         decision = judge.decide(claim.check, reader)
         number = min(range(len(compared)), key=lambda k: judge.rank(decision.margins[k], compared[k].strict))
-        return _of_trial(compared[number], reader) + _compared(compared[number], reader)
+        return _of_trial(compared[number], reader) + _compared(compared[number], reader, decision.margins[number].value)
     except judge.NotTestable:
         return ""
 
@@ -57,8 +57,9 @@ def _of_trial(comparison: Comparison, reader: Reader) -> str:
     return f"in trial {reader.numbers[trial]}{' (the worst)' if each else ' (in the middle)'} "
 
 
-def _compared(comparison: Comparison, reader: Reader) -> str:
-    place = _place(comparison, reader)
+def _compared(comparison: Comparison, reader: Reader, decided: float) -> str:
+    """Return what is read and required where the margin is the one that decides."""
+    place = _place(comparison, reader, decided)
     left, right, sign = comparison.left, comparison.right, comparison.sign
     if sign.startswith("<") and (found := _beside_a_number(left, reader, place)):
         return f"{found}; the check requires {SIGNS[sign]} {formulas.written(right, reader, place)}"
@@ -157,12 +158,15 @@ def _resolved(node: ast.expr, reader: Reader, place: int) -> ast.expr:
     return _resolved(node.args[0], reader, place) if math.isfinite(value(node.args[0], reader, place)) else node
 
 
-def _place(comparison: Comparison, reader: Reader) -> int:
-    """Return which of several rounds decides: the one where the comparison holds least."""
+def _place(comparison: Comparison, reader: Reader, decided: float) -> int:
+    """Return which of several rounds decides: the one with this margin; of a single trial, that of the smallest."""
     left, right = (np.atleast_1d(judge.evaluate(side, reader)) for side in (comparison.left, comparison.right))
     with np.errstate(invalid="ignore"):
         margins = np.ravel(left - right if comparison.sign.startswith(">") else right - left)
-    return int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
+    smallest = int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
+    if comparison.alone or not math.isfinite(decided):
+        return smallest
+    return int(np.argmin(np.nan_to_num(np.abs(margins - decided), nan=np.inf)))
 
 
 def _phrases(sides: Sequence[ast.expr], reader: Reader, place: int) -> list[str]:
